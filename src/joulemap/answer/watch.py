@@ -193,7 +193,7 @@ def _answer(
     spent: dict[Any, float] = {}
     for call in calls:
         spent[call.kind] = spent.get(call.kind, 0.0) + call.latency_s
-    kind = max(spent, key=lambda one: spent[one])
+    kind = max(spent, key=lambda one: (recorder.counts[one], spent[one]))
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
     found, step, refusal = None, None, ""
     told = list(_tell(recorder, mine, calls))
