@@ -137,7 +137,7 @@ def examples() -> list[str]:
 def test_a_stack_gives_what_each_evaluation_gives(
     name: str, runtime: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
 ) -> None:
-    target = hardware(name)
+    target = attrs.evolve(hardware(name), compiler=None)
     observations = [observe(columns, target, runtime) for columns in workloads.values()]
     bench = make_bench(target, observations)
     (group,) = bench.groups
@@ -579,7 +579,7 @@ def test_operators_count_where_there_is_no_model_or_where_they_are_asked_for(tmp
         one for one in alone.calibration.errors if one.split == "cross_validated" and not one.runtime and not one.family
     ]
     assert left_out.row_count == 12
-    assert "one family: a tenth of its models is left out at a time" in " ".join(repr(alone).split())
+    assert "one family: a tenth of its models is left out at a time" in " ".join(str(alone.document().notes).split())
     imported(workspace, tmp_path, f"gaudi3,resnet18,bf16,1,graph,{predict(workspace, 'resnet18')[0]!r},,,made up")
     assert workspace.calibrate("gaudi3", is_dry=True).calibration.row_count == 1
     both = workspace.calibrate("gaudi3", is_dry=True, operators=True).calibration
@@ -615,7 +615,7 @@ def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own:
         *((quantity, "uncalibrated", before) for quantity in ("latency", "energy")),
         *((quantity, "fitted", after) for quantity in ("latency", "energy")),
     ):
-        (record,) = [row for row in records if row["quantity"] == quantity]
+        (record,) = [row for row in records if row["quantity"].startswith(quantity)]
         one = found[quantity, split]
         assert_close(one.mean_error_fraction, record["mean_error_fraction"], rel=2e-3)
         assert_close(one.median_error_fraction, record["median_error_fraction"], rel=2e-3)
@@ -655,9 +655,9 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, jo
     latency_s, _ = predict(workspace, "resnet18")
     rows = [f"gaudi3,resnet18,bf16,1,graph,{latency_s * factor!r},,,made up" for factor in (1.0, 10.0)]
     imported(workspace, tmp_path, *rows)
-    done = joulemap("calibrate", "gaudi3", "--dry-run", variables={"JOULEMAP_CALIBRATION": str(own)})
+    done = joulemap("calibrate", "gaudi3", "--dry-run", "--notes", variables={"JOULEMAP_CALIBRATION": str(own)})
     assert done.returncode == 0, done.stderr
-    assert "- resnet18 bf16 batch 1 graph: 2 latencies from" in done.stdout
+    assert "resnet18 bf16 batch 1 graph: 2 latencies from" in done.stdout
     assert "s contradict each other" in done.stdout
     assert "a trial: nothing was written" in done.stdout
     assert not own.exists()

@@ -420,7 +420,7 @@ def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Pat
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["plasticine", "dpu_b4096_kv260", "tpu_v4", "l4", "epyc_9654", "kpu_t256", "gaudi2"])
 def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, name: str) -> None:
-    """No other peak than that moves the time of a run, so that none of them is in its interval."""
+    """No other moves the time of a run, but that of int8, published, which tells the bytes that tensor cores take."""
     workspace = Workspace(tmp_path / "a.duckdb")
     precision: Any = "int8" if name.startswith("dpu") else "fp32" if name in ("tpu_v4", "plasticine") else "bf16"
     rows = workspace.sensitivity("resnet18", hardware=name, precision=precision, metric="latency").rows
@@ -429,7 +429,7 @@ def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, n
         {"architecture": load_catalogue().hardware[name].architecture, "precision": precision},
     )
     moved = {row.constant for row in rows if row.kind == "peak" and abs(row.latency_elasticity or 0.0) > 1e-6}
-    assert moved <= {asked}
+    assert moved <= {asked, *(["peak.int8"] if name == "l4" else [])}
 
 
 def test_what_a_question_sets_is_taken_as_given(tmp_path: Path) -> None:
