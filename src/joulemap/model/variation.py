@@ -173,9 +173,8 @@ class Varied:
         found: list[Value | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
-            wrong: Literal["raise", "ignore"] = (
-                "raise" if len(some) > 1 else "ignore"
-            )  # of one, what has no answer is seen in its sums
+            # of several, a division that has no answer tells that one of them is wrong; of one, its sums tell it
+            wrong: Literal["raise", "ignore"] = "raise" if len(some) > 1 else "ignore"
             try:
                 with np.errstate(all="ignore", divide=wrong, invalid=wrong):
                     for mine, timed in self._time([hardware[number] for number in some]):
