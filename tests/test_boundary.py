@@ -20,9 +20,9 @@ from joulemap.domain.hardware import Hardware, Link, bounded_digest
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
-from joulemap.model.architecture.npu.replica import join_units
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
+from joulemap.model.replica import join_units
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
 from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes

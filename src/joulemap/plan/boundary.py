@@ -39,7 +39,7 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
         from joulemap.model.anchor import find_anchor
-        from joulemap.model.architecture.npu.replica import join_units
+        from joulemap.model.replica import join_units
 
         try:
             _ANCHORS[key] = find_anchor(join_units(hardware), describe_probes(), read_loads(hardware))

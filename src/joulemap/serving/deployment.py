@@ -25,8 +25,8 @@ from joulemap.decoder.step import Step, count_stage
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import ROUTED
-from joulemap.model.architecture.npu.replica import join_units
 from joulemap.model.bulk import Together, Total
+from joulemap.model.replica import join_units
 from joulemap.model.workload import STREAMED, WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes
 from joulemap.system.errors import UnsupportedError

@@ -112,7 +112,7 @@ class Cgra(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; docs/actions.md lists them."""
+        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -242,7 +242,7 @@ class Cpu(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the five categories; docs/actions.md lists them."""
+        """Return the counts of the five categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         vector = _vector(hardware, precision)

@@ -197,7 +197,7 @@ class Dpu:
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; docs/actions.md lists them."""
+        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC

@@ -136,7 +136,7 @@ class Dsp(Indifferent):
         return hardware.geometry["simd_width"].value / 8.0 / item
 
     def count(self, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the nine categories; docs/actions.md lists them."""
+        """Return the counts of the nine categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

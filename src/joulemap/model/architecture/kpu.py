@@ -90,7 +90,7 @@ class Kpu(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: KpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; docs/actions.md lists them."""
+        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -181,7 +181,7 @@ class Tpu:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the six categories; docs/actions.md lists them."""
+        """Return the counts of the six categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

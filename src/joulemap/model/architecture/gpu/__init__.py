@@ -176,7 +176,7 @@ class Gpu:
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; docs/actions.md lists them."""
+        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
         kernels = amid_others(kernels)
         work = kernels.work
         precision = kernels.precision

@@ -51,11 +51,11 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
-from joulemap.model.architecture.npu.replica import count_copies, count_units
 from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
+from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
@@ -232,7 +232,7 @@ class Npu(Indifferent):
         return hardware.geometry["vector_core_count"].value * width / item
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; docs/actions.md lists them."""
+        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

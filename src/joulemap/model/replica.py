@@ -1,4 +1,4 @@
-"""Copies of a model on the units of an NPU, among which a batch is divided.
+"""Copies of a model on the units of a chip, among which a batch is divided.
 
 Source: AWS Neuron documentation, Data Parallel Inference on torch_neuronx.
 """
