@@ -2,20 +2,44 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCKS := $(wildcard lock/*.txt)
+PYTHONS := 3.11 3.12 3.13
+UV ?= build/uv/bin/uv
 
-.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs wheel clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
 
-install: $(STAMP)  ## create .venv with everything
+install: $(STAMP)  ## create .venv with everything, at the versions of lock/
 
-$(STAMP): pyproject.toml
+# pip needs hashes for all packages or for none, so joulemap itself is installed apart, without its dependencies.
+$(STAMP): pyproject.toml $(LOCKS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		test -f lock/python$$version.txt || \
+		{ echo "joulemap supports Python $(PYTHONS), not $$version: make install PYTHON=python3.12" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement lock/build.txt
+	$(BIN)/python -m pip install --quiet --require-hashes \
+		--requirement lock/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/joulemap hardware list > /dev/null
 	touch $(STAMP)
+
+$(UV): lock/uv.txt
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install --quiet --require-hashes --requirement lock/uv.txt
+	touch $@
+
+COMPILE = $(UV) pip compile --quiet --upgrade --universal --generate-hashes --custom-compile-command 'make lock'
+
+lock: $(UV)  ## write the versions and hashes that `make install` takes: the newest within pyproject.toml and lock/*.in
+	$(COMPILE) --python-version 3.11 lock/uv.in --output-file lock/uv.txt
+	$(COMPILE) --python-version 3.11 lock/build.in --output-file lock/build.txt
+	for version in $(PYTHONS); do \
+		$(COMPILE) --python-version $$version --constraint lock/constraint.in --constraint lock/build.txt \
+			--extra dev pyproject.toml --output-file lock/python$$version.txt || exit 1; \
+	done
 
 define SPEND
 import os, subprocess, sys
@@ -35,12 +59,28 @@ tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
+test-slow: $(STAMP)  ## sweeps over everything in the catalogue, properties with many examples, then the newest and oldest
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough \
 		-o faulthandler_timeout=7200
+	$(MAKE) --no-print-directory test-newest test-oldest
+
+# An environment of its own, made anew, in which the suite runs; lint and types are those of the locked set.
+define RUN_IN
+	$(UV) venv --quiet --clear --python $(PYTHON) $(1)
+	$(UV) pip install --quiet --python $(1)/bin/python $(2) --editable '.[dev,models]'
+	$(UV) pip list --quiet --python $(1)/bin/python | grep -E '^(duckdb|numpy|pyarrow|torch|transformers|typer) '
+	OPENBLAS_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2 --dist loadfile
+endef
+
+test-newest: $(UV)  ## the suite on the newest release of every dependency, in .venv-newest
+	$(call RUN_IN,.venv-newest,--upgrade)
+
+test-oldest: $(UV)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
+	$(call RUN_IN,.venv-oldest,--resolution lowest-direct)
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
-	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || $(BIN)/python -m pip install --quiet --editable '.[models]'
+	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || \
+		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[models]'
 	$(BIN)/python benchmarks/breadth.py $(if $(ONLY),--only $(ONLY)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(NAMES),--names $(NAMES))
 
 lint: $(STAMP)
@@ -76,6 +116,7 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, and the stubs of what is public
 	$(BIN)/python -m joulemap.tools.row
 	$(BIN)/python -m joulemap.tools.public
+	$(BIN)/python -m joulemap.tools.schema
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
 	$(BIN)/python -m joulemap.tools.zoo
@@ -123,7 +164,7 @@ wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first a
 	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
 		$(BIN)/joulemap hardware list > /dev/null
 	rm -f src/joulemap/template/code.json src/joulemap/template/queries.json
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template; exit $$code
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template; exit $$code
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

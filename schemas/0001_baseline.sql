@@ -23,6 +23,7 @@ CREATE TABLE internal.hardware_version (
     described_digest VARCHAR NOT NULL,
     needs_host VARCHAR NOT NULL DEFAULT '',
     host VARCHAR NOT NULL DEFAULT '',
+    tf32 VARCHAR NOT NULL DEFAULT '' CHECK (tf32 IN ('', 'allowed')),
     helper_digest VARCHAR NOT NULL DEFAULT '',
     changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
@@ -48,6 +49,7 @@ COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its 
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
 COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where one was named: its pace launches kernels, and energies contain it where needs_host is not empty';
+COMMENT ON COLUMN internal.hardware_version.tf32 IS 'allowed where libraries may compute fp32 products of its runs in TF32; empty elsewhere';
 COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that computes what its compiler does not run; empty for none';
 COMMENT ON COLUMN internal.hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
 COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
@@ -1174,6 +1176,65 @@ COMMENT ON COLUMN internal.grid_region.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.grid_region.source IS 'Document or arithmetic';
 COMMENT ON COLUMN internal.grid_region.note IS 'What a reader must know to use it well';
 
+CREATE TABLE internal.offer (
+    offer_index INTEGER PRIMARY KEY CHECK (offer_index >= 0),
+    hardware VARCHAR NOT NULL,
+    way VARCHAR NOT NULL CHECK (way IN ('rented', 'bought')),
+    kind VARCHAR NOT NULL CHECK (kind <> ''),
+    seller VARCHAR NOT NULL CHECK (seller <> ''),
+    date VARCHAR NOT NULL,
+    usd DOUBLE NOT NULL CHECK (usd > 0),
+    unit VARCHAR NOT NULL CHECK (unit IN ('USD/h', 'USD')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE internal.offer IS 'Prices that sellers ask for one device, of the current catalogue';
+COMMENT ON COLUMN internal.offer.offer_index IS 'Order in the catalogue: the first of a hardware and way stands for it';
+COMMENT ON COLUMN internal.offer.hardware IS 'Id';
+COMMENT ON COLUMN internal.offer.way IS 'rented or bought';
+COMMENT ON COLUMN internal.offer.kind IS 'hyperscaler, cloud, marketplace, reserved, spot, list or retail';
+COMMENT ON COLUMN internal.offer.seller IS 'Who asks it';
+COMMENT ON COLUMN internal.offer.date IS 'Day, month or year of the price; empty where its source has none';
+COMMENT ON COLUMN internal.offer.usd IS 'Price of one device, per hour where it is rented';
+COMMENT ON COLUMN internal.offer.unit IS 'USD/h or USD';
+COMMENT ON COLUMN internal.offer.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.offer.source IS 'Document or page';
+COMMENT ON COLUMN internal.offer.note IS 'What the price buys, and how it was computed';
+
+CREATE TABLE internal.seller_price (
+    price_index INTEGER NOT NULL CHECK (price_index >= 0),
+    hardware VARCHAR NOT NULL,
+    way VARCHAR NOT NULL CHECK (way IN ('rented', 'bought')),
+    kind VARCHAR NOT NULL CHECK (kind <> ''),
+    kind_index INTEGER NOT NULL CHECK (kind_index >= 0),
+    usd DOUBLE NOT NULL CHECK (usd > 0),
+    half_width DOUBLE NOT NULL CHECK (half_width >= 0),
+    seller VARCHAR NOT NULL,
+    told VARCHAR NOT NULL,
+    offer_count INTEGER NOT NULL CHECK (offer_count > 0),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    reference_usd DOUBLE NOT NULL CHECK (reference_usd > 0),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL,
+    PRIMARY KEY (hardware, kind)
+);
+COMMENT ON TABLE internal.seller_price IS 'Price of each hardware at each kind of seller: the median over sellers of their newest offers';
+COMMENT ON COLUMN internal.seller_price.price_index IS 'Order';
+COMMENT ON COLUMN internal.seller_price.hardware IS 'Id';
+COMMENT ON COLUMN internal.seller_price.way IS 'rented or bought';
+COMMENT ON COLUMN internal.seller_price.kind IS 'As of an offer';
+COMMENT ON COLUMN internal.seller_price.kind_index IS 'The lowest is compared where two kinds have offers of as many hardware';
+COMMENT ON COLUMN internal.seller_price.usd IS 'Of one device, per hour where it is rented';
+COMMENT ON COLUMN internal.seller_price.half_width IS 'Of the 80 % interval of the natural logarithm of the price, over sellers';
+COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the one seller, whose prices err together; kind and hardware where several sell it';
+COMMENT ON COLUMN internal.seller_price.told IS 'Who asks it, and when';
+COMMENT ON COLUMN internal.seller_price.offer_count IS 'Sellers';
+COMMENT ON COLUMN internal.seller_price.basis IS 'Least sure of the offers';
+COMMENT ON COLUMN internal.seller_price.reference_usd IS 'Price of the record of the hardware, which offers stand in place of';
+COMMENT ON COLUMN internal.seller_price.source IS 'Of the offers';
+COMMENT ON COLUMN internal.seller_price.note IS 'What the price buys, or what each seller asks';
+
 CREATE TABLE internal.metric (
     metric_index INTEGER NOT NULL CHECK (metric_index >= 0),
     name VARCHAR PRIMARY KEY,
@@ -1217,8 +1278,12 @@ CREATE TABLE internal.error_scale (
     hardware VARCHAR NOT NULL,
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
     group_count INTEGER NOT NULL CHECK (group_count > 0),
-    row_count INTEGER NOT NULL CHECK (row_count > 0)
+    row_count INTEGER NOT NULL CHECK (row_count > 0),
+    least_ops_per_s DOUBLE NOT NULL CHECK (least_ops_per_s >= 0),
+    most_ops_per_s DOUBLE NOT NULL CHECK (most_ops_per_s > 0)
 );
+COMMENT ON COLUMN internal.error_scale.least_ops_per_s IS 'Smallest peak of the boards that were measured; 0 where it holds for every size';
+COMMENT ON COLUMN internal.error_scale.most_ops_per_s IS 'Largest peak of them; infinity likewise';
 COMMENT ON TABLE internal.error_scale IS 'How far predictions were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.error_scale.scale_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or energy';

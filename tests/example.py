@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from command import run_here
 from joulemap.cli.app import list_commands, root
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.system.record import frozen
@@ -77,6 +78,48 @@ SELECT run_id, energy_j FROM runs WHERE energy_j <= $max_energy_j ORDER BY run_i
     },
 }
 """Of a person, as the examples have them."""
+
+NETS: Final = """
+import torch
+
+net = torch.nn.Sequential(torch.nn.Conv2d(3, {width}, 3), torch.nn.ReLU())
+net.example_inputs = torch.zeros(1, 3, 32, 32)
+"""
+"""A model file of a repository; its width differs between commits."""
+
+
+def prepare(folder: Path) -> None:
+    """Write the files of a person that examples name."""
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    done = run_here(["hardware", "template", "--like", "l4"], folder, {})
+    for number, name in enumerate(("mine", "mychip", "chips/one", "chips/two")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+
+
+def prepare_program(folder: Path) -> None:
+    """Save the program that examples read; needs torch."""
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    torch.export.save(torch.export.export(net, (torch.zeros(1, 3, 16, 16),)), folder / "net.pt2")
+
+
+def prepare_repository(folder: Path) -> None:
+    """Make the folder a repository of three commits in which a model changes; the last two are no longer on main."""
+    git = ["git", "-c", "user.name=nobody", "-c", "user.email=nobody@example.org", "-C", str(folder)]
+    subprocess.run([*git, "init", "--quiet", "--initial-branch", "main"], check=True)
+    (folder / "models").mkdir(exist_ok=True)
+    for width in (8, 9, 10):
+        for name in ("net.py", "models/net.py"):
+            (folder / name).write_text(NETS.format(width=width), encoding="utf-8")
+        subprocess.run([*git, "add", "net.py", "models/net.py"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", f"{width} channels"], check=True)
+        if width == 8:
+            subprocess.run([*git, "checkout", "--quiet", "-b", "wider"], check=True)
 
 
 @frozen

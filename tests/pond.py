@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.version import formula_version
+from joulemap.store.shard import KEY
 from joulemap.workspace import Workspace
 
 
@@ -108,7 +111,7 @@ def list_blocks_of(path: Path) -> Iterator[tuple[Block, Totals]]:
             w.model, w.source, w.input_spec, w.input_shape, w.workload_key, w.work, w.parameter_count, w.torch_version,
             w.torchvision_version, w.tracer_version, v.hardware, r.hardware_digest, v.architecture, v.unit_name,
             array_to_string(v.deployment, ',') AS deployment, v.projection, v.unavailable, v.host, v.needs_host,
-            v.boundary, r.power_mode, r.precision, r.weight_precision, r.batch, r.runtime, r.calibration,
+            v.boundary, v.tf32, r.power_mode, r.precision, r.weight_precision, r.batch, r.runtime, r.calibration,
             r.calibration_digest, r.formula_version, coalesce(r.clock_hz / r.clock_fraction, 1) AS full_clock_hz,
             '' AS rules, r.* EXCLUDE (refusal), t.* EXCLUDE (run_id), coalesce(r.refusal, '') AS refusal,
             (SELECT map_from_entries(list((c.common_category, c.energy_fj))) FROM (
@@ -142,3 +145,42 @@ def list_blocks_of(path: Path) -> Iterator[tuple[Block, Totals]]:
                 throughput_limit=np.array([row["throughput_limit"] or "" for row in some]),
             ),
         )
+
+
+def forge(
+    shard: Path,
+    change: Callable[[dict[str, Any]], object] = lambda _: None,
+    alter: Callable[[Any], Any] = lambda table: table,
+) -> Path:
+    """Put another file in the place of a shard, of the same question, whose name has its digest; return it.
+
+    `change` changes the footer, `alter` returns other rows.
+    """
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(shard)
+    about = json.loads(pq.read_metadata(shard).metadata[KEY.encode()])
+    change(about)
+    return put_in_place(shard, alter(table), json.dumps(about))
+
+
+def put_in_place(shard: Path, table: Any, footer: str) -> Path:
+    """Put rows and a footer in the place of a shard, under a name that has their digest; return it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({KEY: footer})
+    content = sink.getvalue().to_pybytes()
+    shard.unlink()
+    return name_content(shard, content)
+
+
+def name_content(shard: Path, content: bytes) -> Path:
+    """Write bytes beside a shard under the name that a shard of its question and of these bytes has."""
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    path = shard.with_name(f"{shard.name.partition('-')[0]}-{digest}.parquet")
+    path.write_bytes(content)
+    return path

@@ -12,32 +12,37 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.hardware import LEAST_SHARE
+from joulemap.catalog.load import load_catalogue, load_text
 from joulemap.catalog.spread import scale_unattributed
+from joulemap.catalog.starter import copy_text, minimal_text
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.calibration import scale_reference
-from joulemap.domain.configuration import BOUNDARIES, Boundary, Configuration
+from joulemap.domain.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
 from joulemap.domain.hardware import Hardware, Link, bounded_digest
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
-from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
+from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
 from joulemap.model.replica import join_units
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
 from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 
 CATALOGUE = load_catalogue().hardware
-CIRCUITS = [one for one in CATALOGUE.values() if one.priced_at == "chip"]
+SOLD = [one for one in CATALOGUE.values() if LIMIT_SHARE in one.coefficients]
+"""Hardware whose power limit says what its prices miss."""
+
 FJ_PER_J = 1e15
 
 
 def toy(*, nj_per_byte: float, limit_w: float = 100.0, loss: float = 0.0) -> Hardware:
-    """Return a CPU that draws 10 W of static power and 50 GB/s times a price, and nothing else."""
+    """Return a CPU that is sold, draws 10 W of static power and 50 GB/s times a price, and nothing else."""
     own = chip.cpu()
     prices = {STATIC_ACTION: 10.0 * FJ_PER_J, LOSS_ACTION: loss * FJ_PER_J}
     prices |= {("dram", verb): nj_per_byte * 1e6 for verb in ("read", "write")}
@@ -47,6 +52,7 @@ def toy(*, nj_per_byte: float, limit_w: float = 100.0, loss: float = 0.0) -> Har
         tdp=chip.number(limit_w, "W"),
         static_power=chip.number(10.0, "W"),
         reference=type(own.reference)(actions),
+        coefficients={**own.coefficients, LIMIT_SHARE: LEAST_SHARE},
     )
 
 
@@ -186,15 +192,15 @@ def test_each_boundary_has_a_digest_of_its_own() -> None:
 
 
 @pytest.mark.sample(10)
-@pytest.mark.parametrize("hardware", CIRCUITS, ids=lambda one: one.id)
-def test_chips_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
+@pytest.mark.parametrize("hardware", SOLD, ids=lambda one: one.id)
+def test_boards_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
     bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
     for precision in hardware.peaks:
         run = run_of(join_units(bounded), PRODUCT, precision)
         limit = hardware.tdp.value
         assert power_w(run) <= limit * (1.0 + 1e-6)
         if not hardware.loads and not any(link.connects == "host" for link in hardware.links):
-            assert power_w(run) >= LEAST_SHARE * limit
+            assert power_w(run) >= LEAST_SHARE.value * limit
 
 
 @pytest.mark.parametrize("name", ["gaudi3", "xeon_8490h", "tda4vm_c7x_mma", "kpu_t256"])
@@ -277,9 +283,72 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert "unattributed_memory_second" in prices
 
 
-def test_a_file_of_ones_own_is_anchored_too(tmp_path: Path, joulemap: Run) -> None:
+@pytest.mark.parametrize("architecture", CLASS_HARDWARE)
+def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str) -> None:
+    # static power is stated, so that a limit three times as high changes no price and no action
+    energies = []
+    for text in (copy_text(CLASS_HARDWARE[architecture]), minimal_text(architecture)):
+        own = load_text(text, "mine.toml")
+        static = attrs.evolve(own.static_power, value=own.tdp.value / 100.0)
+        for factor in (1.0, 3.0):
+            limit = attrs.evolve(own.tdp, value=own.tdp.value * factor)
+            stated = attrs.evolve(
+                own,
+                tdp=limit,
+                static_power=static,
+                reference=own.reference.with_static(static),
+                coefficients={**own.coefficients, "cap_share": chip.number(1.0)},
+                digest=f"{own.digest} at {limit.value}",
+            )
+            bounded = bound_hardware(anchor_hardware(stated), "default", "board")
+            configuration = Configuration(hardware=own.id, precision=next(iter(own.peaks)))
+            run = evaluate(shipped("mobilenet_v2"), bounded, configuration)
+            if run.clock_fraction == 1.0:
+                energies.append(int(run.ledger.energy_fj.sum()))
+    assert energies
+    assert len({*energies}) <= 2  # one of each text
+
+
+def test_a_copy_of_a_board_carries_neither_its_limit_nor_its_measured_load() -> None:
+    for name in ("hailo_8", "jetson_agx_orin_cpu", "dpu_b4096x3_zcu102", "tpu_v4"):
+        own = load_text(copy_text(name), "mine.toml")
+        assert LIMIT_SHARE in CATALOGUE[name].coefficients and LIMIT_SHARE not in own.coefficients
+        assert own.loads == ()
+        assert find_anchor(own, describe_probes()) == ()
+
+
+def test_an_own_board_that_is_sold_says_so() -> None:
+    text = copy_text("tpu_v4")
+    sold = load_text(text.replace("# works_at_limit = true", "works_at_limit = true"), "mine.toml")
+    assert sold.coefficients[LIMIT_SHARE] == LEAST_SHARE
+    assert {row.key for row in find_anchor(sold, describe_probes())} == {
+        row.key for row in find_anchor(CATALOGUE["tpu_v4"], describe_probes())
+    }
+    for wrong, reason in (
+        (copy_text("l4").replace("\n[sources]", "works_at_limit = true\n\n[sources]", 1), "fitted to what boards draw"),
+        (text.replace("# works_at_limit = true", 'works_at_limit = "yes"'), "expected true or false"),
+    ):
+        with pytest.raises(CatalogueError, match=reason):
+            load_text(wrong, "mine.toml")
+
+
+@pytest.mark.parametrize("name", ["hailo_8", "gaudi2", "h100_sxm5"])
+def test_a_check_of_a_file_says_what_analyze_says(name: str, tmp_path: Path, joulemap: Run) -> None:
+    # a compiler that leaves operators to a host, prices of circuits, a calibration that is inherited and TF32
     path = tmp_path / "mine.toml"
-    text = joulemap("hardware", "template", "--like", "gaudi2").stdout
-    path.write_text(text.replace('id = "gaudi2"', 'id = "mine"'))
-    prices = joulemap("hardware", "show", str(path), "--energy", "--format", "csv").stdout
-    assert "unattributed_memory_second" in prices
+    path.write_text(copy_text(name))
+    checked = json.loads(joulemap("hardware", "check", path, "--format", "json").stdout)
+    precision = "fp32" if "fp32" in CATALOGUE[name].peaks else next(iter(CATALOGUE[name].peaks))
+    (trial,) = (
+        one
+        for one in checked[0]["trials"]
+        if (one["model"], one["runtime"], one["precision"], one["power_mode"])
+        == ("mobilenet_v2", "fused", precision, "default")
+    )
+    told = json.loads(
+        joulemap(
+            "analyze", "mobilenet_v2", path, "--precision", precision, "--runtime", "fused", "--format", "json"
+        ).stdout
+    )
+    assert_close(trial["energy_j"], told["total"]["energy_j"], rel=1e-9)
+    assert_close(trial["latency_s"], told["total"]["latency_s"], rel=1e-9)

@@ -126,8 +126,8 @@ def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database:
     assert_close(rows[f"{PI}@throughput"].throughput_per_s or 0.0, placed.throughput_per_s or 1.0, rel=1e-9)
     parts = json.loads(
         run_here(
-            ["sql", "SELECT sum(line_energy_fj)::VARCHAR AS fj, any_value(component) FROM energy_ledger JOIN runs "
-             f"USING (run_id) WHERE hardware = '{PI}' AND power_mode = 'default'", "--db", str(own_database),
+            ["sql", "SELECT sum(line_energy_fj)::VARCHAR AS fj, any_value(component) FROM energy_ledger "
+             f"WHERE hardware = '{PI}' AND power_mode = 'default'", "--db", str(own_database),
              "--format", "json"], tmp_path, {}
         ).stdout
     )  # fmt: skip

@@ -44,8 +44,8 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
     ("hardware", "precision", "runtime", "most"),
     [
         ("tpu_v4", "bf16", "graph", 1400),
-        ("h100_sxm5", "fp16", "fused", 4200),
-        ("h100_sxm5", "fp16", "engine", 4200),
+        ("h100_sxm5", "fp16", "fused", 4300),
+        ("h100_sxm5", "fp16", "engine", 4300),
         ("xeon_8490h", "int8", "engine", 3300),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.catalog.load import list_architectures, load_catalogue, load_class, load_text
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
 from joulemap.catalog.schema import CoefficientTableEntry, ColumnEntry, HardwareFile
@@ -53,14 +53,44 @@ def test_energy_scales_between_nodes(from_nm: float, to_nm: float, expected: flo
     assert_close(node_factor(from_nm, to_nm), expected, rel=1e-4)
 
 
-def test_there_and_back_is_no_change() -> None:
-    assert_close(node_factor(28.0, 4.0) * node_factor(4.0, 28.0), 1.0, rel=1e-12)
+@pytest.mark.parametrize("circuit", ["logic", "sram"])
+def test_there_and_back_is_no_change(circuit: str) -> None:
+    assert_close(node_factor(28.0, 4.0, circuit) * node_factor(4.0, 28.0, circuit), 1.0, rel=1e-12)
 
 
-def test_a_finer_node_never_costs_more() -> None:
+@pytest.mark.parametrize("circuit", ["logic", "sram"])
+def test_a_finer_node_never_costs_more(circuit: str) -> None:
     nodes = [3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 6.9, 7.0, 8.0, 10.0, 16.0, 28.0, 65.0]
-    factors = [node_factor(7.0, node) for node in nodes]
+    factors = [node_factor(7.0, node, circuit) for node in nodes]
     assert factors == sorted(factors)
+
+
+def test_sram_stops_scaling_at_5_nm() -> None:
+    # sqrt(0.021 / 0.027) = 0.8819: the edge of a bit cell, which is no smaller at 3 nm
+    for node in (5.0, 4.0, 3.0):
+        assert_close(node_factor(7.0, node, "sram"), 0.8819, rel=1e-4)
+    assert_close(node_factor(28.0, 7.0, "sram"), node_factor(28.0, 7.0), rel=1e-12)
+
+
+def test_no_on_chip_memory_priced_by_circuits_scales_as_logic() -> None:
+    for architecture in set(list_architectures()) - {"gpu"}:
+        for action in load_class(architecture, "").actions:
+            is_memory = action.common_category in ("unit_memory", "chip_memory")
+            if is_memory and action.action != "arbitrate":
+                assert action.scaling != "logic", f"{architecture} {action.component}.{action.action}"
+
+
+def test_narrower_operands_never_cost_more_on_tensor_cores() -> None:
+    order = ("int4_mac", "int8_mac", "fp8_mac", "bf16_mac", "fp16_mac", "tf32_mac")
+    for hardware in ALL:
+        if hardware.architecture == "gpu":
+            prices = {
+                one.action: one.energy_per_action_fj for one in hardware.reference if one.component == "tensor_core"
+            }
+            found = [prices[name] for name in order]
+            assert found == sorted(found), hardware.id
+            # a MAC of fp8 takes 1.5 to 2.8 times one of int8 in dedicated hardware (arXiv:2303.17951)
+            assert 1.5 <= prices["fp8_mac"] / prices["int8_mac"] <= 2.85, hardware.id
 
 
 @pytest.mark.parametrize("node_nm", [2.0, 2.99, 65.1, 90.0])

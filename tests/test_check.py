@@ -6,6 +6,7 @@ import contextlib
 import random
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -417,3 +418,21 @@ def contents(path: Path) -> list[object]:
         ]
         keys = connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
         return [*rows, *(connection.execute("FROM internal.run WHERE run_id = ?", key).fetchall() for key in keys)]
+
+
+@pytest.mark.slow
+def test_a_check_takes_a_second_of_processor_time_for_a_thousand_runs(tmp_path: Path) -> None:
+    """Beside what it takes for an empty database; two sizes, so that it is known to grow no faster than the runs."""
+    workspace = Workspace(tmp_path / "many.duckdb")
+    spent: list[float] = []
+    counts: list[int] = []
+    for batches in ((1, 2), (4, 8, 16, 32)):
+        for batch in batches:
+            workspace.recommend("resnet18", batch=batch)
+        before = time.process_time()
+        assert check_database(tmp_path / "many.duckdb", PATIENT) == []
+        spent.append(time.process_time() - before)
+        ((count,),) = workspace.sql("SELECT count(*) FROM runs").rows
+        counts.append(int(count))
+    assert counts[1] > 2.5 * counts[0] > 1000
+    assert spent[1] - spent[0] < 1e-3 * (counts[1] - counts[0])

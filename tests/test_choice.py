@@ -6,9 +6,9 @@ import itertools
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -205,7 +205,7 @@ def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
         assert_close(row["price_half_width"], math.log(factor), rel=1e-12)
         assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)), rel=1e-12)
     (row,) = ask(doubted, "cost.million", run_ids=[1], **FREE)
-    assert (row["price_half_width"], row["price_basis"], row["price_date"]) == (0.0, "given", None)
+    assert (row["price_half_width"], row["price_basis"], row["price_told"]) == (0.0, "given", "given")
     assert_close(row["usd_half_width"], 0.3, rel=1e-12)
 
 
@@ -222,8 +222,8 @@ def test_a_purchase_price_leaves_open_its_part_of_the_cost(doubted: Connection) 
 
 def test_which_of_two_rents_is_cheaper_is_as_sure_as_speed_and_prices_are(doubted: Connection) -> None:
     rows = ask_doubted(doubted, "cost.million", [RENTED, DEAR])
-    # of each variance half is common to the two: of 0.3 both are one class, of ln 1.2 both rents are of one list
-    sure = surely(1.3, 0.3**2 + math.log(1.2) ** 2)
+    # of the variance of 0.3 half is common to the two, of one class; of that of ln 1.2 37 %, of one seller
+    sure = surely(1.3, 0.3**2 + 2.0 * (1.0 - 0.37) * math.log(1.2) ** 2)
     assert [row["hardware"] for row in rows] == ["rented", "dear"]
     assert_close(rows[0]["probability_cheapest"], sure, rel=1e-9)
     assert_close(rows[1]["probability_cheapest"], 1.0 - sure, rel=1e-9)
@@ -250,7 +250,7 @@ def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> Non
     """A third that has no chance makes the other two drawn, in 500 draws."""
     far = attrs.evolve(RENTED, hardware="far", cloud_usd_per_hour=3.6e6)
     first, _, last = ask_doubted(doubted, "cost.million", [RENTED, DEAR, far])
-    sure = surely(1.3, 0.3**2 + math.log(1.2) ** 2)
+    sure = surely(1.3, 0.3**2 + 2.0 * (1.0 - 0.37) * math.log(1.2) ** 2)
     assert last["probability_cheapest"] == 0.0
     assert abs(first["probability_cheapest"] - sure) < 4.0 * math.sqrt(sure * (1.0 - sure) / 500)
     front = ask_doubted(doubted, "pareto.front", [RENTED, attrs.evolve(DEAR, energy_j=1.0)], x="cost", y="price")
@@ -471,10 +471,8 @@ def test_the_ranking_is_what_brute_force_finds(
     missed: dict[int, dict[str, float | None]] = {}
     for row in rows:
         if row["status"] != "unsupported":
-            checked = {
-                LIMITED[limit]: violation(limit, bound, value_of(LIMITED[limit], row))
-                for limit, bound in limits.items()
-            }
+            values = {limit: value_of(LIMITED[limit], row) for limit in limits} | {"max_power_w": row["total_power_w"]}
+            checked = {LIMITED[limit]: violation(limit, bound, values[limit]) for limit, bound in limits.items()}
             missed[row["run_id"]] = {name: miss for name, miss in checked.items() if miss is None or miss > 0.0}
     feasible = [row for row in rows if row["status"] == "feasible"]
     assert {row["run_id"] for row in feasible} == {run for run, misses in missed.items() if not misses}
@@ -509,6 +507,49 @@ def test_the_ranking_is_what_brute_force_finds(
             assert_close(row["excess"], sign * (row["value"] - row["bound"]), rel=1e-9)
             assert row["excess"] > 0.0 and row["violation_fraction"] > 0.0
     assert found == {run: set(misses) for run, misses in missed.items() if misses}
+
+
+@pytest.mark.parametrize(
+    ("host_share", "needs_host", "host", "total"),
+    [
+        (None, "", "", 50.0),  # 40 W x (1 + 0.25), which is what costs assume
+        (0.5, "", "", 60.0),
+        (0.0, "", "", 40.0),  # a complete computer
+        (0.5, "a_host", "", 60.0),
+        (0.5, "a_host", "given", 40.0),  # the energy already contains the host
+    ],
+)
+def test_a_limit_on_the_power_counts_the_host(
+    made_up: Connection, host_share: float | None, needs_host: str, host: str, total: float
+) -> None:
+    ids = fill(made_up, [MadeUp(latency_s=1e-3, energy_j=40e-3, host_share=host_share)])
+    made_up.execute(f"UPDATE internal.hardware_version SET needs_host = '{needs_host}', host = '{host}'")
+    (kept,) = ask(made_up, "recommend.configuration", run_ids=ids, max_power_w=total * 1.01)
+    (missed,) = ask(made_up, "recommend.configuration", run_ids=ids, max_power_w=total * 0.8)
+    (told,) = ask(made_up, "recommend.violation", run_ids=ids, max_power_w=total * 0.8)
+    assert (kept["status"], missed["status"], missed["worst_limit"]) == ("feasible", "infeasible", "power")
+    assert_close(kept["average_power_w"], 40.0, rel=1e-9)
+    for value in (kept["total_power_w"], missed["worst_value"], told["value"]):
+        assert_close(value, total, rel=1e-9)
+    assert_close(told["violation_fraction"], 0.25, rel=1e-9)
+    assert not ask(made_up, "recommend.violation", run_ids=ids, max_power_w=total * 1.01)
+
+
+def test_a_limit_on_the_power_takes_the_host_share_that_is_asked_for(made_up: Connection) -> None:
+    ids = fill(made_up, [MadeUp(latency_s=1e-3, energy_j=40e-3, host_share=None)])
+    asked: dict[str, Any] = {"run_ids": ids, "max_power_w": 50.0, "host_share": 1.0}
+    (row,), (told,) = (ask(made_up, f"recommend.{name}", **asked) for name in ("configuration", "violation"))
+    for value in (row["total_power_w"], row["worst_value"], told["value"]):
+        assert_close(value, 80.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(("hardware", "shares"), [("l4", (1.4, 1.0)), ("raspberry_pi_5", (1.0, 1.0))])
+def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, shares: Sequence[float]) -> None:
+    one = Settings(hardware=hardware, precision="fp32", batch=1)
+    for asked, share in zip((one, attrs.evolve(one, host="xeon_8490h")), shares, strict=True):
+        row = workspace.recommend("mobilenet_v2", asked, limits=Limits(max_power_w=1e6)).rows[0]
+        assert row.total_power_w is not None and row.average_power_w is not None
+        assert_close(row.total_power_w, share * row.average_power_w, rel=1e-9)
 
 
 def test_an_objective_that_is_not_known_ranks_last_but_is_not_dropped(made_up: Connection) -> None:
@@ -686,7 +727,9 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     limits = ["--max-latency", "1us", "--max-power", "1W", "--min-throughput", "1G/s"]
     done = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen, "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == ExitCode.UNSUPPORTED
+    assert done.stderr.startswith("joulemap: nothing has latency of at most 1 µs")
+    assert done.stderr.count("\n") == 1
     document = json.loads(done.stdout)
     assert (document["best"], document["projection"], document["feasible_count"]) == (None, None, 0)
     nearest = document["nearest_miss"]
@@ -700,6 +743,85 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     text = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout
     assert "nothing has latency of at most 1 µs, power of at most 1 W and throughput of at" in " ".join(text.split())
     assert "nearest: tpu_v4" in " ".join(text.split())
+
+
+LIMIT_OPTIONS: Final = {
+    "--max-latency": ("1s", "1ns"),
+    "--max-energy": ("1kJ", "1nJ"),
+    "--max-energy-per-inference": ("1kJ", "1nJ"),
+    "--max-memory": ("1TB", "1B"),
+    "--max-power": ("1MW", "1nW"),
+    "--min-throughput": ("1/s", "1G/s"),
+    "--max-price": ("1000USD/h", "0.0001USD/h"),
+    "--max-price ": ("10000000USD", "0.01USD"),
+}
+"""Option -> a limit that some configuration of `FEW` keeps and one that none does."""
+
+LIMIT_METRICS: Final = (
+    "latency",
+    "energy",
+    "energy_per_inference",
+    "memory",
+    "power",
+    "throughput",
+    "price",
+    "purchase",
+)
+
+MANY: Final = ("--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1")
+
+
+def check_limits(joulemap: Run, path: Path, limits: Mapping[str, int], form: str) -> None:
+    """Ask under limits, each kept (0) or not (1), in a format; the exit code says which."""
+    words = [word for name, place in limits.items() for word in (name.strip(), LIMIT_OPTIONS[name][place])]
+    done = joulemap("recommend", "resnet18", *MANY, *words, "--db", path, "--format", form)
+    expected = ExitCode.UNSUPPORTED if any(limits.values()) else ExitCode.OK
+    assert done.returncode == expected, (words, form, done.stderr)
+    assert done.stdout
+    if form == "json":
+        document = json.loads(done.stdout)
+        assert document["best"] is None or not document["best"]["is_available"] or not any(limits.values())
+        asked = {name for name, option in zip(LIMIT_METRICS, LIMIT_OPTIONS, strict=True) if option in limits}
+        assert {one["limit_name"] for one in document["limits"]} == asked
+        assert all(set(row["failed"].split(", ")) <= asked for row in document["rows"] if row["failed"])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("option", LIMIT_OPTIONS)
+def test_every_limit_alone(option: str, place: int, chosen: Path, joulemap: Run) -> None:
+    for form in ("table", "json"):
+        check_limits(joulemap, chosen, {option: place}, form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", LIMIT_OPTIONS)
+def test_every_limit_in_every_format(option: str, chosen: Path, joulemap: Run) -> None:
+    for form in ("csv", "markdown", "html"):
+        for place in (0, 1):
+            check_limits(joulemap, chosen, {option: place}, form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", LIMIT_OPTIONS)
+def test_every_limit_with_each_other(first: str, chosen: Path, joulemap: Run) -> None:
+    for second in LIMIT_OPTIONS:
+        if first < second and first.strip() != second.strip():
+            for places in itertools.product((0, 1), repeat=2):
+                check_limits(joulemap, chosen, dict(zip((first, second), places, strict=True)), "table")
+                check_limits(joulemap, chosen, dict(zip((first, second), places, strict=True)), "json")
+
+
+def test_all_limits_together(chosen: Path, joulemap: Run) -> None:
+    limits = dict.fromkeys((one for one in LIMIT_OPTIONS if one == one.strip()), 0)  # an option stands once
+    for form in ("table", "json", "csv", "markdown", "html"):
+        check_limits(joulemap, chosen, limits, form)
+
+
+@pytest.mark.parametrize("option", [one for one in LIMIT_OPTIONS if not one.startswith("--max-price")])
+def test_costs_take_every_limit(option: str, chosen: Path, joulemap: Run) -> None:
+    for limit in LIMIT_OPTIONS[option]:
+        done = joulemap("cost", "resnet18", *MANY, option, limit, "--db", chosen)
+        assert done.returncode in (ExitCode.OK, ExitCode.UNSUPPORTED), done.stderr
 
 
 @pytest.mark.sample(1)

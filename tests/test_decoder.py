@@ -15,10 +15,12 @@ from joulemap.decoder.layer import describe_step
 from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
 from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
+from joulemap.domain.settings import Settings
 from joulemap.domain.workload import Workload
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
 from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
@@ -375,3 +377,20 @@ def test_another_digest_is_another_workload() -> None:
     model = decoder("llama-3.2-1b")
     assert attrs.evolve(model, name="other").digest == model.digest
     assert attrs.evolve(model, hidden=64).digest != model.digest
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("bert_large", ("hf:Bert",)),
+        ("distilbert-base-uncased", ("hf:DistilBert",)),
+        ("resnt50", ("resnet50",)),
+        ("lama-3.1-8b", ("llama-3.1-8b",)),
+        ("mobilnet_v2", ("mobilenet_v2",)),
+        ("nothing_large", ()),
+    ],
+)
+def test_a_model_is_suggested_for_its_family_and_not_for_its_size(typed: str, near: tuple[str, ...]) -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        find_model(typed, Settings(), None)
+    assert raised.value.near[:1] == near

@@ -21,6 +21,7 @@ from conftest import Run
 from joulemap.answer.diff import DiffAnswer
 from joulemap.catalog.doubt import load_doubt
 from joulemap.cli.app import list_commands
+from joulemap.plan import version
 from joulemap.system.errors import ModelError
 from joulemap.workspace import Workspace
 
@@ -213,6 +214,58 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
         for one in action["runs"]["steps"]
         if "run" in one
     ]
+
+
+def test_the_actions_traced_code_reaches_no_file_of_the_step_and_no_token(tmp_path: Path) -> None:
+    """What it writes to them by their places is dropped."""
+    files = {name: tmp_path / name for name in ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")}
+    for file in files.values():
+        file.touch()
+    evil = f"env > {tmp_path}/seen\nfor file in {tmp_path}/GITHUB_*; do echo BASH_ENV=evil >> $file; done"
+    program = tmp_path / "joulemap"
+    program.write_text(f"#!/bin/sh\n{evil}\necho table\nexit 10\n")
+    program.chmod(0o755)
+    tokens = {"GITHUB_TOKEN": "secret", "GH_TOKEN": "secret", "ACTIONS_RUNTIME_TOKEN": "secret"}
+    environment = {**os.environ, **{name: str(file) for name, file in files.items()}, **tokens}
+    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path)}
+    ((_, script, variables),) = [one for one in steps({"model": "net.py:net", "base": "b"}) if one[0] == "diff"]
+    subprocess.run(["bash", "-e", "-c", script], env=environment | variables, check=True)
+    seen = dict(line.partition("=")[::2] for line in (tmp_path / "seen").read_text().splitlines())
+    assert not seen.keys() & {*files, *tokens} and "secret" not in seen.values()
+    assert {name: file.read_text() for name, file in files.items()} == {
+        "GITHUB_ENV": "",
+        "GITHUB_PATH": "",
+        "GITHUB_OUTPUT": "code=10\n",
+        "GITHUB_STEP_SUMMARY": "<!-- joulemap diff net.py:net -->\ntable\n",
+    }
+
+
+def test_a_repository_runs_none_of_the_programs_that_its_configuration_names(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Filters, hooks, monitors, pagers: the files are those of the commit, links among them."""
+    mark = repository.parent / "ran"
+    (repository / ".gitattributes").write_text("*.py filter=evil diff=evil\n")
+    (repository / "link.py").symlink_to("nets/net.py")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message=two")
+    program = repository.parent / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+    program.chmod(0o755)
+    for setting in ("filter.evil.smudge", "filter.evil.process", "core.fsmonitor", "core.pager", "diff.evil.textconv",
+                    "diff.external", "core.sshCommand", "core.gitProxy", "credential.helper"):  # fmt: skip
+        git(repository, "config", setting, str(program))
+    for hook in ("post-checkout", "post-index-change", "pre-commit"):
+        (repository / ".git" / "hooks" / hook).write_text(program.read_text())
+        (repository / ".git" / "hooks" / hook).chmod(0o755)
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(program))
+    commit = version._find_commit("HEAD:nets/net.py:net")
+    assert commit is not None
+    with version._laid_out(commit) as tree:
+        assert (tree / "nets" / "net.py").read_bytes() == (repository / "nets" / "net.py").read_bytes()
+        assert os.readlink(tree / "link.py") == "nets/net.py"
+    assert not mark.exists()
 
 
 @pytest.mark.slow

@@ -290,7 +290,7 @@ def test_pairs_agree_with_draws(tmp_path: Path) -> None:
             "JOIN cost AS b ON a.draw = b.draw AND a.run_id <> b.run_id GROUP BY ALL",
             {"metric": metric},
         )
-        ((count,),) = workspace.sql("SELECT draw_count(3)")
+        count = 500
         for one, other, drawn in rows:
             right = known[metric, one, other]
             assert abs(drawn - right) < 4 * math.sqrt(right * (1.0 - right) / count) + 0.005
@@ -403,7 +403,7 @@ def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Pat
     assert energy > parts["mine_published", 1][2]
     assert 0.0 < energy_own < energy
     assert answer.scope.doubts["mine_assumed"]["latency"][1] >= own
-    assert any("your assumed numbers of ~mine_assumed" in line for line in answer.scope.describe())
+    assert any("your assumed numbers of mine_assumed" in line for line in answer.scope.describe())
     widths = {
         (one, other): width
         for one, other, width in workspace.sql(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import pytest
 
+from conftest import Run
 from joulemap.store import check, connection
 from joulemap.store.connection import reading, telling, writing
 from joulemap.store.engine import connect
-from joulemap.system.errors import EngineError, ExitCode
+from joulemap.system.errors import DatabaseError, EngineError, ExitCode
 
 GROW = """
 CREATE TABLE board (board_id INTEGER, name VARCHAR);
@@ -83,3 +85,50 @@ def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
     with writing(own_database) as opened:
         opened.execute("UPDATE internal.run SET precision = 'int8' WHERE run_id = 1")
     assert next(fault[0] for fault in check.check_database(own_database)) == "audit.conservation has an answer"
+
+
+ENGINE_FAULTS: Final = (
+    duckdb.ConstraintException("Constraint Error: CHECK constraint failed on table run_operator"),
+    duckdb.ConversionException("Conversion Error: Could not convert string '' to INT64\n\nLINE 1: SELECT"),
+    duckdb.OutOfRangeException("Out of Range Error: Overflow in multiplication of INT64"),
+    duckdb.NotImplementedException("Not implemented Error: x"),
+    duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 16.0 MiB"),
+    duckdb.InternalException("INTERNAL Error: x"),
+)
+
+
+@pytest.mark.parametrize("error", ENGINE_FAULTS, ids=lambda error: type(error).__name__)
+def test_an_error_of_the_engine_is_one_line_and_no_fault_of_the_database(
+    error: duckdb.Error, joulemap: Run, monkeypatch: pytest.MonkeyPatch, own_database: Path
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("joulemap.store.literal.list_numbers", fail)
+    done = joulemap("compare", "resnet18", "l4", "--db", own_database)
+    assert done.returncode == ExitCode.INTERNAL, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert any(advice in done.stderr for advice in ("please report", "at a time"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.IOException("IO Error: No space left on device"),
+        duckdb.OutOfMemoryException("Out of Memory Error: failed to offload: No space left on device"),
+        duckdb.CatalogException("Catalog Error: Table with name run does not exist!"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_full_disk_and_a_damaged_file_are_matters_of_the_database(error: duckdb.Error) -> None:
+    with pytest.raises(DatabaseError), telling("runs.duckdb"):
+        raise error
+
+
+def test_an_own_query_is_blamed_for_what_it_asks(joulemap: Run, tmp_path: Path) -> None:
+    joulemap("compare", "resnet18", "l4")
+    done = joulemap("sql", "SELECT CAST('' AS BIGINT)")
+    assert done.returncode == ExitCode.SQL
+    assert "Could not convert" in done.stderr

@@ -12,7 +12,7 @@ from conftest import Run
 from joulemap.domain.operator.name import ARGUMENTS
 from joulemap.store.check import check_database
 from joulemap.store.connection import reading, writing
-from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,source\n"
@@ -106,7 +106,7 @@ def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
     assert row["measurement_count"] == 1
     rows = workspace.sql("SELECT model, refusal FROM estimates WHERE refusal IS NOT NULL").rows
     assert rows == ((large, "l4 has 24 GB of memory; this configuration needs 137.4 GB"),)
-    with pytest.raises(UnknownNameError, match="unknown measurement of 'l4 and nobody'"):
+    with pytest.raises(NoMeasurementError, match="no measurement of l4 and nobody"):
         workspace.validate("l4", source="nobody")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -11,13 +13,10 @@ from pathlib import Path
 import pytest
 
 from command import run_here
-from example import FILES, PAGES, Example, list_examples
+from example import PAGES, ROOT, Example, list_examples, prepare
 from joulemap.workspace import Workspace
 
 DATABASE = "joulemap.duckdb"
-
-ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "HEAD", "| head", "calibrate ./mychip.toml")
-"""What an example needs that is not here: a device, another package, a repository, a closed pipe, a measured chip."""
 
 SLOW = (
     "architectures", "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "flip",
@@ -25,18 +24,6 @@ SLOW = (
     "report", "sweep", "utilization", "validate",
 )  # fmt: skip
 """Commands whose examples take a second or more each, torch, or what the others have left."""
-
-
-def prepare(folder: Path) -> None:
-    """Write the files of a person that examples name."""
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    done = run_here(["hardware", "template", "--like", "l4"], folder, {})
-    for number, name in enumerate(("mine", "mychip", "chips/one", "chips/two")):
-        (folder / name).parent.mkdir(exist_ok=True)
-        text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
-        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
 
 
 def run_all(examples: Iterable[Example], folder: Path) -> list[str]:
@@ -76,14 +63,10 @@ def test_what_a_shell_would_take_away_is_left() -> None:
 
 @pytest.mark.slow
 def test_every_example_answers_in_order(tmp_path: Path) -> None:
-    import torch
-
-    prepare(tmp_path)
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
-    torch.export.save(torch.export.export(net, (torch.zeros(1, 3, 16, 16),)), tmp_path / "net.pt2")
-    examples = [one for one in list_examples() if not any(more in one.line for more in ELSEWHERE)]
-    assert len(examples) > 250
-    assert run_all(examples, tmp_path) == []
+    """As a person has them, each in a process of its own: those of help, then those of README and docs."""
+    script = [sys.executable, str(ROOT / "benchmarks" / "examples.py"), "--docs", "--folder", str(tmp_path)]
+    done = subprocess.run(script, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert Workspace(tmp_path / DATABASE).check().findings.rows == ()
 
 

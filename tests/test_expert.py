@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from joulemap.domain.workload import Workload
 from joulemap.trace.formula.product import hit_count
+from joulemap.trace.inference import grouped_on_meta
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.value import balanced_choices
 from models import Function, meta, trace
@@ -218,6 +219,42 @@ def test_a_grouped_product_whose_groups_are_inputs_takes_each_row_to_choose_alon
     assert (product.gemm_m, product.gemm_n, product.gemm_k, product.gemm_groups) == (1, 32, 16, 3)
     (note,) = workload.notes
     assert "each row is taken to choose one of the groups" in note
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8], ids=str)
+@pytest.mark.parametrize(
+    ("left", "right", "groups"),
+    [
+        ((8, 16), (4, 16, 24), 4),
+        ((4, 8, 16), (16, 8), 4),
+        ((16, 8), (8, 24), 4),
+        ((4, 8, 16), (4, 16, 24), 0),
+        ((4, 8, 16), (3, 16, 24), 0),
+        ((8, 16), (5, 16, 24), 4),
+        ((8, 16), (4, 8, 24), 4),
+        ((8, 16), (4, 16, 21), 4),  # strides of the second are no multiples of 16 bytes
+        ((8, 20), (4, 20, 4), 4),
+        ((4, 8, 16), (4, 16, 24), 4),
+        ((8, 16), (4, 16, 24), 0),
+        ((16,), (4, 16, 24), 4),
+    ],
+)
+def test_a_grouped_product_has_the_shape_that_its_kernel_gives_or_is_refused_with_it(
+    left: tuple[int, ...], right: tuple[int, ...], groups: int, dtype: torch.dtype
+) -> None:
+    """The kernel of the CPU takes types that torch before 2.15 refuses on tensors without storage."""
+    ends = 2 * torch.arange(1, groups + 1, dtype=torch.int32) if groups else None
+    given = [torch.zeros(left, dtype=dtype), torch.zeros(right, dtype=dtype)]
+    bare = [one.to("meta") for one in given]
+    bare_ends = None if ends is None else ends.to("meta")
+    try:
+        made = torch._grouped_mm(given[0], given[1], offs=ends)
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            grouped_on_meta(bare[0], bare[1], bare_ends)
+    else:
+        found = grouped_on_meta(bare[0], bare[1], bare_ends)
+        assert (found.shape, found.dtype, found.stride()) == (made.shape, made.dtype, made.stride())
 
 
 def test_what_follows_from_shapes_needs_no_stand_in() -> None:

@@ -16,7 +16,8 @@ from conftest import Run
 from joulemap.answer.explore.pose import read_shares
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
-from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, RETICLE, Area, at_node, find_datapath
+from joulemap.catalog.starter import copy_text
+from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
 from joulemap.design.beyond import find_beyond, find_oversize
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.design.group import Group
@@ -28,6 +29,7 @@ from joulemap.domain.change import change_hardware
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import point_hardware
+from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.value import read_values
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -159,6 +161,23 @@ def test_designs_beyond_what_is_built_are_found() -> None:
     assert large is not None and RETICLE.value == 26.0 * 33.0
     assert (large.design_count, large.chip, large.largest_mm2) == (2, "kpu_t256", float(area.max()))
     assert find_oversize(done, [0]) is None
+
+
+def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
+    area = Area.of(CATALOGUE["kpu_t256"])
+    assert [count_dies(one) for one in (0.0, 857.0, 858.0, 858.1, 1947.0)] == [1, 1, 1, 2, 3]
+    for each, count in ((400.0, 1), (600.0, 3)):
+        whole = float(area.find_usd(np.array([each * count]))[0])
+        assert_close(whole, count * float(area.find_usd(np.array([each]))[0]), rel=1e-12)
+
+
+def test_a_file_of_a_chip_beyond_the_reticle_is_warned_of(tmp_path: Path, joulemap: Run) -> None:
+    large, small = tmp_path / "large.toml", tmp_path / "small.toml"
+    large.write_text(copy_text("kpu_t256"))
+    small.write_text(copy_text("l4"))
+    said = " ".join(joulemap("hardware", "check", large).stdout.split())
+    assert "warning: its units and memories would take about" in said and "dies in a package" in said
+    assert "reticle" not in joulemap("hardware", "check", small).stdout
 
 
 def test_above_the_highest_clock_the_voltage_rises_on_the_same_line() -> None:

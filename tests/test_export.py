@@ -111,7 +111,9 @@ def test_a_profile_says_what_it_is_of(database: Path, tmp_path: Path) -> None:
         ("macs", "count"),
     ]
     assert text[profile.default_sample_type] == "energy"
-    assert [text[one] for one in profile.comment] == ["resnet18 on h100_sxm5 (gpu), batch 1, fp32, fused, board"]
+    assert [text[one] for one in profile.comment] == [
+        "resnet18 on h100_sxm5 (gpu), batch 1, fp32 (TF32 convolutions, PyTorch's default), fused, board"
+    ]
 
 
 def test_a_difference_is_what_explain_says(database: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import chip
 from compare import assert_close
+from joulemap.answer.scope import describe_fallen
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
@@ -21,6 +22,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.variation import Varied
 from joulemap.model.workload import WorkloadColumns
+from joulemap.row.run import Fallback
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace import Workspace
@@ -145,6 +147,26 @@ def test_a_model_that_a_compiler_runs_is_as_without_one() -> None:
         assert (run.energy_fj, run.latency_fs) == (whole.energy_fj, whole.latency_fs)
 
 
+def fallen(run_id: int, hardware: str, share: float, operation: str = "gelu") -> Fallback:
+    return Fallback(
+        run_id=run_id, configured_hardware=hardware, compiler="Toy", cut="each", helper="xeon_8490h",
+        operation=operation, is_compiled=False, operator_count=1, latency_s=1.0, latency_fraction=share,
+        energy_fraction=share / 2.0, first_operator_index=0,
+    )  # fmt: skip
+
+
+def test_the_same_fallback_of_several_runs_is_one_line() -> None:
+    """Five chips with two batches each, of which one falls back in more operators than the others."""
+    rows = [fallen(2 * chip + batch, f"npu_{chip}", (chip + 1) / 10) for chip in range(5) for batch in range(2)]
+    both = [fallen(11, "npu_9", 0.5), fallen(11, "npu_9", 0.25, "topk")]
+    first, second = describe_fallen([*rows, *both], lambda name: f"~{name}")
+    assert first == (
+        "Toy does not run gelu: beside ~npu_0, ~npu_1, ~npu_2, ~npu_3 and 1 more xeon_8490h computes that, copies "
+        "included: 10.0\N{EN DASH}50.0 % of the time, 5.0\N{EN DASH}25.0 % of the energy"
+    )
+    assert second.startswith("Toy does not run gelu and topk: beside ~npu_9 ") and "75.0 % of the time" in second
+
+
 def test_what_cannot_be_compiled_is_refused_by_the_name_of_the_operator() -> None:
     alone = attrs.evolve(chip.cpu(), compiler=compiler(host=""))
     with pytest.raises(UnsupportedError, match="Toy does not run gelu, and no host computes that"):
@@ -190,6 +212,7 @@ def test_every_name_of_a_list_is_one_that_a_trace_may_have() -> None:
     for hardware in load_catalogue().hardware.values():
         if hardware.compiler is not None:
             assert len(set(hardware.compiler.operators)) == len(hardware.compiler.operators)
-            assert hardware.compiler.host.partition("@")[0] in load_catalogue().hardware
+            host = hardware.compiler.host.partition("@")[0]
+            assert host in load_catalogue().hardware or hardware.compiler.is_unlisted
     with pytest.raises(ValueError, match="is none of"):
         attrs.evolve(compiler(), operators=("convolution.conv2d",))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -317,3 +319,51 @@ def test_waiting_saves_joules_within_the_promise() -> None:
     assert filled.batch_w < 0.5 * sized[0].batch_w
     assert filled.latency_s <= 0.02
     assert filled.devices == sized[0].devices
+
+
+@pytest.mark.parametrize("devices", [1, 3, 32])
+def test_a_queue_that_is_nearly_full_waits_in_heavy_traffic(devices: int) -> None:
+    """As the load goes to 1, the wait is exponential with a mean of 1 / (2 devices (1 - load)) services (Kingman)."""
+    for left in (1e-4, 1e-6, 1e-8):
+        mean = 1.0 / (2.0 * devices * left)
+        for share in (0.5, 0.9, 0.99):
+            wait = constant_wait_percentile((1.0 - left) * devices, 1.0, devices, share)
+            assert_close(wait, -math.log(1.0 - share) * mean, rel=max(40.0 * left * devices, 1e-5))
+
+
+def test_the_tail_goes_on_from_what_is_summed() -> None:
+    """The wait grows smoothly with the load where the sum over periods gives way to the exponential tail."""
+    loads = np.linspace(0.95, 0.9999, 150)
+    for devices in (1, 2, 32):
+        waits = [constant_wait_percentile(load * devices, 1.0, devices, 0.99) * (1.0 - load) for load in loads]
+        assert np.abs(np.diff(waits)).max() < 0.05 * max(waits)
+        assert all(
+            before <= after
+            for before, after in pairwise(one / (1.0 - load) for one, load in zip(waits, loads, strict=True))
+        )
+
+
+@pytest.mark.parametrize("service_s", [1e-5, 8e-4, 3.7e-3, 0.0149])
+def test_more_requests_never_need_fewer_devices(service_s: float) -> None:
+    """From 1/s to a million, in bounded memory: a table of all numbers of requests near full load took 12.5 GiB."""
+    service = serve_straight(service_s, 0.0, 1)
+    rates = np.unique(np.concatenate([np.geomspace(1.0, 1e6, 16), 0.9999 / service_s * np.arange(1, 6)]))
+    rates = rates[rates >= 1.0]
+    candidates = [Candidate(service=service, batches=(1,))] * len(rates)
+    promise = Promise(latency_s=0.015)
+    tracemalloc.start()
+    try:
+        found = size_fleets(candidates, rates.tolist(), promise)
+        carried = find_rates(candidates, [one for one in found if one], rates.tolist(), promise, is_kept=True)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64e6
+    assert all(found)
+    counts = [one.devices for one in found if one]
+    assert counts == sorted(counts)
+    assert all(ratio >= 1.0 for ratio in carried)
+    for rate, one in zip(rates.tolist(), found, strict=True):
+        assert one is not None
+        assert one.devices >= rate * service_s
+        assert one.latency_s <= 0.015

@@ -22,7 +22,7 @@ from bad_model import TROUBLE, bad_file, bad_input, bad_name, write_file
 from conftest import Run
 from joulemap.hub.build import trace_request
 from joulemap.system.errors import ExitCode, Interrupted, JoulemapError, ModelError, UsageError
-from joulemap.trace.guest import hosting
+from joulemap.trace.guest import default_device, hosting
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
 from sample import thin
@@ -83,7 +83,7 @@ def state() -> dict[str, object]:
         "signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)],
         "alarm": signal.getitimer(signal.ITIMER_REAL),
         "dtype": torch.get_default_dtype(),
-        "device": torch.get_default_device(),
+        "device": default_device(),
         "gradient": torch.is_grad_enabled(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "hooks": len(module._global_forward_hooks),
@@ -203,7 +203,7 @@ def test_what_a_program_has_set_does_not_change_a_trace(tmp_path: Path) -> None:
     torch.set_default_device("meta")
     try:
         assert trace_request(request) == usual
-        assert (torch.get_default_dtype(), torch.get_default_device().type) == (torch.float64, "meta")
+        assert (torch.get_default_dtype(), default_device().type) == (torch.float64, "meta")
     finally:
         torch.set_default_dtype(torch.float32)
         torch.set_default_device(None)

@@ -13,6 +13,7 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.host import suggest_host
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import HOST_ACTION
 from joulemap.domain.settings import Settings
@@ -29,6 +30,19 @@ from models import KEY
 
 CATALOGUE = load_catalogue().hardware
 HOST = CATALOGUE["raspberry_pi_5"]
+
+
+def test_a_card_is_suggested_a_computer_that_has_its_slot() -> None:
+    """A card of 16 lanes sits in a server; a module or stick may sit in a small board."""
+    needing = {name: one.needs_host for name, one in CATALOGUE.items() if one.needs_host}
+    assert len(needing) >= 16
+    for name, slot in needing.items():
+        host = CATALOGUE[suggest_host(slot)]
+        assert (host.architecture, host.needs_host, host.is_launched) == ("cpu", "", False)
+        if slot.startswith("PCIe"):
+            assert "datacenter" in host.deployment, name
+
+
 RELU = "elementwise(kind=relu,elements=1048576)"
 FJ_PER_J = 1e15
 
@@ -107,7 +121,7 @@ def test_a_host_counts_within_a_power_budget() -> None:
     assert {entry.id for entry, _ in select_hardware(asked).pairs} == {"hailo_8", "coral_edge_tpu"}
     found = select_hardware(attrs.evolve(asked, host="Pi5"))
     assert {entry.id for entry, _ in found.pairs} == {"coral_edge_tpu"}
-    assert found.left_out == {"hailo_8": "at least 11.65 W with its host"}
+    assert found.left_out == {"hailo_8": "at least 11.7 W with its host"}
     assert found.hosts["coral_edge_tpu"].is_counted
     assert len(select_hardware(attrs.evolve(asked, host="Pi5", power_budget_w=11.7)).pairs) == 2
 

@@ -9,12 +9,12 @@ from hypothesis import given, strategies as st
 from chip import FJ_PER_PJ, cpu
 from compare import assert_close
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.ledger import ActionCounts, Counts, order_counts, price, split_j, with_leakage
+from joulemap.model.ledger import ActionCounts, Counts, order_counts, price, split_j, with_static
 from joulemap.model.run import LedgerColumns
 from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 
 CHIP = cpu()
-"""1 pJ for every action, 1 W of leakage."""
+"""1 pJ for every action, 1 W of static power."""
 READ, WRITE = ("dram", "read"), ("dram", "write")
 
 
@@ -91,8 +91,8 @@ def test_a_line_beyond_the_store_is_refused() -> None:
         ledger({READ: np.array([9.3e18 / FJ_PER_PJ])}, 1)
 
 
-def test_leakage_is_seconds_times_watts() -> None:
-    found = lines(with_leakage({}, CHIP, np.array([1e-3, 2e-3])), 2)
+def test_static_power_is_seconds_times_watts() -> None:
+    found = lines(with_static({}, CHIP, np.array([1e-3, 2e-3])), 2)
     assert found.action_index.tolist() == [row(STATIC_ACTION)] * 2
     assert found.energy_fj.tolist() == [10**12, 2 * 10**12]
 

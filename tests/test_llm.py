@@ -406,3 +406,15 @@ def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
     assert asked.name("qwen3-30b-a3b") == "qwen3-30b-a3b(cached=2048,devices=8,expert_devices=4,engine=vllm)"
     with pytest.raises(UsageError, match="--expert-devices is of a pass: add --phase"):
         PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
+
+
+def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(workspace: Workspace) -> None:
+    name = "llama-3.2-1b"
+    cost = workspace.cost(name, hardware=["l4"], precision="bf16", batch=(8,)).document()
+    assert "output tokens" in cost.title and "output tokens" in cost.answer
+    compared = workspace.compare(name, hardware=["l4"], precision="bf16").document()
+    for document in (cost, compared):
+        assert "one decode step" in document.title
+        assert any(line.endswith(f"joulemap llm {name} l4") for line in document.insights)
+    served = workspace.llm(name, hardware=["l4"], batch=(1,)).document()
+    assert "one decode step" not in served.title

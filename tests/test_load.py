@@ -11,12 +11,13 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import LIMIT_SHARE, Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
-from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
+from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
@@ -89,7 +90,7 @@ def test_two_loads_meet_in_the_geometric_mean() -> None:
 def test_what_a_system_draws_bounds_its_board_from_above_and_never_from_below() -> None:
     # 0.6 of the limit without a load; a wall plug at 50 W lowers it, one at 90 W says nothing
     own = toy(nj_per_byte=0.4)
-    for watts, expected in ((50.0, 50.0), (90.0, 100.0 * LEAST_SHARE), (500.0, 100.0 * LEAST_SHARE)):
+    for watts, expected in ((50.0, 50.0), (90.0, 100.0 * LEAST_SHARE.value), (500.0, 100.0 * LEAST_SHARE.value)):
         found = loaded(own, (load(watts, covers="system"), COPY))
         assert_close(power_w(run_of(found)), expected, rel=1e-6)
 
@@ -111,12 +112,13 @@ def test_prices_of_circuits_are_lowered_where_they_draw_more_than_was_measured(c
             assert "copy at fp32, batch 1, graph draws 40 W" in one.source
 
 
-def test_a_chip_without_a_load_is_anchored_as_before() -> None:
+def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> None:
     for hardware in CATALOGUE.values():
         if not hardware.loads:
             rows = find_anchor(hardware, describe_probes())
+            assert not rows or LIMIT_SHARE in hardware.coefficients
             assert {row.component for row in rows} <= {"board"}
-            assert all(f"draws {LEAST_SHARE:g} of the power limit" in row.source for row in rows)
+            assert all(f"draws {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
 
 
 @pytest.mark.sample(2)

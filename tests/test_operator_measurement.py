@@ -20,12 +20,15 @@ from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Sha
 from joulemap.store.measurement import read_operator_file, write_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.system.errors import ExitCode, UnknownNameError
+from joulemap.system.errors import ExitCode, NoMeasurementError
 from joulemap.tools.lowering import expect_kernels, find_key
 from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace
 
-LEAST_MATCHED = 0.97
+LEAST_MATCHED = 0.96
+"""Least share of a profile that traced operators explain. PyTorch from 2.14 traces `x[a:b] = 3` on storage-free tensors
+as a copy in place of the `fill_` that a GPU runs, which leaves 3.8 % of Swin-T at batch 1 unmatched."""
+
 H200 = {"hardware": ["h200_sxm"], "runtime": "graph"}
 
 
@@ -232,7 +235,7 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
             assert_close(abs(score["worst_error_fraction"]), max(scored), rel=1e-9)
     assert scores["grouped_conv"]["is_overlapping"]
     assert_close(scores["all"]["share_fraction"] + scores["grouped_conv"]["share_fraction"], 1.0, rel=1e-9)
-    with pytest.raises(UnknownNameError, match="unknown measurement of 'resnet34'"):
+    with pytest.raises(NoMeasurementError, match="no measurement of resnet34"):
         workspace.validate_operators(model="resnet34")
 
 
@@ -246,4 +249,4 @@ def test_operator_scores_on_the_command_line(joulemap: Run) -> None:
         assert "batch_norm" in joulemap("validate", *chosen, "--format", form).stdout
     none = joulemap("validate", "--by", "operator", "--precision", "fp64")
     assert none.returncode == ExitCode.UNKNOWN_NAME
-    assert "unknown measurement of 'fp64'" in none.stderr
+    assert "no measurement of fp64" in none.stderr

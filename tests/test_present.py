@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text
+from joulemap.present.cell import show, show_amount, show_price, show_quantity, show_span, show_within
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text, draw_columns
 from joulemap.present.format import write
 from joulemap.present.writer.table import _arrange
 from sample import thin
@@ -262,3 +263,57 @@ def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Pat
     for form in ("csv", "json", "markdown"):
         narrow, wide = (joulemap(*statement, "-f", form, variables={"COLUMNS": one}).stdout for one in ("60", "200"))
         assert narrow == wide != ""
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.54, "USD", "0.54 USD"),
+        (15.283, "USD", "15.28 USD"),
+        (1092.4, "USD", "1,092 USD"),
+        (0.0581, "USD", "0.0581 USD"),
+        (0.8048, "USD/h", "0.8048 USD/h"),
+        (21740.0, "W", "21.7 kW"),
+        (7.08e-4, "J", "708 µJ"),
+    ],
+)
+def test_prefixes_are_of_si_units_alone_and_money_has_cents(value: float, unit: str, text: str) -> None:
+    assert show_quantity(value, unit) == text
+    assert show(value, "", unit) == text
+
+
+@pytest.mark.parametrize(
+    ("per", "amount", "price"),
+    [("J", "708 µJ", "12.0 %"), ("s", "708 µs", "120 mW"), ("B", "708 µB", "120 mJ/B"), ("MAC", "708µ", "120 mJ")],
+)
+def test_an_amount_has_the_unit_that_it_is_counted_in(per: str, amount: str, price: str) -> None:
+    assert (show_amount(7.08e-4, per), show_price(0.12, per)) == (amount, price)
+
+
+@pytest.mark.parametrize(
+    ("half_width", "text"), [(0.4, "72 mJ"), (0.04, "72.4 mJ"), (1.2, "72 mJ"), (None, "72.4 mJ"), (0.001, "72.4 mJ")]
+)
+def test_digits_end_where_the_interval_begins(half_width: float | None, text: str) -> None:
+    assert show_within(0.07241, "J", half_width) == text
+
+
+def test_columns_of_a_table_have_labels_of_their_own() -> None:
+    names = ("energy_j", "energy_fj", "energy_ratio", "latency_s", "assumed_energy_fraction")
+    columns = tuple(Column(name=name, type="DOUBLE", unit="", meaning="of a run") for name in names)
+    drawn = draw_columns(Table(title="a.b@1", columns=columns, rows=((1.0, 1, 1.0, 1.0, 0.5),)))
+    assert drawn.headings == ("energy", "energy fj", "energy ratio", "latency", "assumed energy share")
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        (("24 mJ", "54 mJ"), "24\N{EN DASH}54 mJ"),
+        (("989 µs", "1.65 ms"), "989 µs\N{EN DASH}1.65 ms"),
+        (("5.0 %", "25.0 %"), "5.0\N{EN DASH}25.0 %"),
+        (("8", "32"), "8\N{EN DASH}32"),
+        (("8", "8"), "8"),
+        (("3 W",), "3 W"),
+    ],
+)
+def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
+    assert show_span(*ends) == text

@@ -214,7 +214,7 @@ def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
 )
 def test_typed_sql_cannot_write_or_reach_out(statement: str, own_database: Path) -> None:
     connection = duckdb.connect(str(own_database), read_only=True)
-    configure(connection, limit(1e9, is_confined=True))
+    configure(connection, limit(1e9))
     with pytest.raises(SqlError):
         prepare(connection, "sql", statement, {}, Bounds()).table()
     assert not Path("/tmp/escaped.csv").exists()
@@ -495,5 +495,5 @@ def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> No
         flags = (
             "SELECT run_id, bool_and(is_newest) FROM {} WHERE run_id IN (1, 2, 9999) GROUP BY run_id ORDER BY run_id"
         )
-        for view in ("runs", "subgraph_results", "operator_results", "energy_ledger_wide"):
+        for view in ("runs", "subgraph_results", "operator_results", "energy_ledger"):
             assert connection.execute(flags.format(view)).fetchall() == [(1, False), (2, True), (9999, True)]

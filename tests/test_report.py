@@ -6,13 +6,13 @@ import json
 import re
 import shlex
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from conftest import Run
 from joulemap.answer.report.answer import ReportAnswer
 from joulemap.catalog.calibration import SHIPPED, read_calibration
-from joulemap.figure import convert
 from joulemap.figure.spec import find_spec
 from joulemap.system.errors import MissingPackageError, UsageError
 from joulemap.webpage.report import Branch, Exhibit, Trees
@@ -219,7 +219,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run
     assert "wrote out.html" in done.stderr
     page = Page((tmp_path / "out.html").read_text())
     assert page.content["command"] == shlex.join(["joulemap", "report", *asked])
-    assert "l4 needs the least energy" in page.shown
+    assert "l4 uses the least energy" in page.shown
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page.text)
     assert titles[:2] == ["How many of which", "Which part where on workstation_rtx_4090"]
     assert {one["id"] for tag, one in page.tags if tag == "section"} > {"fleet", "place", "compare"}
@@ -251,17 +251,38 @@ def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str,
     assert done.stderr.count("\n") == 1
 
 
-def test_what_is_missing_is_told_before_anything_is_asked(
-    joulemap: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer as where what draws images is not installed."""
+
     def refuse() -> None:
         raise MissingPackageError("vl-convert-python", "plot")
 
-    monkeypatch.setattr(convert, "import_converter", refuse)
-    done = joulemap("report", "resnet18")
-    assert done.returncode == 2
-    assert "pip install vl-convert-python, or 'joulemap[plot]'" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    for module in ("figure.convert", "figure.figure", "webpage.page"):
+        monkeypatch.setattr(f"joulemap.{module}.is_installed", lambda: False)
+    monkeypatch.setattr("joulemap.figure.convert.import_converter", refuse)
+
+
+@pytest.mark.usefixtures("no_converter")
+def test_a_page_without_what_draws_images_has_its_figures_in_characters(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("report", "resnet18", "l4", "t4", "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    assert "in characters: `pip install 'joulemap[plot]'`" in done.stderr
+    text = (tmp_path / "page.html").read_text()
+    assert "<script" not in text and "script-src" not in text and "<svg" not in text
+    assert "Figures are drawn in characters" in text and text.count("<pre aria-label=") >= 3
+    assert "<td" in text and "l4" in text
+
+
+@pytest.mark.usefixtures("no_converter")
+def test_a_plot_without_what_draws_images_is_an_svg_of_characters(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("plot", "sweep", "resnet18", "l4", "t4", "--batch", "1,8", "-o", "sweep.svg")
+    assert done.returncode == 0 and "drawn in characters" in done.stderr
+    drawn = ElementTree.fromstring((tmp_path / "sweep.svg").read_text())
+    assert drawn.tag.endswith("svg") and len(drawn.findall(".//{*}text")) > 5
+    refused = joulemap("plot", "sweep", "resnet18", "l4", "t4", "-o", "sweep.png")
+    assert refused.returncode == 2 and "pip install vl-convert-python, or 'joulemap[plot]'" in refused.stderr
+    assert not (tmp_path / "sweep.png").exists()
 
 
 @pytest.mark.slow

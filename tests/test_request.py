@@ -18,7 +18,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_file_is_read_in_order_of_arrival(tmp_path: Path) -> None:
-    text = "output_tokens,arrival_s,prompt_tokens,user\n7,12.5,100,b\n\n5,10.0,200,a\n"
+    text = "output_tokens,arrival_s,prompt_tokens,user\n5,10.0,200,a\n\n7,12.5,100,b\n"
     asked = read_requests(write(tmp_path, text))
     assert asked.arrival_s == (0.0, 2.5)
     assert asked.prompt_tokens == (200, 100)
@@ -42,6 +42,9 @@ def test_requests_without_arrivals_are_there_at_once(tmp_path: Path) -> None:
         ("prompt_tokens,output_tokens\n10,ten\n", "line 2: output_tokens: 'ten' is not a whole number"),
         ("prompt_tokens,output_tokens\n0,5\n", "line 2: prompt_tokens is 0, expected 1 to"),
         ("prompt_tokens,output_tokens,arrival_s\n1,5,nan\n", "line 2: arrival_s: 'nan' is not a finite number"),
+        ("prompt_tokens,output_tokens,arrival_s\n1,5,2\n\n1,5,1\n", "line 4: arrival_s is 1, before the 2"),
+        ("prompt_tokens,output_tokens,arrival_s\n1,5,-1\n", "line 2: arrival_s is -1, expected 0"),
+        ("prompt_tokens,output_tokens,arrival_s\n1,5,1\n1,5,\n", "line 3: arrival_s is empty"),
         ("prompt_tokens,output_tokens,cached_tokens\n9,5,9\n", "line 2: cached_tokens is 9, expected fewer than the 9"),
         ("prompt_tokens,output_tokens\n" + "x,1\n" * 5, "line 4: .*; and 2 more"),
     ],

@@ -7,9 +7,11 @@ import json
 import pytest
 
 from conftest import Run
+from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.model.anchor import LEAST_SHARE, has_host_memory
+from joulemap.domain.configuration import LIMIT_SHARE
+from joulemap.model.anchor import has_host_memory
 from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 
@@ -54,6 +56,8 @@ def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything
         chip = catalogue[str(row["hardware"])]
         if chip.priced_at == "board":
             assert "prices were fitted to boards at work" in str(row["reason"]), row
+        elif LIMIT_SHARE not in chip.coefficients:
+            assert chip.is_projection, row
         else:
             assert has_host_memory(chip), row
             assert "waits for the link to its host" in str(row["reason"]), row
@@ -66,7 +70,7 @@ def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[st
     assert anchored
     for row in anchored:
         explained = float(str(row["power_ratio"])) * (1.0 - float(str(row["unattributed_share_fraction"])))
-        assert explained < LEAST_SHARE <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
+        assert explained < LEAST_SHARE.value <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
         assert "the power limit says" in str(row["reason"])
 
 
@@ -88,9 +92,9 @@ def test_a_copy_of_a_chips_own_memory_is_anchored_where_its_prices_are_of_circui
 ) -> None:
     for row in everything:
         chip = load_catalogue().hardware[str(row["hardware"])]
-        is_anchored = chip.priced_at == "chip" and not has_host_memory(chip) and not chip.loads
+        is_anchored = LIMIT_SHARE in chip.coefficients and not has_host_memory(chip) and not chip.loads
         if row["model"] == "stream_copy" and is_anchored:
-            assert float(str(row["power_ratio"])) >= LEAST_SHARE, row
+            assert float(str(row["power_ratio"])) >= LEAST_SHARE.value, row
 
 
 @pytest.mark.slow
@@ -129,6 +133,6 @@ def test_sanity_on_the_command_line(joulemap: Run) -> None:
     assert "~kpu_t64@6W" in done.stdout
     assert "probes: " in done.stdout
     rows = json.loads(joulemap("hardware", "sanity", "--hardware", "A100", "--format", "json").stdout)
-    assert {row["hardware"] for row in rows} == {"a100_sxm4_80gb"}
+    assert {row["hardware"] for row in rows["probes"]} == {"a100_sxm4_80gb"}
     unknown = joulemap("hardware", "sanity", "--hardware", "a1000")
     assert unknown.returncode == ExitCode.UNKNOWN_NAME

@@ -12,6 +12,7 @@ from bad_model import damage_program, poison_program, read_members, save_program
 from conftest import Run
 from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
+from joulemap.hub.saved import name_return_types
 from joulemap.system.errors import ExitCode, ModelError
 from joulemap.trace.source import resolve_model
 
@@ -87,12 +88,38 @@ class Sizes(torch.nn.Module):
 
 
 def test_programs_of_every_part_are_taken_without_trust(tmp_path: Path) -> None:
+    name_return_types()
     path, size = tmp_path / "net.pt2", 2 * torch.export.Dim("half", min=2, max=8)
     arguments = (torch.zeros(4, 6), (torch.zeros(3), 0.5))
     shapes = {"x": {0: size}, "pair": (None, None), "named": {"a b": {0: size}}}
     named = {"named": {"a b": torch.zeros(4, 6)}}
     torch.export.save(torch.export.export(Sizes(), arguments, named, dynamic_shapes=shapes), path)
     assert trace(path) == trace(path, trust=True)
+
+
+class Largest(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> object:
+        return x.max(dim=1)
+
+
+def test_a_program_that_returns_a_named_tuple_is_read_by_a_process_that_named_nothing(
+    joulemap: Run, tmp_path: Path
+) -> None:
+    """As a program that another version of torch saved."""
+    name_return_types()
+    program = torch.export.export(Largest(), (torch.zeros(4, 6),))
+    torch.export.save(program, tmp_path / "net.pt2")
+    done = joulemap("model", "show", "net.pt2")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_a_failed_save_left_is_refused_in_one_line(tmp_path: Path) -> None:
+    members = read_members(save_program())
+    path = tmp_path / "net.pt2"
+    path.write_bytes(write_members({name: body for name, body in members.items() if "models/" not in name}))
+    with pytest.raises(ModelError, match="holds no program") as refused:
+        trace(path)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.slow

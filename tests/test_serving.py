@@ -8,7 +8,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.stack import find_engine, find_stack, stack_names
+from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.decoder.layer import tell
 from joulemap.decoder.name import find_decoder
 from joulemap.decoder.step import Step
@@ -192,6 +192,15 @@ def test_engines_are_found_by_date() -> None:
     assert all(find_stack(name).label for name in stack_names())
     with pytest.raises(UnknownNameError, match="vllm"):
         find_stack("vlm")
+
+
+def test_a_year_of_an_engine_is_shown_and_one_that_changes_nothing_is_said() -> None:
+    assert describe_engine("vllm") == find_stack("vllm").title
+    assert find_stack("vllm").date[:4] in describe_engine("vllm")
+    assert describe_engine("vllm@2024") == find_stack("vllm", "2024").title != describe_engine("vllm")
+    for text in ("vllm@2031", "vllm@2031-05", "sglang@2031", "sglang@2025"):
+        assert describe_engine(text) != find_engine(text).title
+    assert "2024" not in describe_engine("sglang")
 
 
 def test_an_engine_is_named_with_a_date() -> None:

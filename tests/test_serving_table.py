@@ -24,7 +24,7 @@ from joulemap.domain.table import Table
 from joulemap.row.validate import PredictionScore
 from joulemap.serving.predict import Prediction
 from joulemap.store.connection import writing
-from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 
 HEAD = "source,hardware,model,scope,engine,batch,prompt_tokens,output_tokens,device_count,weight_precision,"
@@ -180,7 +180,7 @@ def test_what_is_not_predicted_is_kept_with_its_reason(scored: Scored) -> None:
     ((count,),) = workspace.sql("SELECT count(*) FROM serving_refusals").rows
     ((scored,),) = workspace.sql("SELECT count(*) FROM prediction_errors").rows
     assert count + scored == workspace.sql("SELECT count(*) FROM serving_predictions").rows[0][0] == 14
-    with pytest.raises(UnknownNameError, match="measurement of"):
+    with pytest.raises(NoMeasurementError, match="measurement of"):
         workspace.validate(source="nobody at all")
 
 

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.dimension import DIMENSIONS
 from joulemap.store import connection as store_connection, migration, surface
 from joulemap.store.connection import Connection, Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
@@ -36,11 +37,12 @@ PROMISED = {
         separate_energy_j separate_latency_s compute_energy_j memory_energy_j control_energy_j static_energy_j
         kernel_count dram_bytes moved_bytes pass_bytes separate_kernel_count separate_dram_bytes separate_moved_bytes
         separate_pass_bytes bias_addition_count bias_element_count""",
-    "energy_ledger": """run_id subgraph_index subgraph_name fusion_pattern operator_index operator_name operation
+    "energy_ledger": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
+        runtime is_newest subgraph_index subgraph_name fusion_pattern operator_index operator_name operation
         category common_category component action part action_count energy_per_action_j line_energy_fj line_energy_j
         basis source""",
-    "energy_ledger_wide": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
-        runtime is_newest subgraph_name operator_name common_category component action line_energy_j basis""",
+    "energy_parts": "run_id model hardware precision batch is_newest subgraph_index operator_index",
+    "newest_runs": "run_id model input_shape hardware architecture power_mode precision weight_precision batch runtime",
     "metrics": "name label unit column_name per is_higher_better",
     "hardware": "hardware name architecture deployment tdp_w hardware_digest",
     "hardware_facts": "hardware quantity value unit basis source",
@@ -205,22 +207,25 @@ def test_a_promised_view_has_its_promised_columns(view: str, empty: Connection) 
     assert set(PROMISED[view].split()) <= columns
 
 
-def test_the_ledger_shares_only_the_run_with_runs(empty: Connection) -> None:
-    ledger, runs = (
-        {str(entry[0]) for entry in empty.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
-        for view in ("energy_ledger", "runs")
-    )
-    assert ledger & runs == {"run_id"}
-
-
-def test_the_ledger_joins_runs_without_a_word(database: Path) -> None:
+@pytest.mark.parametrize("view", ["newest_runs", "energy_ledger", "energy_parts", "subgraph_results"])
+def test_every_view_of_runs_and_parts_has_the_dimensions(view: str, empty: Connection, database: Path) -> None:
+    names = {entry[0] for entry in empty.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
+    dimensions = {one.view_column for one in DIMENSIONS}
+    assert dimensions <= names
     connection = duckdb.connect(str(database), read_only=True)
-    joined = connection.execute(
-        "SELECT hardware, sum(line_energy_j) FROM energy_ledger JOIN runs USING (run_id) GROUP BY ALL ORDER BY 1"
-    ).fetchall()
-    wide = "SELECT hardware, sum(line_energy_j) FROM energy_ledger_wide GROUP BY ALL ORDER BY 1"
-    assert joined == connection.execute(wide).fetchall()
-    assert len(joined) > 1
+    apart = " OR ".join(f"v.{name} IS DISTINCT FROM r.{name}" for name in sorted(dimensions))
+    unlike = f"SELECT count(*) FROM {view} AS v LEFT JOIN run_configurations AS r USING (run_id) WHERE {apart}"
+    assert connection.execute(unlike).fetchall() == [(0,)]
+    connection.close()
+
+
+def test_the_newest_run_is_one_of_each_configuration(database: Path) -> None:
+    connection = duckdb.connect(str(database), read_only=True)
+    names = ", ".join(one.view_column for one in DIMENSIONS)
+    (rows, apart), = connection.execute(
+        f"SELECT count(*), count(DISTINCT ROW({names})) FROM newest_runs"
+    ).fetchall()  # fmt: skip
+    assert rows == apart == connection.execute("SELECT count(*) FROM runs WHERE is_newest").fetchall()[0][0]
     connection.close()
 
 

@@ -197,11 +197,11 @@ def test_a_statement_to_parquet_reaches_no_other_file(
 
 def test_one_file_is_open_to_the_engine(database: Path, tmp_path: Path) -> None:
     allowed, other = tmp_path / "it's.parquet", tmp_path / "other.parquet"
-    with reading(database, kind=limit(1e9, is_confined=True, output=allowed)) as connection:
+    with reading(database, kind=limit(1e9, output=allowed)) as connection:
         connection.execute(f"COPY (SELECT 1) TO '{str(allowed).replace(chr(39), chr(39) * 2)}' (USE_TMP_FILE false)")
     with (
         pytest.raises(DatabaseError, match="disabled by configuration"),
-        reading(database, kind=limit(1e9, is_confined=True, output=allowed)) as connection,
+        reading(database, kind=limit(1e9, output=allowed)) as connection,
     ):
         connection.execute(f"COPY (SELECT 1) TO '{other}' (USE_TMP_FILE false)")
     assert allowed.exists() and not other.exists()

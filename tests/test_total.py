@@ -14,10 +14,15 @@ from torch import nn
 
 from chips import FORMS, find
 from compare import assert_close
+from joulemap.decoder.column import pass_columns
+from joulemap.decoder.name import find_decoder
+from joulemap.decoder.step import Step
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path, point_hardware, read_number
+from joulemap.model.bulk import Together, form_joined, join
 from joulemap.model.column import list_numbers
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
@@ -245,3 +250,29 @@ def test_kinds_stand_for_all_kernels() -> None:
         for name in ("input_bytes", "weight_bytes", "host_launch_count"):
             assert (getattr(kinds.kernels, name)[kinds.row] == getattr(kernels, name)).all(), name
         assert (kinds.kernels.kernel_index[kinds.row] == kinds.kernel[kernels.kernel_index]).all()
+
+
+def _each_alone(cls: type[Kinds], kernels: KernelColumns) -> Kinds:
+    """Return kinds that group nothing."""
+    every = np.arange(kernels.kernel_count)
+    return cls(
+        kernels=kernels.take(every, np.ones(len(every))), row=np.arange(kernels.work.operator_count), kernel=every
+    )
+
+
+def test_layers_of_a_divided_model_are_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass of 32 equal layers on two devices has the kinds of one layer, and the totals of all layers one by one."""
+    asked = [(Step(cached=1000, devices=2, chunk=chunk), batch) for chunk in (0, 500) for batch in (1, 16)]
+    model = find_decoder("llama-3.1-8b")
+    assert model is not None
+    passes = tuple(pass_columns(model, asked).values())
+    assert all(one.of_kind("communication").any() for one in passes)
+    joined = form_joined(join(passes), "bf16", "engine")
+    assert Kinds.of(joined).kernels.kernel_count < joined.kernel_count / 8
+    chip = find("h100_sxm5")
+    grouped = Together(passes).evaluate(chip, "bf16", "engine")
+    monkeypatch.setattr(Kinds, "_find", classmethod(_each_alone))
+    alone = Together(passes).evaluate(chip, "bf16", "engine")
+    assert [one.latency_fs for one in grouped] == [one.latency_fs for one in alone]
+    for one, other in zip(grouped, alone, strict=True):
+        assert_close(float(one.energy_fj or 0), float(other.energy_fj or 1), rel=1e-12)

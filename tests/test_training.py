@@ -458,3 +458,86 @@ def test_commands_refuse_in_a_line(words: list[str], told: str, tmp_path: Path) 
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+class Three(torch.nn.Module):
+    """64 to 128 to 256 to 10, some layers frozen."""
+
+    def __init__(self, frozen: str) -> None:
+        super().__init__()
+        self.a, self.b, self.c = torch.nn.Linear(64, 128), torch.nn.Linear(128, 256), torch.nn.Linear(256, 10)
+        for name in frozen:
+            getattr(self, name).requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden: torch.Tensor = self.c(torch.relu(self.b(torch.relu(self.a(x)))))
+        return hidden
+
+
+@pytest.mark.parametrize("frozen", ["", "a", "ab", "b", "c", "bc"])
+def test_frozen_weights_have_no_gradient_and_no_state(frozen: str) -> None:
+    """A trained layer costs its product again for its weights; a layer passes a gradient on if one before it learns."""
+    samples, sizes = 8, {"a": (64, 128), "b": (128, 256), "c": (256, 10)}
+    traced = step_of(Three(frozen), torch.zeros(samples, 64), master=False)
+    learning = [name for name in sizes if name not in frozen]
+    macs = {name: samples * rows * columns for name, (rows, columns) in sizes.items()}
+    expected = sum(macs[name] for name in learning) + sum(macs[name] for name in sizes if name > min(learning))
+    assert backward_macs(traced) == expected
+    forward, backward, _ = train_in_torch(Three(frozen), torch.zeros(samples, 64))
+    assert (sum(macs.values()), expected) == (forward, backward)
+    trained = sum(rows * columns + columns for name, (rows, columns) in sizes.items() if name in learning)
+    weights = sum(rows * columns + columns for rows, columns in sizes.values())
+    memory = measure(columns_of(traced), "fp32", "eager")
+    assert (memory.weights, memory.gradients, memory.states) == (4 * weights, 4 * trained, 8 * trained)
+
+
+def test_a_frozen_batch_norm_is_read_as_before() -> None:
+    def net(*, is_frozen: bool) -> torch.nn.Module:
+        found = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, bias=False), torch.nn.BatchNorm2d(8), torch.nn.Flatten())
+        found[1].requires_grad_(not is_frozen)
+        return found
+
+    images = torch.zeros(2, 3, 8, 8)
+    trained, frozen = (step_of(net(is_frozen=one), images) for one in (False, True))
+    forward = [
+        [one.elementwise_count for one in step.operators if ".backward" not in one.name and one.kind == "batch_norm"]
+        for step in (trained, frozen)
+    ]
+    assert forward[0] == forward[1]
+    assert frozen.parameter_count == trained.parameter_count - 2 * 8
+
+
+def test_a_module_without_a_trained_weight_is_not_trained() -> None:
+    with pytest.raises(ModelError, match="nothing that its weights could learn from"):
+        step_of(Three("abc"), torch.zeros(8, 64))
+
+
+def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
+    body = (
+        "import torch\n\n\ndef net(frozen: int = 0):\n"
+        "    layers = [torch.nn.Linear(512, 512) for _ in range(4)]\n"
+        "    for layer in layers[:frozen]:\n        layer.requires_grad_(False)\n"
+        "    return torch.nn.Sequential(*layers), torch.zeros(1, 512)\n"
+    )
+    (tmp_path / "own.py").write_text(body)
+    rows = []
+    for frozen in (0, 3):
+        words = ["train", "./own.py:net", "--model-arg", f"frozen={frozen}", "--hardware", "l4", "--batch", "4"]
+        done = run_here([*words, "--precision", "fp32", "--format", "json"], tmp_path, {})
+        assert done.returncode == 0, done.stderr
+        rows += json.loads(done.stdout)["rows"]
+    one = 4 * (512 * 512 + 512)
+    assert [row["gradient_bytes"] for row in rows] == [4 * one, one]
+    assert [row["state_bytes"] for row in rows] == [8 * one, 2 * one]
+    assert rows[0]["weight_bytes"] == rows[1]["weight_bytes"] == 4 * one
+
+
+@pytest.mark.parametrize("hardware", ["a40@200W", "l4[memory_bandwidth=200GB/s]", "./mine.toml"])
+def test_hardware_that_no_file_lists_trains_on_its_own_database(hardware: str, tmp_path: Path) -> None:
+    text = run_here(["hardware", "template", "--like", "l4"], tmp_path, {}).stdout
+    (tmp_path / "mine.toml").write_text(text)
+    name, _, changes = hardware.removesuffix("]").partition("[")
+    words = ["--hardware", name, *(["--set", changes] if changes else []), "--batch", "8"]
+    done = run_here(["train", "resnet18", *words, "--wait", "2", "--format", "json"], tmp_path, {})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"][0]["step_s"] > 0.0

@@ -18,7 +18,7 @@ from joulemap.domain.operator.name import is_operator, spell
 from joulemap.plan.source import Source
 from joulemap.store.connection import writing
 from joulemap.store.measurement import write_measurements
-from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
 
@@ -257,7 +257,7 @@ def test_rows_name_no_code(tmp_path: Path, joulemap: Run) -> None:
 
 
 def test_nothing_measured_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown measurement of 'gaudi2'"):
+    with pytest.raises(NoMeasurementError, match="no measurement of gaudi2"):
         Workspace(tmp_path / "own.duckdb").validate("gaudi2")
 
 

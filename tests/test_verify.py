@@ -355,6 +355,12 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
     assert data["kept"] == "1 measurement stored, 0 were there already"
+    slow = tmp_path / "slow.json"
+    slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
+    outside = joulemap("verify", slow, "--format", "json")
+    assert outside.returncode == ExitCode.OUTSIDE
+    assert [row["is_inside"] for row in json.loads(outside.stdout)["rows"]].count(False) == 1
+    assert outside.stderr == "joulemap: 1 of 4 measured numbers outside the 80 % interval of the prediction\n"
     wrong = joulemap("verify", DATA / "README.md")
     assert wrong.returncode == ExitCode.CATALOGUE
     assert wrong.stderr.count("\n") == 1
@@ -385,3 +391,38 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
 def test_rows_of_a_file_are_records_of_measurements() -> None:
     kinds = {type(read_file(DATA / name, {**NOTHING, **stated})[0].row) for name, (stated, _) in SAMPLES.items()}
     assert kinds == {Measurement, ServingRow}
+
+
+def test_a_measured_file_names_no_path(tmp_path: Path, joulemap: Run) -> None:
+    """A configuration beside it, which a person may name, is not opened for the file's sake."""
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+              "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 256}  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps(config))
+    told = json.loads((DATA / "vllm.json").read_text())
+    for name in (str(tmp_path / "own.json"), "./own.json", "/dev/zero", "/etc/passwd"):
+        (tmp_path / "run.json").write_text(json.dumps({**told, "model_id": name}))
+        done = joulemap("verify", "run.json", "--hardware", "l40s")
+        assert (done.returncode, len(done.stderr.splitlines())) == (ExitCode.UNKNOWN_NAME, 1)
+        assert "unknown language model" in done.stderr
+    stated = joulemap("verify", "run.json", "--hardware", "l40s", "--model", "./own.json")
+    assert stated.returncode == ExitCode.OUTSIDE, stated.stderr
+
+
+@pytest.mark.parametrize("value", [1e308, 5e-324, 10**18, -(10**18), 10**400, float("nan"), True, "1e308"])
+def test_a_number_that_nobody_can_have_measured_ends_in_one_line(value: Any, tmp_path: Path, joulemap: Run) -> None:
+    told = json.loads((DATA / "vllm.json").read_text())
+    numbers = [name for name, one in told.items() if isinstance(one, int | float)]
+    for name in [*numbers, "request_rate"]:
+        (tmp_path / "run.json").write_text(json.dumps({**told, name: value}))
+        done = joulemap("verify", "run.json", "--hardware", "l40s", "--format", "json")
+        assert done.returncode in (0, 2, 9), (name, done.stderr)
+        assert len(done.stderr.splitlines()) == (done.returncode != 0)
+
+
+@pytest.mark.parametrize("cell", ["1e308", "5e-324", "1e18"])
+@pytest.mark.parametrize("column", ["latency_s", "energy_j", "power_w", "throughput_per_s"])
+def test_such_a_row_of_a_table_is_not_imported(column: str, cell: str, tmp_path: Path, joulemap: Run) -> None:
+    head = f"hardware,model,precision,batch,runtime,{column},source"
+    (tmp_path / "m.csv").write_text(f"{head}\nl4,resnet18,fp32,1,eager,{cell},me\n")
+    done = joulemap("measurements", "import", "m.csv")
+    assert (done.returncode, len(done.stderr.splitlines())) == (9, 1)

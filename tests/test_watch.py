@@ -6,9 +6,11 @@ import copy
 import io
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.watch import WatchAnswer
 from joulemap.device.call import CallRecorder
+from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
@@ -260,6 +263,23 @@ def test_a_convolutional_network_in_three_lines(workspace: Workspace, capsys: py
     assert "l4" in printed
 
 
+def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(workspace: Workspace) -> None:
+    """59 times what is predicted is told with the factor; what is predicted exactly, or for another machine, is not."""
+    found = watch(workspace, torch.nn.Linear(8, 8), (torch.zeros(4, 8),), hardware="l4")
+    predicted = found.rows[0].predicted_latency_s
+    assert predicted is not None
+    usual = found.document().sure
+
+    def measured(ratio: float, *, is_here: bool = True) -> str:
+        rows = tuple(attrs.evolve(row, measured_latency_s=ratio * predicted) for row in found.rows)
+        told = attrs.evolve(found, is_here=is_here, rows=attrs.evolve(found.rows, rows=rows))
+        return told.document().sure
+
+    assert measured(59.0).startswith("measured 59x slower than predicted, outside the 80 % interval (")
+    assert measured(1.0 / 59.0).startswith("measured 59x faster than predicted")
+    assert measured(1.0) == measured(59.0, is_here=False) == usual and "±" in usual
+
+
 def test_a_transformer_in_training(workspace: Workspace) -> None:
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).train()
@@ -397,6 +417,40 @@ def test_a_shipped_model_by_modules(joulemap: Run, database: Path) -> None:
     for name in ("layer1", "layer1.0", ""):
         inside = [row for module, row in rows.items() if not name or f"{module}.".startswith(f"{name}.")]
         assert_close(rows[name]["energy_j"], sum(row["own_energy_fj"] for row in inside) * 1e-15, rel=1e-12)
+
+
+def test_modules_are_counted_beside_many_stored_tensors(joulemap: Run, own_database: Path) -> None:
+    """221,000 more tensors, some without dimensions: the engine splits every shape that there is."""
+    asked = ("model", "show", "resnet18", "--energy", "l4", "--precision", "bf16", "--format", "json")
+    expected = json.loads(joulemap(*asked, "--db", own_database).stdout)["modules"]
+    with closing(connect(own_database)) as connection:
+        columns = [
+            name
+            for (name,) in connection.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE table_name = 'workload_tensor' ORDER BY column_index"
+            ).fetchall()
+        ]
+        given = {
+            "workload_id": "100000 + i // 300",
+            "tensor_index": "i % 300",
+            "shape": "CASE WHEN i % 7 = 0 THEN '' ELSE concat(1 + i % 512, 'x', 1 + i % 64) END",
+            "dtype": "'fp32'",
+            "byte_count": "4",
+            "role": "'parameter'",
+            "name": "'w'",
+            "is_output": "FALSE",
+        }
+        picked = ", ".join(given.get(name, "NULL") for name in columns)
+        connection.execute(f"INSERT INTO internal.workload_tensor SELECT {picked} FROM range(221000) AS r(i)")
+        connection.execute(
+            "UPDATE internal.workload_tensor SET shape = '' WHERE workload_id < 100000 AND role = 'activation'"
+        )
+        connection.execute("CHECKPOINT")
+    done = joulemap(*asked, "--db", own_database)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert [row["weight_count"] for row in json.loads(done.stdout)["modules"]] == [
+        row["weight_count"] for row in expected
+    ]
 
 
 def test_a_table_goes_as_deep_as_is_asked(joulemap: Run, database: Path) -> None:

@@ -10,9 +10,12 @@ place = { type = "VARCHAR", meaning = "where" }
 expected = { type = "VARCHAR", meaning = "what it should be" }
 found = { type = "VARCHAR", meaning = "what it is" }
 */
--- The ledger is read twice: line by line, and summed up by operator, which is a twentieth as long. Every action of an
--- operator sets a bit of its own, so fewer bits than lines mean that something stands twice; only the runs where that
--- is so, or where an operator stands in two subgraphs, are then looked at action by action.
+-- The ledger is read once, summed up by operator, which is a twentieth as long. Every action of an operator sets a bit of
+-- its own, so fewer bits than lines mean that something stands twice; only the runs where that is so, where an operator
+-- stands in two subgraphs, or where a line has another energy than its price says, are then read line by line.
+--
+-- A sum of doubles depends on its order, and sums in order take ten times as long. So the sums of subgraphs are made in
+-- any order first, and only those that differ are made again in the order in which they were stored.
 WITH price AS (
     SELECT
         e.hardware_digest,
@@ -26,30 +29,29 @@ WITH price AS (
     FROM internal.energy_per_action AS e
     LEFT JOIN internal.action AS a ON a.action_id = e.action_id
 ),
+run_price AS MATERIALIZED (
+    SELECT
+        r.run_id,
+        p.action_id,
+        p.energy_per_action_fj,
+        voltage_factor_of(p.common_category, r.voltage_factor) AS voltage_factor,
+        p.is_static,
+        p.position
+    FROM internal.run AS r
+    JOIN price AS p ON p.hardware_digest = r.hardware_digest
+),
 line AS NOT MATERIALIZED (
     SELECT
         l.run_id,
         l.subgraph_index,
         l.operator_index,
-        l.action_id,
         l.action_count,
         l.energy_fj,
-        l.action_count * p.energy_per_action_fj * voltage_factor_of(p.common_category, r.voltage_factor) AS exact_fj,
+        l.action_count * p.energy_per_action_fj * p.voltage_factor AS exact_fj,
         p.is_static,
         p.position
     FROM internal.ledger_line AS l
-    LEFT JOIN internal.run AS r ON r.run_id = l.run_id
-    LEFT JOIN price AS p ON p.hardware_digest = r.hardware_digest AND p.action_id = l.action_id
-),
-mispriced AS MATERIALIZED (
-    SELECT
-        run_id,
-        operator_index,
-        action_id,
-        energy_fj,
-        CAST(exact_fj AS BIGINT) AS expected_fj
-    FROM line
-    WHERE energy_fj IS DISTINCT FROM CAST(exact_fj AS BIGINT)
+    LEFT JOIN run_price AS p ON p.run_id = l.run_id AND p.action_id = l.action_id
 ),
 operator_line AS MATERIALIZED (
     SELECT
@@ -58,9 +60,53 @@ operator_line AS MATERIALIZED (
         min(subgraph_index) AS subgraph_index,
         max(action_count) FILTER (WHERE is_static) AS static_s,
         count(*) <> bit_count(bit_or(CAST(1 AS BIGINT) << least(position, 62)) FILTER (WHERE position < 62))
-            OR min(subgraph_index) <> max(subgraph_index) AS is_suspect
+            OR min(subgraph_index) <> max(subgraph_index) AS is_suspect,
+        bool_or(energy_fj IS DISTINCT FROM CAST(exact_fj AS BIGINT)) AS is_mispriced
     FROM line
     GROUP BY run_id, operator_index
+),
+mispriced_run AS MATERIALIZED (
+    SELECT DISTINCT run_id FROM operator_line WHERE is_mispriced
+),
+mispriced_line AS MATERIALIZED (
+    SELECT l.run_id, l.operator_index, l.action_id, l.action_count, l.energy_fj
+    FROM internal.ledger_line AS l
+    SEMI JOIN mispriced_run AS m ON m.run_id = l.run_id
+),
+mispriced AS MATERIALIZED (
+    SELECT run_id, operator_index, action_id, energy_fj, CAST(exact_fj AS BIGINT) AS expected_fj
+    FROM (
+        SELECT
+            l.run_id,
+            l.operator_index,
+            l.action_id,
+            l.energy_fj,
+            l.action_count * p.energy_per_action_fj * p.voltage_factor AS exact_fj
+        FROM mispriced_line AS l
+        LEFT JOIN run_price AS p ON p.run_id = l.run_id AND p.action_id = l.action_id
+    )
+    WHERE energy_fj IS DISTINCT FROM CAST(exact_fj AS BIGINT)
+),
+subgraph_sum AS MATERIALIZED (
+    SELECT
+        run_id,
+        subgraph_index,
+        sum(latency_fs) AS latency_fs,
+        sum(kernel_count) AS kernel_count,
+        sum(dram_bytes) AS dram_bytes,
+        sum(moved_bytes) AS moved_bytes,
+        sum(pass_bytes) AS pass_bytes
+    FROM internal.run_operator
+    GROUP BY run_id, subgraph_index
+),
+doubtful AS MATERIALIZED (
+    SELECT s.run_id, s.subgraph_index
+    FROM internal.run_subgraph AS s
+    JOIN subgraph_sum AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    WHERE s.kernel_count IS DISTINCT FROM o.kernel_count
+        OR s.dram_bytes IS DISTINCT FROM o.dram_bytes
+        OR s.moved_bytes IS DISTINCT FROM o.moved_bytes
+        OR s.pass_bytes IS DISTINCT FROM o.pass_bytes
 ),
 suspect AS MATERIALIZED (
     SELECT DISTINCT run_id FROM operator_line WHERE is_suspect IS DISTINCT FROM FALSE
@@ -115,11 +161,7 @@ broken AS (
         CAST(s.latency_fs AS VARCHAR),
         CAST(coalesce(o.latency_fs, 0) AS VARCHAR)
     FROM internal.run_subgraph AS s
-    LEFT JOIN (
-        SELECT run_id, subgraph_index, sum(latency_fs) AS latency_fs
-        FROM internal.run_operator
-        GROUP BY run_id, subgraph_index
-    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    LEFT JOIN subgraph_sum AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     WHERE s.latency_fs IS DISTINCT FROM o.latency_fs
     UNION ALL
     SELECT
@@ -131,14 +173,15 @@ broken AS (
     FROM internal.run_subgraph AS s
     JOIN (
         SELECT
-            run_id,
-            subgraph_index,
-            sum(kernel_count) AS kernel_count,
-            sum(dram_bytes ORDER BY operator_index) AS dram_bytes,
-            sum(moved_bytes ORDER BY operator_index) AS moved_bytes,
-            sum(pass_bytes ORDER BY operator_index) AS pass_bytes
-        FROM internal.run_operator
-        GROUP BY run_id, subgraph_index
+            n.run_id,
+            n.subgraph_index,
+            sum(n.kernel_count) AS kernel_count,
+            sum(n.dram_bytes ORDER BY n.operator_index) AS dram_bytes,
+            sum(n.moved_bytes ORDER BY n.operator_index) AS moved_bytes,
+            sum(n.pass_bytes ORDER BY n.operator_index) AS pass_bytes
+        FROM internal.run_operator AS n
+        SEMI JOIN doubtful AS d ON d.run_id = n.run_id AND d.subgraph_index = n.subgraph_index
+        GROUP BY n.run_id, n.subgraph_index
     ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     WHERE (s.kernel_count, s.dram_bytes, s.moved_bytes, s.pass_bytes)
         IS DISTINCT FROM (o.kernel_count, o.dram_bytes, o.moved_bytes, o.pass_bytes)

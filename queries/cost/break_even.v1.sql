@@ -63,13 +63,13 @@ WITH paid AS MATERIALIZED (
                 c.run_id
         ) AS place
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('rented'), ('bought')) AS w (way)
         ON CASE w.way
-            WHEN 'rented' THEN c.rented_usd_per_million IS NOT NULL
-            ELSE c.purchase_usd_per_million IS NOT NULL
+            WHEN 'rented' THEN c.rented_usd_per_million IS NOT NULL AND c.rented_alike
+            ELSE c.purchase_usd_per_million IS NOT NULL AND c.bought_alike
         END
     WHERE c.status = 'ok'
 ),

@@ -2,12 +2,12 @@
 record = "CostOption"
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
-order = ["status: ok, no price, unsupported", "the way that is asked for first", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
+order = ["status: ok, no price, unsupported", "the way that is asked for first", "the kind of seller that is ranked first", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
 [parameters]
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
 takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
 [columns]
-rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest in the way that is asked for; null in the other way, without a price, and for what cannot be had beside what can" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest in the way that is asked for; null in the other way, without a price, at another kind of seller, and for what cannot be had beside what can" }
 status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
 pay = {}
 is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware in the way that is asked for, whatever the power mode; without a price the one with the least energy" }
@@ -27,10 +27,13 @@ host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "
 price = { type = "DOUBLE", null = true, meaning = "of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
 price_basis = { type = "VARCHAR", null = true, meaning = "where the price comes from; given where it was asked for" }
-price_half_width = { type = "DOUBLE", null = true, meaning = "what its basis leaves open: of the 80 % interval of its natural logarithm" }
-price_date = { type = "VARCHAR", null = true, meaning = "the first year, month or day that its note or source names; null where neither does" }
+price_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, over sellers; 0 for a given one" }
+price_told = { type = "VARCHAR", null = true, meaning = "who asks it, and when; given where it was asked for" }
+seller_kind = { type = "VARCHAR", null = true, meaning = "kind of seller; empty for a given price and for one of a hardware's own description" }
+compared_kind = { type = "VARCHAR", null = true, meaning = "kind of seller that is ranked in this way of paying" }
+is_alike = { type = "BOOLEAN", meaning = "its price is of the kind of seller that is ranked, or of no kind" }
 price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
-price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, and when" }
+price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, or what each seller asks" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "while it works" }
 throughput_limit = {}
 latency_s = {}
@@ -47,7 +50,12 @@ is_available = { type = "BOOLEAN", meaning = "it can be had in this way, at a pr
 reason = { type = "VARCHAR", meaning = "why there is no cost; empty otherwise" }
 run_id = {}
 */
-WITH paid AS (
+WITH price AS MATERIALIZED (
+    FROM cube.price(
+        run_ids := $run_ids, price_of := $price_of, price_usd := $price_usd, price_source := $price_source, seller := $seller
+    )
+),
+paid AS (
     SELECT
         c.hardware_id AS id,
         c.hardware,
@@ -66,17 +74,13 @@ WITH paid AS (
         by_way(w.way, c.price_cloud_usd_per_hour, c.price_purchase_usd) AS price,
         by_way(w.way, 'USD/h', 'USD') AS price_unit,
         by_way(w.way, c.rented_basis, c.bought_basis) AS price_basis,
-        coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware_id || ':' || w.way), 0) AS given_place,
-        coalesce(CAST($price_source AS VARCHAR[])[given_place], f.source) AS price_source,
-        CASE WHEN given_place > 0 THEN '' ELSE f.note END AS price_note,
-        nullif(
-            regexp_extract(
-                CASE WHEN given_place = 0 THEN concat_ws(' ', f.note, f.source) END,
-                '(^|[^0-9.])(20[0-9]{2}(-(0[1-9]|1[0-2])(-[0-3][0-9])?)?)($|[^0-9])',
-                2
-            ),
-            ''
-        ) AS price_date,
+        f.half_width AS seller_half_width,
+        f.told AS price_told,
+        f.kind AS seller_kind,
+        f.compared_kind,
+        coalesce(f.is_alike, TRUE) AS is_alike,
+        f.price_source,
+        f.price_note,
         c.throughput_per_s,
         c.throughput_limit,
         c.latency_s,
@@ -89,14 +93,14 @@ WITH paid AS (
         c.idle_quantity,
         c.pue_ratio,
         c.host_share_ratio,
-        given_place > 0 OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
+        coalesce(f.basis, '') = 'given' OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
         c.reason,
         CASE WHEN c.reason <> '' THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
         w.way IN (c.pay, 'none') OR c.pay = 'both' AS is_asked,
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
         c.run_id
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS c
     JOIN (VALUES ('rented'), ('bought'), ('none')) AS w (way)
@@ -105,27 +109,26 @@ WITH paid AS (
             WHEN 'bought' THEN c.reason = '' AND c.bought_usd_per_million IS NOT NULL
             ELSE c.reason <> '' OR coalesce(c.rented_usd_per_million, c.bought_usd_per_million) IS NULL
         END
-    LEFT JOIN internal.hardware_fact AS f
-        ON f.hardware_digest = c.hardware_digest AND f.quantity = by_way(w.way, 'price_cloud', 'price_purchase')
+    LEFT JOIN price AS f ON f.hardware_digest = c.hardware_digest AND f.way = w.way
 ),
 ranked AS (
     SELECT
         p.*,
         row_number() OVER (
             ORDER BY
-                position, NOT is_asked, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
+                position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
         ) AS place,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
-                position, NOT is_asked, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
+                position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
         ) AS place_of_hardware,
-        position = 1 AND is_asked AND (
+        position = 1 AND is_asked AND is_alike AND (
             $takes_all
             OR is_available
-            OR NOT coalesce(bool_or(is_available) FILTER (position = 1 AND is_asked) OVER (), FALSE)
+            OR NOT coalesce(bool_or(is_available) FILTER (position = 1 AND is_asked AND is_alike) OVER (), FALSE)
         ) AS is_ranked
     FROM paid AS p
 ),
@@ -165,7 +168,7 @@ SELECT
         AS usd_half_width,
     h.probability_best AS probability_cheapest,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
-    price_spread(price_basis) AS price_half_width,
+    r.seller_half_width AS price_half_width,
     CASE
         WHEN position = 3 THEN r.reason
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'

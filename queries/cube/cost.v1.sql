@@ -18,40 +18,46 @@ energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning =
 host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity" }
 bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, bought: the three together" }
 pay = { type = "VARCHAR", meaning = "rented, bought or both: how chips are paid for, the same in every row" }
-way = { type = "VARCHAR", null = true, meaning = "rented or bought: what usd_per_million pays for; null where that has no price" }
+way = { type = "VARCHAR", null = true, meaning = "rented or bought: what usd_per_million pays for; null where that has no price of the kind of seller that is compared" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences in that way" }
 price_half_width = { type = "DOUBLE", meaning = "what the price leaves open of usd_per_million: of the 80 % interval of its natural logarithm; 0 for a given one" }
 seller = { type = "VARCHAR", meaning = "whose prices err together: the source of a rent, the maker of what is bought" }
+told = { type = "VARCHAR", meaning = "price that usd_per_million pays, who asks it, and when; empty without one" }
 rented_half_width = { type = "DOUBLE", meaning = "as price_half_width, of rented_usd_per_million" }
 bought_half_width = { type = "DOUBLE", meaning = "as price_half_width, of bought_usd_per_million, of which the price is a part" }
 rented_basis = { type = "VARCHAR", null = true, meaning = "where the rent comes from; given where it was asked for" }
 bought_basis = { type = "VARCHAR", null = true, meaning = "where the purchase price comes from; given where it was asked for" }
 rented_seller = { type = "VARCHAR", meaning = "as seller, of the rent" }
 bought_seller = { type = "VARCHAR", meaning = "as seller, of the purchase price" }
+rented_told = { type = "VARCHAR", meaning = "who asks the rent, and when" }
+bought_told = { type = "VARCHAR", meaning = "who asks the purchase price, and when" }
+bought_price_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the natural logarithm of the purchase price" }
+rented_alike = { type = "BOOLEAN", meaning = "the rent is of the kind of seller that is compared" }
+bought_alike = { type = "BOOLEAN", meaning = "the purchase price is of the kind of seller that is compared" }
+unlike_told = { type = "VARCHAR", meaning = "price and seller in the way that is asked for where it is of another kind of seller; empty elsewhere" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host" }
+total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w, and the share of it that the host of the chip takes: average_power_w * (1 + host_energy_share_ratio)" }
 utilization_fraction = { type = "DOUBLE", meaning = "part of the powered or rented hours that a chip works" }
 lifetime_years = { type = "DOUBLE", unit = "year", meaning = "that a bought chip serves" }
 hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "that a bought chip is powered" }
 usd_per_kwh = { type = "DOUBLE", unit = "USD/kWh", meaning = "price of electricity" }
 gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "of the grid" }
 */
-WITH fact AS (
+WITH price AS MATERIALIZED (
+    FROM cube.price(run_ids := $run_ids, price_of := $price_of, price_usd := $price_usd, seller := $seller)
+),
+fact AS (
     SELECT
         hardware_digest,
-        max(value) FILTER (WHERE quantity = 'price_cloud') AS price_cloud_usd_per_hour,
-        max(value) FILTER (WHERE quantity = 'price_purchase') AS price_purchase_usd,
-        max(basis) FILTER (WHERE quantity = 'price_cloud') AS rented_basis,
-        max(basis) FILTER (WHERE quantity = 'price_purchase') AS bought_basis,
-        max(source) FILTER (WHERE quantity = 'price_cloud') AS rented_seller,
         max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
         max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
         max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
     FROM internal.hardware_fact
-    WHERE quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
+    WHERE quantity IN ('host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
 powered AS MATERIALIZED (
@@ -60,14 +66,18 @@ powered AS MATERIALIZED (
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
         r.peak_memory_bytes, r.compute_utilization_fraction, r.is_available, r.status, r.reason, r.{metric},
-        list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':rented') AS rent_place,
-        list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':bought') AS purchase_place,
-        coalesce(CAST($price_usd AS DOUBLE[])[rent_place], f.price_cloud_usd_per_hour) AS usd_per_hour,
-        coalesce(CAST($price_usd AS DOUBLE[])[purchase_place], f.price_purchase_usd) AS purchase_usd,
-        CASE WHEN rent_place > 0 THEN 'given' ELSE f.rented_basis END AS rented_basis,
-        CASE WHEN purchase_place > 0 THEN 'given' ELSE f.bought_basis END AS bought_basis,
-        coalesce(f.rented_seller, '') AS rented_seller,
-        v.vendor AS bought_seller,
+        rent.usd AS usd_per_hour,
+        buy.usd AS purchase_usd,
+        rent.basis AS rented_basis,
+        buy.basis AS bought_basis,
+        coalesce(rent.seller, '') AS rented_seller,
+        coalesce(buy.seller, v.vendor) AS bought_seller,
+        coalesce(rent.half_width, 0e0) AS rented_price_half_width,
+        coalesce(buy.half_width, 0e0) AS bought_price_half_width,
+        coalesce(rent.told, '') AS rented_told,
+        coalesce(buy.told, '') AS bought_told,
+        coalesce(rent.is_alike, TRUE) AS rented_alike,
+        coalesce(buy.is_alike, TRUE) AS bought_alike,
         coalesce(f.host_share_ratio, a.host_share) AS host_share,
         CASE WHEN v.host = '' OR v.needs_host = '' THEN coalesce(f.host_share_ratio, a.host_share) ELSE 0e0 END AS host_energy_share,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
@@ -81,6 +91,8 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
+    LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
     CROSS JOIN (
         SELECT
             assumed('utilization', $utilization) AS utilization,
@@ -103,8 +115,8 @@ asked AS (
     SELECT
         CASE
             WHEN $pay <> '' THEN $pay
-            WHEN count(DISTINCT hardware_id) FILTER (is_available AND usd_per_hour IS NOT NULL)
-                >= count(DISTINCT hardware_id) FILTER (is_available AND purchase_usd IS NOT NULL)
+            WHEN count(DISTINCT hardware_id) FILTER (is_available AND usd_per_hour IS NOT NULL AND rented_alike)
+                >= count(DISTINCT hardware_id) FILTER (is_available AND purchase_usd IS NOT NULL AND bought_alike)
                 THEN 'rented'
             ELSE 'bought'
         END AS pay
@@ -122,9 +134,19 @@ SELECT
     by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
     coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
+    coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
+    s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+    CASE
+        WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
+            THEN tell_rent(s.usd_per_hour, s.rented_told)
+        WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
+            THEN tell_purchase(s.purchase_usd, s.bought_told)
+        ELSE ''
+    END AS unlike_told,
     s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
-    s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio, s.utilization AS utilization_fraction,
+    s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
+    s.average_power_w * (1e0 + s.host_energy_share) AS total_power_w, s.utilization AS utilization_fraction,
     s.lifetime_years, s.hours_per_year, s.usd_per_kwh, s.gco2_per_kwh, s.{metric}
 FROM (
     SELECT
@@ -133,14 +155,20 @@ FROM (
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
+        p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
         p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.utilization, p.lifetime_years,
         p.hours_per_year, p.usd_per_kwh, p.gco2_per_kwh, p.{metric},
         y.pay,
         p.{costs},
-        coalesce(price_spread(p.rented_basis), 0e0) AS rented_half_width,
-        coalesce(bought_spread(p.bought_basis, purchase_usd_per_million, energy_usd_per_million), 0e0)
+        p.rented_price_half_width AS rented_half_width,
+        coalesce(bought_spread(p.bought_price_half_width, purchase_usd_per_million, energy_usd_per_million), 0e0)
             AS bought_half_width,
-        way_paid(y.pay, rented_usd_per_million, bought_usd_per_million) AS way
+        p.bought_price_half_width,
+        way_paid(
+            y.pay,
+            CASE WHEN p.rented_alike THEN rented_usd_per_million END,
+            CASE WHEN p.bought_alike THEN bought_usd_per_million END
+        ) AS way
     FROM powered AS p
     CROSS JOIN asked AS y
 ) AS s

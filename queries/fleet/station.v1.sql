@@ -12,6 +12,8 @@ energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of a batch" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of latency_s" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of energy_j" }
 weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as they are stored" }
+rented_told = { type = "VARCHAR", meaning = "the rent, who asks it, and when; empty without one of the kind of seller that is compared" }
+bought_told = { type = "VARCHAR", meaning = "as rented_told, of the purchase price" }
 memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of one device" }
 */
 SELECT
@@ -37,8 +39,13 @@ SELECT
     r.weight_bytes,
     f.memory_capacity_bytes,
     c.peak_memory_bytes,
-    c.price_cloud_usd_per_hour,
-    c.price_purchase_usd,
+    CASE WHEN c.rented_alike THEN c.price_cloud_usd_per_hour END AS price_cloud_usd_per_hour,
+    CASE WHEN c.bought_alike THEN c.price_purchase_usd END AS price_purchase_usd,
+    CASE WHEN c.rented_alike AND c.price_cloud_usd_per_hour IS NOT NULL THEN tell_rent(c.price_cloud_usd_per_hour, c.rented_told) ELSE '' END
+        AS rented_told,
+    CASE WHEN c.bought_alike AND c.price_purchase_usd IS NOT NULL THEN tell_purchase(c.price_purchase_usd, c.bought_told) ELSE '' END
+        AS bought_told,
+    c.unlike_told,
     c.rented_half_width,
     c.bought_half_width,
     c.pay,
@@ -50,7 +57,7 @@ SELECT
     c.gco2_per_kwh,
     c.is_available
 FROM cube.cost(
-    run_ids := $run_ids, utilization := 1e0, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+    run_ids := $run_ids, utilization := 1e0, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
     gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
 ) AS c
 JOIN internal.run AS r ON r.run_id = c.run_id

@@ -51,6 +51,8 @@ usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a 
 way = {}
 price_half_width = {}
 seller = {}
+told = {}
+unlike_told = {}
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
 is_available = {}
@@ -137,7 +139,8 @@ powered AS (
     SELECT
         e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
         c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
-        c.is_available, c.rented_half_width, c.bought_basis, c.rented_seller, c.bought_seller,
+        c.is_available, c.rented_half_width, c.bought_price_half_width, c.rented_seller, c.bought_seller,
+        c.rented_alike, c.bought_alike, c.rented_told, c.bought_told, c.unlike_told,
         c.latency_s AS run_latency_s,
         c.energy_j AS run_energy_j,
         c.idle_power_w AS idle_w,
@@ -154,7 +157,7 @@ powered AS (
         e.phase_j / (e.each * e.batch) AS energy_per_inference_j
     FROM served AS e
     JOIN cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS c ON c.run_id = e.run_id
     WHERE c.reason = ''
@@ -182,8 +185,12 @@ paid AS (
 asked AS (
     SELECT
         q.*,
-        bought_spread(q.bought_basis, q.purchase_usd_per_million, q.energy_usd_per_million) AS bought_half_width,
-        way_paid(q.pay, q.rented_usd_per_million, q.bought_usd_per_million) AS way
+        bought_spread(q.bought_price_half_width, q.purchase_usd_per_million, q.energy_usd_per_million) AS bought_half_width,
+        way_paid(
+            q.pay,
+            CASE WHEN q.rented_alike THEN q.rented_usd_per_million END,
+            CASE WHEN q.bought_alike THEN q.bought_usd_per_million END
+        ) AS way
     FROM paid AS q
 )
 SELECT
@@ -202,6 +209,7 @@ SELECT
     by_way(a.way, a.rented_usd_per_million, a.bought_usd_per_million) AS usd_per_million,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
+    coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
     sqrt(
         pow(metric_half_width('cost', a.latency_half_width, a.energy_half_width), 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)

@@ -69,8 +69,10 @@ weight AS (
         SELECT DISTINCT
             i.module,
             t.tensor_index,
-            list_product(list_transform(string_split(nullif(t.shape, ''), 'x'), lambda size: CAST(size AS BIGINT)))
-                AS element_count
+            -- TRY_CAST: of many tensors the engine splits the empty shapes of scalars too, and each is one element
+            list_product(
+                list_transform(string_split(t.shape, 'x'), lambda size: coalesce(TRY_CAST(size AS BIGINT), 1))
+            ) AS element_count
         FROM inside AS i
         JOIN internal.workload_access AS a
             ON a.workload_id = (SELECT any_value(workload_id) FROM step) AND a.operator_index = i.operator_index

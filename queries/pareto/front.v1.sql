@@ -45,12 +45,13 @@ WITH chosen AS MATERIALIZED (
         c.price_half_width,
         c.hardware_id || ':' || c.way AS price_key,
         c.seller,
+        c.unlike_told,
         $takes_all OR c.is_available OR NOT bool_or(c.is_available) OVER () AS is_ranked,
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, pay := $pay
     ) AS c
 ),
@@ -169,7 +170,7 @@ drawn AS MATERIALIZED (
                 + CASE WHEN $y = 'cost' THEN price_error ELSE 0e0 END
         ) AS y_cost
     FROM contender AS c
-    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
+    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o), draws := 250) AS d ON d.run_id = c.run_id
 ),
 chance AS (
     SELECT
@@ -214,6 +215,7 @@ SELECT
     c.is_available,
     CASE
         WHEN j.position = 5 THEN c.reason
+        WHEN j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_told
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
             CASE WHEN j.x_cost IS NULL THEN missing_of($x, c.pay) END,

@@ -28,15 +28,25 @@ scale AS (
     SELECT
         d.position,
         s.quantity,
-        max_by(s.half_width, s.level) AS half_width,
+        max_by(
+            CASE s.quantity WHEN 'latency' THEN doubted_half_width(d.architecture, s.level, s.half_width) ELSE s.half_width END,
+            s.level
+        ) AS half_width,
         CASE WHEN max(s.level) >= 2 THEN max_by(s.group_count, s.level) END AS group_count
     FROM device AS d
+    LEFT JOIN (
+        SELECT v.hardware, max(p.ops_per_s) AS ops_per_s
+        FROM peaks_of_hardware() AS p
+        JOIN internal.hardware_version AS v ON v.hardware_digest = p.hardware_digest
+        GROUP BY v.hardware
+    ) AS z ON z.hardware = d.hardware
     JOIN internal.error_scale AS s
         ON s.work IN ('', $work)
         AND s.architecture IN ('', d.architecture)
         AND s.runtime IN ('', scored_runtime(d.architecture, $runtime))
         AND s.precision IN ('', d.precision)
         AND s.hardware IN ('', d.hardware)
+        AND is_of_size(s, coalesce(z.ops_per_s, s.most_ops_per_s))
     GROUP BY d.position, s.quantity
 ),
 left_out AS (

@@ -9,7 +9,7 @@ max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latenc
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
 max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
@@ -37,14 +37,16 @@ reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or wh
 WITH chosen AS MATERIALIZED (
     SELECT
         p.run_id, p.hardware, p.hardware_id, p.architecture, p.precision, p.batch, p.runtime, p.latency_s, p.energy_j,
-        p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.peak_memory_bytes,
+        p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.total_power_w,
+        p.peak_memory_bytes,
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.pay, p.way, p.usd_per_million,
-        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.gco2_per_million,
+        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
+        p.gco2_per_million,
         p.is_available, p.reason, metric_value($objective, p) AS objective_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, gco2_per_kwh := $gco2_per_kwh, pay := $pay
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
     ) AS p
 ),
 missed AS (
@@ -170,7 +172,7 @@ SELECT
         END,
         CASE
             WHEN $max_power_w > 0e0 THEN probability_above(
-                ln($max_power_w / c.average_power_w),
+                ln($max_power_w / c.total_power_w),
                 metric_half_width('power', t.latency_half_width, t.energy_half_width)
             )
         END,
@@ -179,9 +181,10 @@ SELECT
                 THEN probability_above(ln(c.throughput_per_s / $min_throughput_per_s), t.latency_half_width)
         END
     ) AS probability_kept,
-    c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
-    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
-    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.gco2_per_million,
+    c.latency_s, c.energy_j, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
+    c.total_power_w, c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
+    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
+    c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,
     coalesce(m.failed, '') AS failed,
     m.worst.limit_name AS worst_limit,
@@ -193,6 +196,7 @@ SELECT
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
+        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
         WHEN r.position = 2 THEN 'the catalogue has no ' || missing_of($objective, c.pay)
         ELSE ''
     END AS reason,

@@ -8,7 +8,7 @@ max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latenc
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
 max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power of a chip and the host that it needs while it runs; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
@@ -23,8 +23,8 @@ unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 WITH one AS (
     SELECT
         hardware, precision, batch, runtime, run_id, latency_s, energy_j, energy_per_inference_j, peak_memory_bytes,
-        average_power_w, throughput_per_s, price_cloud_usd_per_hour, price_purchase_usd
-    FROM cube.cost(run_ids := $run_ids)
+        total_power_w, throughput_per_s, price_cloud_usd_per_hour, price_purchase_usd
+    FROM cube.cost(run_ids := $run_ids, host_share := $host_share)
     WHERE status = 'ok'
 ),
 checked AS (

@@ -49,12 +49,14 @@ scale AS (
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN peaks_of_hardware() AS z ON z.hardware_digest = r.hardware_digest
     JOIN internal.error_scale AS s
         ON s.work IN ('', work_of(w.model, w.work))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
         AND s.hardware IN ('', v.hardware)
+        AND is_of_size(s, coalesce(z.ops_per_s, s.most_ops_per_s))
     WHERE r.run_id IN (SELECT unnest($run_ids))
     GROUP BY r.run_id, s.quantity
 )

@@ -14,7 +14,7 @@ is_compiled = { type = "BOOLEAN", meaning = "the compiler runs it elsewhere; her
 operator_count = { type = "BIGINT", meaning = "operators of it that the host computes" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of these" }
 latency_fraction = { type = "DOUBLE", meaning = "of the run's latency, 0 to 1" }
-energy_fraction = { type = "DOUBLE", meaning = "of the run's energy, 0 to 1: with the leakage meanwhile" }
+energy_fraction = { type = "DOUBLE", meaning = "of the run's energy, 0 to 1: with the static power meanwhile" }
 first_operator_index = { type = "INTEGER", meaning = "the first of them in the model" }
 */
 WITH divided AS (

@@ -21,6 +21,8 @@ memory_bytes = { type = "BIGINT", unit = "B", meaning = "of one device at the pe
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million samples: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million samples, in that way" }
+told = {}
+unlike_told = {}
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented" }
 */
@@ -88,10 +90,12 @@ SELECT
         pow(metric_half_width('cost', r.latency_half_width, r.energy_half_width), 2)
         + pow(c.price_half_width, 2)
     ) AS usd_half_width,
+    c.told,
+    c.unlike_told,
     c.is_available
 FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS r
 JOIN cube.cost(
-    run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+    run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
     gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
 ) AS c ON c.run_id = r.run_id
 JOIN spent AS s ON s.run_id = r.run_id

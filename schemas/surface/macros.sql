@@ -118,7 +118,7 @@ FROM (
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
 
--- What the voltage of a run does to the price of an action: memory off the chip, the board and leakage do not follow it.
+-- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it.
 CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
     CASE WHEN common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
@@ -197,6 +197,43 @@ CREATE MACRO operator_kind(model) AS regexp_extract(
 CREATE MACRO scored_family(model, family) AS
     coalesce(family, CASE WHEN operator_kind(model) = '' THEN 'other' ELSE 'operator' END);
 
+-- A model with the arguments and inputs that it was asked for with, as name_model of plan/workload.py writes it.
+CREATE MACRO spelled_model(model, arguments, inputs) AS
+    model || '(' || array_to_string(
+        list_filter([arguments, replace(inputs, ' ', ', ')], lambda one: one NOT IN ('', 'example_inputs')), ', '
+    ) || ')';
+
+-- The names that measurements of a workload may have: that of the model where its arguments and inputs are its own,
+-- else with them. Of a hub's model nothing stored says which inputs are its own.
+CREATE MACRO measured_names(model, source, arguments, inputs, input_shape, own_shape) AS
+    CASE
+        WHEN starts_with(source, 'torchvision:')
+            THEN [CASE WHEN input_shape IN (own_shape, own_shape || ' ' || own_shape) THEN model ELSE spelled_model(model, arguments, inputs) END]
+        WHEN regexp_matches(source, '^(file|exported|block):') THEN [
+            CASE
+                WHEN arguments = '' AND inputs = 'example_inputs' THEN model
+                ELSE spelled_model(model, arguments, inputs)
+            END
+        ]
+        WHEN regexp_matches(source, '^(timm|hf):') THEN [model, spelled_model(model, arguments, inputs)]
+        ELSE [model]
+    END;
+
+-- Every workload by the names that measurements of it may have; several for some.
+CREATE MACRO named_workloads() AS TABLE
+SELECT
+    w.workload_id,
+    unnest(measured_names(
+        w.model,
+        w.source,
+        regexp_extract(w.source, ':[^:()]*\((.*)\)( formulas=.*)?$', 1),
+        regexp_replace(w.input_spec, ' ?batch=[0-9]+$', ''),
+        w.input_shape,
+        coalesce(e.input_shape, '')
+    )) AS measured_model
+FROM internal.workload AS w
+LEFT JOIN internal.model_entry AS e ON e.model = w.model;
+
 -- An assumption as a person gave it, or for a negative number that of the catalogue.
 CREATE MACRO assumed(name, given) AS
     CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM internal.cost_assumption AS a WHERE a.assumption = name) END;
@@ -240,7 +277,7 @@ CREATE MACRO missed_limits(
                     'bound': 0e0 + max_energy_per_inference_j
                 },
                 {'name': 'memory', 'value': 0e0 + one.peak_memory_bytes, 'bound': 0e0 + max_memory_bytes},
-                {'name': 'power', 'value': one.average_power_w, 'bound': 0e0 + max_power_w},
+                {'name': 'power', 'value': one.total_power_w, 'bound': 0e0 + max_power_w},
                 {'name': 'throughput', 'value': one.throughput_per_s, 'bound': 0e0 + min_throughput_per_s},
                 {'name': 'price', 'value': one.price_cloud_usd_per_hour, 'bound': 0e0 + max_price_usd_per_hour},
                 {'name': 'purchase', 'value': one.price_purchase_usd, 'bound': 0e0 + max_purchase_usd}
@@ -280,8 +317,12 @@ CREATE MACRO price_spread(basis) AS ln(CASE basis
     WHEN 'assumed' THEN 2e0
 END);
 
--- What a purchase price of a basis leaves open of the cost of what is bought, of which it and electricity are parts.
-CREATE MACRO bought_spread(basis, purchase_usd, energy_usd) AS price_spread(basis) * purchase_usd / (purchase_usd + energy_usd);
+-- A price with who asks it and when, for people.
+CREATE MACRO tell_rent(usd, told) AS concat_ws(', ', format('{:.4g} USD/h', usd), nullif(told, ''));
+CREATE MACRO tell_purchase(usd, told) AS concat_ws(', ', format('{:,.0f} USD', usd), nullif(told, ''));
+
+-- Half-width of the cost of what is bought, from that of its price: the price and electricity are parts of the cost.
+CREATE MACRO bought_spread(half_width, purchase_usd, energy_usd) AS half_width * purchase_usd / (purchase_usd + energy_usd);
 
 -- The way that is paid in where what is asked for is rented, bought or both, the cheaper of two; null without a price.
 CREATE MACRO way_paid(pay, rented_usd, bought_usd) AS CASE
@@ -383,6 +424,19 @@ CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''),
 
 -- Groups of measurements that weigh as much as what was thought without them.
 CREATE MACRO full_groups() AS 2e0;
+
+-- Factor within which peaks are of one size class, and least half-width of a latency on an accelerator that nobody measured:
+-- SAME_SIZE and UNMEASURED of domain/doubt.py.
+CREATE MACRO same_size() AS 10e0;
+CREATE MACRO unmeasured_half_width() AS 0.98e0;
+CREATE MACRO is_of_size(scale, ops_per_s) AS
+    ops_per_s BETWEEN scale.least_ops_per_s / same_size() AND scale.most_ops_per_s * same_size();
+-- Half-width of a latency from that of its group: no less than unmeasured_half_width but for CPUs, GPUs and boards of their own rows.
+CREATE MACRO doubted_half_width(architecture, level, half_width) AS
+    CASE WHEN level = 6 OR architecture IN ('cpu', 'gpu', 'box') THEN half_width ELSE greatest(half_width, unmeasured_half_width()) END;
+-- The peak of each hardware version, at its fastest precision.
+CREATE MACRO peaks_of_hardware() AS TABLE
+SELECT hardware_digest, max(peak_ops_per_s) AS ops_per_s FROM internal.hardware_precision GROUP BY hardware_digest;
 
 -- Half-width of an 80 % interval of the standard logistic distribution, ln 9; and, over the mean of absolute errors, ln 5.
 CREATE MACRO logistic_width() AS ln(9e0);
@@ -541,7 +595,12 @@ scored AS (
     SELECT
         r.run_id,
         max_by(
-            {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+            {
+                'half_width': doubted_half_width(v.architecture, s.level, s.half_width),
+                'group_count': s.group_count,
+                'level': s.level
+            },
+            s.level
         ) FILTER (s.quantity = 'latency') AS latency_scale,
         max_by(
             {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
@@ -552,12 +611,14 @@ scored AS (
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN peaks_of_hardware() AS z ON z.hardware_digest = r.hardware_digest
     LEFT JOIN internal.error_scale AS s
         ON s.work IN ('', work_of(w.model, w.work))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
         AND s.hardware IN ('', board_of(v.hardware))
+        AND is_of_size(s, coalesce(z.ops_per_s, s.most_ops_per_s))
     LEFT JOIN left_out_widths() AS e
         ON e.calibration_digest = r.calibration_digest
         AND e.hardware = board_of(v.hardware)
@@ -699,8 +760,9 @@ CROSS JOIN (
     SELECT 'numbers', 1e0, 1e0, error_correlation()
 ) AS s;
 
--- Of the variance of a price's error, what the prices of one seller have in common: nobody measured it, half is a guess.
-CREATE MACRO seller_share() AS 0.5e0;
+-- Part of the variance of a price's error that the prices of one seller have in common: of the offers of the catalogue,
+-- 136 pairs (correlate_sellers in domain/offer.py).
+CREATE MACRO seller_share() AS 0.37e0;
 
 -- Square of the half-width of what two prices differ by, as logarithms: nothing where they are one price.
 CREATE MACRO price_square(half_width, other_half_width, is_one_price, is_one_seller) AS
@@ -793,9 +855,6 @@ CREATE MACRO probability_above(ahead, half_width) AS
         ELSE CAST(ahead > 0e0 AS INTEGER)
     END;
 
--- Draws of what may be true of so many runs: enough for a percent, fewer where there are many to draw for.
-CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // greatest(run_count, 1))) AS INTEGER);
-
 -- An even number between 0 and 1 of what a key stands for, in a draw: the same whenever it is asked for.
 CREATE MACRO drawn(key, draw) AS (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) / 18446744073709551616e0;
 
@@ -818,8 +877,11 @@ CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
 -- of the scale is a sum of exponential numbers over 1, 4, 9, ..., Andrews and Mallows 1974; thirty are drawn, the others
 -- stand by their mean, 1 / 31^2 + 1 / 32^2 + ... = 0.0328), so that what two runs differ by is logistic as well, and as
 -- wide as differences_of says. Terms are added as whole numbers.
+-- There are as many draws for however many runs, so that one more candidate takes from others and gives to none; 500
+-- tell one percent.
 CREATE MACRO draws_among(
-    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[])
+    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[]),
+    draws := 500
 ) AS TABLE
 SELECT
     run_id,
@@ -850,15 +912,16 @@ FROM (
                 sqrt(2 * (0.0328e0 - list_sum([
                     ln(drawn(hash('scale'), 32 * draw + place)) / (place * place) for place in range(1, 31)
                 ]))) / logistic_width() AS scale
-            FROM (SELECT unnest(range(draw_count(len(run_ids)))) AS draw)
+            FROM (SELECT unnest(range(draws)) AS draw)
         ) AS d
         WHERE e.latency_part > 0e0 OR e.energy_part > 0e0
     )
 )
 GROUP BY run_id, draw;
 
--- How sure each candidate of a question is: that it is the best of all of them, by draws, and that it is better than the
--- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric,
+-- How sure each candidate of a question is: that it is the best of all of them, and that it is better than the one that
+-- is predicted to be the best. Of two candidates the closed form answers. Of more, draws do, and no candidate is surer to
+-- be the best than it is to beat each of the 16 best others alone. So one more candidate raises the probability of none. A candidate is a struct of question, place (its number in it), run_id, metric,
 -- cost, the logarithm of the metric's value where less is better, and minus that where more is, and of the price that is
 -- in it: price_half_width, what it leaves open of that logarithm, 0 without one; price_key and seller, what tells it and
 -- whose it is. `served` are half-widths of runs that are not those of the runs themselves.
@@ -877,33 +940,49 @@ WITH candidate AS MATERIALIZED (
         as_cost(m.is_higher_better, m.latency_power) AS latency_power,
         as_cost(m.is_higher_better, m.energy_power) AS energy_power,
         count(*) OVER (PARTITION BY c.question) AS candidate_count,
-        first_value(c.run_id) OVER by_cost AS first_id,
-        first_value(c.place) OVER by_cost AS first_place,
-        first_value(c.cost) OVER by_cost AS first_cost,
-        first_value(c.price_half_width) OVER by_cost AS first_half_width,
-        first_value(c.price_key) OVER by_cost AS first_key,
-        first_value(c.seller) OVER by_cost AS first_seller
+        row_number() OVER by_cost AS cost_rank,
+        first_value(c.place) OVER by_cost AS first_place
     FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
     JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
 ),
-paired AS (
+met AS MATERIALIZED (
     SELECT
-        c.*,
+        c.question,
+        c.place,
+        o.place AS other_place,
+        c.run_id,
+        o.run_id AS other_run_id
+    FROM candidate AS c
+    JOIN candidate AS o ON o.question = c.question AND o.place <> c.place AND o.cost_rank <= 16
+),
+beaten AS MATERIALIZED (
+    SELECT
+        m.question,
+        m.place,
+        m.other_place,
         probability_above(
-            c.first_cost - c.cost,
+            o.cost - c.cost,
             sqrt(
                 pow(difference_half_width(
                     c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
                 ), 2)
-                + price_square(
-                    c.price_half_width, c.first_half_width, c.price_key = c.first_key, c.seller = c.first_seller
-                )
+                + price_square(c.price_half_width, o.price_half_width, c.price_key = o.price_key, c.seller = o.seller)
             )
         ) AS probability
+    FROM met AS m
+    JOIN candidate AS c ON c.question = m.question AND c.place = m.place
+    JOIN candidate AS o ON o.question = m.question AND o.place = m.other_place
+    JOIN differences_of((SELECT list(DISTINCT {'run_id': run_id, 'other_run_id': other_run_id}) FROM met), served := served) AS d
+        ON d.run_id = m.run_id AND d.other_run_id = m.other_run_id
+),
+paired AS (
+    SELECT c.*, b.probability, n.probability AS least_probability
     FROM candidate AS c
-    JOIN differences_of((SELECT list({'run_id': run_id, 'other_run_id': first_id}) FROM candidate), served := served) AS d
-        ON d.run_id = c.run_id AND d.other_run_id = c.first_id
+    LEFT JOIN beaten AS b
+        ON b.question = c.question AND b.place = c.place AND b.other_place = c.first_place
+    LEFT JOIN (SELECT question, place, min(probability) AS probability FROM beaten GROUP BY question, place) AS n
+        ON n.question = c.question AND n.place = c.place
 ),
 won AS (
     SELECT question, place, count(*) / sum(count(*)) OVER (PARTITION BY question) AS probability
@@ -926,12 +1005,12 @@ won AS (
 SELECT
     p.question,
     p.place,
-    CASE
-        WHEN p.candidate_count > 2 THEN coalesce(w.probability, 0e0)
-        WHEN p.place <> p.first_place THEN p.probability
-        ELSE 1e0 - coalesce(sum(p.probability) FILTER (p.place <> p.first_place) OVER (PARTITION BY p.question), 0e0)
-    END AS probability_best,
+    least(
+        CASE WHEN p.candidate_count > 2 THEN coalesce(w.probability, 0e0) ELSE 1e0 END,
+        coalesce(p.least_probability, 1e0)
+    ) AS probability_best,
     CASE WHEN p.place <> p.first_place THEN p.probability END AS probability_ahead,
     p.place = p.first_place OR p.probability > 1e0 - told_apart() AS is_likely_best
 FROM paired AS p
-LEFT JOIN won AS w ON w.question = p.question AND w.place = p.place;
+LEFT JOIN won AS w ON w.question = p.question AND w.place = p.place
+WHERE p.candidate_count = 1 OR p.least_probability IS NOT NULL;

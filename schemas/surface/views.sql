@@ -273,12 +273,19 @@ COMMENT ON COLUMN run_settings.value IS 'As a text';
 COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
 
 CREATE VIEW newest_runs AS
-SELECT max(r.run_id) AS run_id
-FROM internal.run AS r
-JOIN internal.workload AS w ON w.workload_id = r.workload_id
-JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
-WHERE r.refusal IS NULL AND len(v.changes) = 0
-GROUP BY {newest};
+SELECT
+    r.run_id,
+    r.{dimension},
+    r.architecture
+FROM run_configurations AS r
+SEMI JOIN (
+    SELECT max(r.run_id) AS run_id
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE r.refusal IS NULL AND len(v.changes) = 0
+    GROUP BY {newest}
+) AS n ON n.run_id = r.run_id;
 COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
 
 CREATE VIEW refused_runs AS
@@ -717,37 +724,6 @@ COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operat
 CREATE VIEW energy_ledger AS
 SELECT
     l.run_id,
-    l.subgraph_index,
-    g.name AS subgraph_name,
-    g.pattern AS fusion_pattern,
-    l.operator_index,
-    o.name AS operator_name,
-    o.operation,
-    o.kind,
-    a.category,
-    a.common_category,
-    a.component,
-    a.action,
-    a.part,
-    a.per,
-    l.action_count,
-    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
-    voltage_factor_of(a.common_category, r.voltage_factor) AS line_voltage_factor,
-    l.energy_fj AS line_energy_fj,
-    l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
-    e.basis,
-    e.source
-FROM internal.ledger_line AS l
-JOIN internal.run AS r ON r.run_id = l.run_id
-JOIN internal.action AS a ON a.action_id = l.action_id
-JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
-COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action x voltage factor of the line. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
-
-CREATE VIEW energy_ledger_wide AS
-SELECT
-    l.run_id,
     r.{dimension},
     r.architecture,
     r.is_newest,
@@ -777,17 +753,25 @@ JOIN internal.action AS a ON a.action_id = l.action_id
 JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
-COMMENT ON VIEW energy_ledger_wide IS 'energy_ledger with the configuration of the run on each line, for statements that do not join';
+COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action x voltage factor of the line, with the configuration of the run. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
 
 CREATE VIEW energy_parts AS
 SELECT
-    l.run_id,
-    l.subgraph_index,
-    l.operator_index,
-    unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
-FROM internal.ledger_line AS l
-JOIN internal.action AS a ON a.action_id = l.action_id
-GROUP BY l.run_id, l.subgraph_index, l.operator_index;
+    p.run_id,
+    r.{dimension},
+    r.is_newest,
+    p.* EXCLUDE (run_id)
+FROM (
+    SELECT
+        l.run_id,
+        l.subgraph_index,
+        l.operator_index,
+        unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
+    FROM internal.ledger_line AS l
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    GROUP BY l.run_id, l.subgraph_index, l.operator_index
+) AS p
+JOIN run_configurations AS r ON r.run_id = p.run_id;
 COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
 
 CREATE VIEW events AS
@@ -918,6 +902,17 @@ FROM internal.cost_assumption;
 COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
 COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
 COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+
+CREATE VIEW offers AS
+SELECT hardware, way, kind, seller, date, usd, unit, basis, source, note, offer_index
+FROM internal.offer;
+COMMENT ON VIEW offers IS 'Prices that sellers ask for one device; answers compare the median over sellers within one kind';
+COMMENT ON COLUMN offers.way IS 'rented or bought';
+COMMENT ON COLUMN offers.seller IS 'Company that asks the price';
+COMMENT ON COLUMN offers.offer_index IS 'Order in the catalogue';
+COMMENT ON COLUMN offers.kind IS 'Of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail where it is bought';
+COMMENT ON COLUMN offers.date IS 'Day, month or year of the price; empty where its source has none';
+COMMENT ON COLUMN offers.usd IS 'Price of one device, per hour where it is rented';
 
 CREATE VIEW grid_regions AS
 SELECT region, name, year, gco2_per_kwh, basis, source, note, region_index
@@ -1243,16 +1238,17 @@ FROM (
             r.calibration_digest,
             r.architecture
         FROM internal.measurement AS m
+        JOIN named_workloads() AS w ON w.measured_model = m.model
         JOIN run_configurations AS r
-            ON r.configured_hardware = m.hardware
+            ON r.workload_id = w.workload_id
+            AND r.configured_hardware = m.hardware
             AND r.hardware = split_part(m.hardware, '@', 1)
-            AND r.model = m.model
             AND r.precision = m.precision
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
         LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
-        WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
         )
@@ -1608,10 +1604,11 @@ WITH newest AS (
         SELECT DISTINCT hardware, model, precision, batch, runtime
         FROM internal.operator_measurement
     ) AS m
+    JOIN named_workloads() AS w ON w.measured_model = m.model
     JOIN run_configurations AS r
-        ON r.configured_hardware = m.hardware
+        ON r.workload_id = w.workload_id
+        AND r.configured_hardware = m.hardware
         AND r.hardware = split_part(m.hardware, '@', 1)
-        AND r.model = m.model
         AND r.precision = m.precision
         AND r.weight_precision = m.precision
         AND r.batch = m.batch
@@ -1622,7 +1619,7 @@ WITH newest AS (
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN internal.hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
-    WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0
+    WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0
     QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime)
 ),
 predicted AS (

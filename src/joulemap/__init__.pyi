@@ -120,6 +120,7 @@ from joulemap.domain.configuration import (
     Configuration as Configuration,
     Precision as Precision,
     Runtime as Runtime,
+    Tf32 as Tf32,
 )
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.fleet import Demand as Demand, Level as Level, Objective as Objective
@@ -141,6 +142,7 @@ from joulemap.domain.metric import (
     RankMetricName as RankMetricName,
     VariedMetricName as VariedMetricName,
 )
+from joulemap.domain.offer import Seller as Seller
 from joulemap.domain.quantity import Quantity as Quantity
 from joulemap.domain.reference import (
     ActionKey as ActionKey,
@@ -248,7 +250,7 @@ from joulemap.row.cost import (
     CostOption as CostOption,
     GridFootprint as GridFootprint,
 )
-from joulemap.row.database import StoredTable as StoredTable
+from joulemap.row.database import StoredTable as StoredTable, StoredView as StoredView
 from joulemap.row.diff import VersionFigure as VersionFigure
 from joulemap.row.edp import (
     EdpBound as EdpBound,
@@ -381,6 +383,7 @@ from joulemap.shortcut import (
 from joulemap.store.connection import Patience as Patience
 from joulemap.store.query import Rows as Rows
 from joulemap.store.recover import Recovery as Recovery
+from joulemap.store.run import AssumedEnergy as AssumedEnergy
 from joulemap.store.statement import Statement as Statement
 from joulemap.system.errors import (
     AmbiguousNameError as AmbiguousNameError,
@@ -395,6 +398,7 @@ from joulemap.system.errors import (
     ModelError as ModelError,
     NoMeasurementError as NoMeasurementError,
     OlderDatabaseError as OlderDatabaseError,
+    OutsideError as OutsideError,
     SqlError as SqlError,
     ThresholdError as ThresholdError,
     UnknownFamilyError as UnknownFamilyError,

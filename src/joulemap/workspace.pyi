@@ -54,7 +54,7 @@ from joulemap.answer.watch import WATCHED, Watch
 from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
-from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, FLEETS, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
@@ -637,7 +637,7 @@ class Workspace:
         """Return the configurations that keep the limits, best first, and how far the others are from them.
 
         Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
-        relative violation is the smallest. Raises as `compare`.
+        relative violation is the smallest, and `shortfall` says so. Raises as `compare`.
         """
     @overload
     def recommend(
@@ -762,7 +762,7 @@ class Workspace:
     def fleet(
         self,
         model: str,
-        settings: Settings = CANDIDATES,
+        settings: Settings = FLEETS,
         *,
         demand: Demand,
         serving: Serving = SERVING,
@@ -1229,7 +1229,7 @@ class Workspace:
         measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
         models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
         rows name run with `trust` alone; without it the notes name them.
-        Raises UnknownNameError where nothing was measured of what is asked about.
+        Raises NoMeasurementError where nothing was measured of what is asked about.
         """
     def verify(
         self,

@@ -24,7 +24,12 @@ ENDLESS_S: Final = 1.5
 INTERPRETER: Final = "the interpreter began"
 QUESTION: Final = "question"
 
+SEARCH: Final = ("explore", "resnet18", "--like", "tpu_v4", "--random", "200000", "--jobs", "2")
+SEARCH_S: Final = 8.0
+"""Time in which processes have begun and work; it is interrupted within that."""
+
 QUESTIONS: Final = (
+    SEARCH,
     ("sql", "SELECT sum(range) FROM range(1000000000000)"),
     ("sql", "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t"),
     (
@@ -52,8 +57,9 @@ def interrupt(trial: Trial, scenes: Sequence[Scene] = SINGLE) -> Outcome:
     """Interrupt a command at a moment drawn from the time that it takes."""
     random = trial.random()
     if random.random() < _QUESTION_FRACTION:
-        scene = Scene(name=QUESTION, commands=(random.choice(QUESTIONS),), weight=1)
-        return _interrupt(trial, scene, random.uniform(0.0, ENDLESS_S))
+        asked = random.choice(QUESTIONS)
+        scene = Scene(name=QUESTION, commands=(asked,), weight=1)
+        return _interrupt(trial, scene, random.uniform(0.0, SEARCH_S if asked is SEARCH else ENDLESS_S))
     scene = draw_scene(random, scenes)
     return _interrupt(trial, scene, random.uniform(0.0, find_reference(scene, trial.stage).seconds))
 

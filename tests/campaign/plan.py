@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from campaign import beside, damage, full, fuzz, interrupt, kill, race
+from campaign import beside, damage, full, fuzz, interrupt, kill, race, stranger
 from campaign.trial import Kind
 
 _ALL: Final = (
@@ -80,6 +80,15 @@ _ALL: Final = (
         share=0.3,
         prepare=race.prepare,
         run=race.race_threads,
+    ),
+    Kind(
+        name="stranger",
+        meaning="files and callers that mean harm: lakes, databases, repositories, measured files, calls",
+        count=400,
+        limit_s=150.0,
+        share=2.0,
+        prepare=stranger.prepare,
+        run=stranger.attack,
     ),
     Kind(
         name="fuzz",

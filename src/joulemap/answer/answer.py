@@ -6,11 +6,12 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
+from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import Cell, lay
 from joulemap.answer.scope import Scope
 from joulemap.domain.module import is_module_name
@@ -76,9 +77,30 @@ class Answer:
         """Return what is drawn of it in characters: its figures unless it says else; given the table that is shown."""
         return self.figures()
 
-    def _lay(self, table: Table[Any], columns: str, *, keep: str = "", limit: int | None = None, **cells: Cell) -> Grid:
+    def _lay(
+        self,
+        table: Table[Any],
+        columns: str,
+        *,
+        keep: str = "",
+        ranked: str = "",
+        limit: int | None = None,
+        noun: str = "rows",
+        stays: Callable[[Any], bool] | None = None,
+        **cells: Cell,
+    ) -> Grid:
         """Return rows of a table as people read them, its hardware marked; see `lay`."""
-        return lay(table, columns, keep=keep, limit=limit, projected=self.projected, cells=cells)
+        return lay(
+            table,
+            columns,
+            keep=keep,
+            ranked=ranked,
+            limit=limit,
+            noun=noun,
+            stays=stays,
+            projected=self.projected,
+            cells=cells,
+        )
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it: drawn where vl-convert-python is installed, with its tables below."""
@@ -176,8 +198,15 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         sure = self.scope.say_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
+        if caveats := list(filter(None, (self.scope.warn_unlisted(answer), self.scope.say_assumed(answer)))):
+            answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats))) + "."
         told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
-        insights = [*self.scope.tell_fallen(), *insights]
+        named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
+        what, instead = describe_evaluation(self.scope.models, named)
+        unread = [line for line in describe_unread(self.scope.models) if line not in title]
+        insights = [*unread, *([instead] if instead else []), *self.scope.tell_fallen(), *insights]
+        if what:
+            title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
             title=self.scope.bounded(title),

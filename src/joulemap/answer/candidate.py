@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import describe_chance, join_words
+from joulemap.domain.default import CANDIDATES
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_chance, show_count, show_plain
-from joulemap.present.document import Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Grid, Section, Shown, grid
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 
@@ -55,32 +57,49 @@ Row = TypeVar("Row", bound="Candidate")
 def plan_candidates(model: str, settings: Settings) -> Plan:
     """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
 
-    Raises as `plan_runs`.
+    A pass of a quantized checkpoint has the precisions that it is published for, unless others are asked for. Raises as
+    `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else BATCHES)
-    settings = attrs.evolve(settings, batch=batch)
+    settings = attrs.evolve(_take_published(model, settings), batch=batch)
     return plan_selected((model,), settings, select_hardware(settings, "every mode"))
 
 
+def _take_published(model: str, settings: Settings) -> Settings:
+    from joulemap.decoder.name import find_pass, is_pass
+
+    is_usual = settings.precision == CANDIDATES.precision and not settings.weight_precision
+    asked = find_pass(model) if is_usual and is_pass(model) else None
+    if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
+        return settings
+    from joulemap.answer.llm.demand import list_precisions
+
+    precisions, weights = list_precisions(asked.decoder)
+    return attrs.evolve(settings, precision=precisions, weight_precision=weights)
+
+
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a usage as the queries take it, negative for what the catalogue assumes, a region by its id; and the way.
+    """Return a usage as the queries take it, negative for what the catalogue assumes, a region by its id; and how it is
+    paid: the way, and the kind of seller.
 
     Raises UnknownNameError for a region that is not there.
     """
     from joulemap.catalog.sheet import find_region
 
     numbers = attrs.asdict(usage)
-    region, pay = numbers.pop("region"), numbers.pop("pay")
+    region, pay, seller = numbers.pop("region"), numbers.pop("pay"), numbers.pop("seller")
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    return {**given, "region": find_region(region).region if region else ""}, {"pay": pay or ""}
+    way = pay or (WAY_OF[seller] if seller else "")
+    return {**given, "region": find_region(region).region if region else ""}, {"pay": way, "seller": seller or ""}
 
 
-def describe_use(assumptions: Table[AssumedNumber], pay: str) -> str:
-    """Return how chips are paid for and used, where a cost follows from it."""
+def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
+    """Return how chips are paid for, of which kind of seller, and used, where a cost follows from it."""
     known = {row.assumption: row.value for row in assumptions}
     busy = f"each chip busy {show_plain(known['utilization'] * HOURS)} of {HOURS} hours"
     kept = "" if pay == "rented" else f" for {show_plain(known['lifetime'])} years"
-    return f"{'rented or bought' if pay == 'both' else pay}, {busy}{kept}"
+    seller = f" ({MANY[kind]})" if kind else ""
+    return f"{'rented or bought' if pay == 'both' else pay}{seller}, {busy}{kept}"
 
 
 def describe_projection(told: str, ratio: float) -> str:
@@ -149,6 +168,9 @@ class CandidateAnswer(RunAnswer):
         """The first of what can be bought or rented, of all where there is nothing else; None for nothing."""
         return next((row for row in self.rows if row.rank == 1), None)
 
+    def _is_best(self, row: Any) -> bool:
+        return row is self.best
+
     def select(self, *statuses: str) -> Table[Any]:
         """Return the rows of some statuses."""
         return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
@@ -171,8 +193,10 @@ class CandidateAnswer(RunAnswer):
         limit: int,
         keep: Sequence[str],
         noun: str = "configurations",
-    ) -> tuple[Grid | Text, ...]:
-        """Return `limit` configurations by name with these columns, and how many more there are; nothing for none."""
+        ranked: Sequence[str] = (),
+        stays: Callable[[Any], bool] | None = None,
+    ) -> tuple[Grid, ...]:
+        """Return `limit` configurations by name with these columns, and those that stay; nothing for none."""
         if not rows.rows:
             return ()
         names = ("hardware", "precision", "batch", *(("runtime",) if len(self.scope.settings.runtime) > 1 else ()))
@@ -181,9 +205,12 @@ class CandidateAnswer(RunAnswer):
             (*((name, name) for name in names), *columns),
             limit=limit,
             keep=("precision", "batch", *keep),
+            ranked=ranked,
             projected=self.scope.projected,
+            noun=noun,
+            stays=stays,
         )
-        return (drawn, *say_rest(len(rows), limit, noun))
+        return (drawn,)
 
     def _chances(self, column: str) -> dict[str, float]:
         """Return hardware -> how probable it is that one of its configurations is the best, of a column."""
@@ -224,7 +251,11 @@ class CandidateAnswer(RunAnswer):
     def _tell_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return the line on what is not ranked because it can be neither bought nor rented."""
         names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
-        return [f"without a rank, as they can be neither bought nor rented: {names}; --all ranks them"] if names else []
+        return (
+            [f"behind all others, as no board of them can be bought or rented: {names}; --all ranks them"]
+            if names
+            else []
+        )
 
     def _tell_unknown(self, rows: Sequence[Candidate], what: str) -> list[str]:
         """Return a line for configurations that lack something the catalogue does not know."""

@@ -20,16 +20,18 @@ from joulemap.answer.candidate import (
     plan_candidates,
     read_usage,
 )
+from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, Text
+from joulemap.present.document import Document, Grid, Section, Shown
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
 from joulemap.store.connection import Connection
@@ -40,15 +42,19 @@ from joulemap.system.units import format_si
 
 IN_RENT: Final = "in the rent"
 
+SHOWN_UNLIKE: Final = 3
+"""Hardware at another kind of seller that a line names."""
+
 SCOPE_NOTE: Final = (
     "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
     "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
 )
 UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
 PRICE_NOTE: Final = (
-    "a price errs as its basis does, four times in five within 1.2x of one that its seller publishes, 1.3x of "
-    "one that is recalled, 2x of one that is assumed; half of that is common to the prices of a seller; a given one is "
-    "exact"
+    "a price is the median over sellers of one kind; its 80 % interval is their spread, or the spread usual for the "
+    "kind where one seller is known (assumed to hold for this hardware too), plus 1.2x for a published, 1.3x for a "
+    "recalled and 2x for an assumed price; 37 % of the variance is common to the prices of one seller (from the "
+    "offers); a given price is exact; the view `offers` lists every offer with its date and source"
 )
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
 IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
@@ -68,18 +74,23 @@ class CostAnswer(CandidateAnswer):
     """What the configurations were left out by."""
 
     @property
+    def _unit(self) -> str:
+        return count_in(self.scope.model)
+
+    @property
     def projection(self) -> CostOption | None:
         """What would be cheaper if it could be had, the cheapest of it."""
         best = self.best
         if best is None:
             return None
-        found = next((row for row in self.rows if self._is_asked(row) and row.rank is None), None)
+        rows = (row for row in self.rows if self._is_asked(row) and row.is_alike and not row.is_available)
+        found = next((row for row in rows if row.rank is None), None)
         return found if found is not None and _usd(found) < _usd(best) else None
 
     @property
     def other_way(self) -> CostOption | None:
         """The cheapest that can be had in the way of paying that is not ranked; None where both are."""
-        found = (row for row in self.rows if row.status == "ok" and not self._is_asked(row))
+        found = (row for row in self.rows if row.status == "ok" and row.is_alike and not self._is_asked(row))
         return next((row for row in found if row.is_available), None)
 
     @property
@@ -91,6 +102,12 @@ class CostAnswer(CandidateAnswer):
     def pay(self) -> str:
         """How chips are paid for: rented, bought or both."""
         return self.rows[0].pay if self.rows.rows else ""
+
+    @property
+    def _kind(self) -> str:
+        """Kind of seller that is compared; empty where both ways of paying are, or no price is of a kind."""
+        asked = next((row for row in self.rows if self._is_asked(row) and row.compared_kind), None)
+        return asked.compared_kind or "" if asked is not None and self.pay != "both" else ""
 
     def _is_asked(self, row: CostOption) -> bool:
         return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
@@ -111,7 +128,7 @@ class CostAnswer(CandidateAnswer):
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
         told = [self.describe_best(), *filter(None, (self.describe_sureness(), *self.describe_break_even()))]
         texts = {"label": f"{self._template}, {{way}}"}
-        subject = f"{self.scope.model}: {describe_use(self.assumptions, self.pay)}"
+        subject = f"{self.scope.model}: {describe_use(self.assumptions, self.pay, self._kind)}"
         return (self._draw_figure("cost", rows, subject, "; ".join(told), texts),)
 
     def _each(self) -> list[CostOption]:
@@ -125,7 +142,8 @@ class CostAnswer(CandidateAnswer):
         priced = attrs.evolve(self.rows, rows=tuple(self._each()))
         unpriced = attrs.evolve(self.rows, rows=tuple(self._unpriced_each()))
         return self._compose(
-            f"{self.scope.model}: cost of a million inferences, {describe_use(self.assumptions, self.pay)}",
+            f"{self.scope.model}, {self.scope.say_how()}: cost of a million {self._unit}, "
+            f"{describe_use(self.assumptions, self.pay, self._kind)}",
             (Section("", self._deciding(priced, limit)),),
             self.rows,
             answer=self.describe_best(),
@@ -133,12 +151,12 @@ class CostAnswer(CandidateAnswer):
             sure=self.describe_sureness(),
             details=(
                 Section("What the cost is made of", self._costs(priced, limit)),
-                Section("Prices", self._prices(priced.rows[:limit])),
+                Section("Prices", self._prices(priced.rows[:limit]).out_of(len(priced), limit, "hardware")),
                 Section(
                     "Without a price in this way, each hardware at its least energy",
                     self._draw(unpriced, FIGURES, limit, ("energy",), "hardware"),
                 ),
-                Section("Carbon of a million inferences by grid", self._by_grid()),
+                Section(f"Carbon of a million {self._unit} by grid", self._by_grid()),
                 self._assume("cost", "carbon"),
             ),
             notes=self._notes(priced),
@@ -159,14 +177,17 @@ class CostAnswer(CandidateAnswer):
             noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
             return f"no {noun} is known of any of this hardware"
         is_had = best.is_available or self.scope.settings.takes_all
-        first = "the cheapest" if len(self._each()) > 1 else "its cheapest configuration"
+        first = (
+            "the cheapest" if sum(row.rank is not None for row in self._each()) > 1 else "its cheapest configuration"
+        )
         first += "" if is_had else " if it could be had"
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
         carbon = show(best.gco2_per_million, "", "g")
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
         power = f", {show_share(share)} of it for electricity" if best.way == "bought" else ""
-        return f"{self._tell(best)}, {first}{power}; {carbon} of CO2 ({place}, on average)"
+        each = "" if self._unit == "inferences" else f" per million {self._unit}"
+        return f"{self._tell(best)}{each}, {first}{power}; {carbon} of CO2 ({place}, on average)"
 
     def _insights(self) -> list[str]:
         """Return what the other way of paying costs and from when on it does, what has no price, what cannot be had."""
@@ -179,6 +200,7 @@ class CostAnswer(CandidateAnswer):
         elif other is not None:
             lines.append(f"{other.way} instead: {self._tell(other, way=False)} at best (--pay {other.way})")
         lines = ["; ".join([*lines, *self.describe_break_even()])] if lines or self.break_even else []
+        lines += self._tell_unlike()
         unpriced = self._unpriced_each()
         if unpriced:
             way = "rent" if self.pay == "rented" else "price"
@@ -187,13 +209,24 @@ class CostAnswer(CandidateAnswer):
             lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
         return lines
 
+    def _tell_unlike(self) -> list[str]:
+        """Return a line on hardware whose price is of another kind of seller, which has no rank; none for none."""
+        rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
+        if not rows:
+            return []
+        kinds = {row.way: row.compared_kind or "" for row in rows}
+        compared = " and ".join(MANY[kind] for kind in kinds.values() if kind)
+        told = "; ".join(f"{self.scope.mark(find_chip(row))} {_tell_price(row)}" for row in rows[:SHOWN_UNLIKE])
+        rest = f"; and {len(rows) - SHOWN_UNLIKE} more" if len(rows) > SHOWN_UNLIKE else ""
+        return [f"without a rank, as only {compared} are compared: {told}{rest} (--seller chooses the kind)"]
+
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return what to ask next: what tells the cheapest two apart, or where the energy of the cheapest goes."""
         best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
         steps = self._analyze_each([best] if best else [], repeated)
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
-    def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+    def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid, ...]:
         """Return each hardware at its cheapest configuration."""
         chances = self._chances("probability_cheapest")
         columns: tuple[Shown[CostOption], ...] = (
@@ -202,10 +235,12 @@ class CostAnswer(CandidateAnswer):
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
             *((("best", lambda row: show_chance(chances.get(find_chip(row)))),) if len(rows) > 1 else ()),
             ("price", _show_price),
+            ("asked by", "price_told"),
         )
-        return self._draw(rows, columns, limit, ("way", "cost", "best", "price", "80 %"), "hardware")
+        keep = ("way", "cost", "best", "price", "80 %", "asked by")
+        return self._draw(rows, columns, limit, keep, "hardware", ("cost",), self._is_best)
 
-    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid, ...]:
         columns: tuple[Shown[CostOption], ...] = (
             ("way", "way"),
             ("cost", "usd_per_million"),
@@ -214,7 +249,7 @@ class CostAnswer(CandidateAnswer):
             ("+ host", _show_host),
             *FIGURES,
         )
-        return self._draw(rows, columns, limit, ("way", "cost", "= hardware"), "hardware")
+        return self._draw(rows, columns, limit, ("way", "cost", "= hardware"), "hardware", ("cost",), self._is_best)
 
     def describe_break_even(self) -> list[str]:
         """Return from which volume on which of two options is cheaper; empty where there are none."""
@@ -244,18 +279,18 @@ class CostAnswer(CandidateAnswer):
                 _show_price(row),
                 row.price_basis or "",
                 show_doubt(row.price_half_width),
-                row.price_date or "not told",
+                row.price_told or "",
                 row.price_source or "",
                 row.price_note or "",
             )
             for row in rows
         )
-        headings = ("hardware", "price", "basis", "80 %", "date", "source", "what it buys")
+        headings = ("hardware", "price", "basis", "80 %", "asked by", "source", "what it buys")
         return Grid(headings=headings, rows=tuple(dict.fromkeys(cells)), keep=headings[1:6])
 
     def _notes(self, priced: Table[CostOption]) -> list[str]:
         unpriced = ", ".join(self.scope.mark(find_chip(row)) for row in self._unpriced_each())
-        projections = [row for row in self.rows if self._is_asked(row) and row.rank is None]
+        projections = [row for row in self.rows if self._is_asked(row) and row.rank is None and row.is_alike]
         return [
             *self.describe_limits(),
             *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
@@ -280,8 +315,7 @@ class CostAnswer(CandidateAnswer):
         if best is None or best.probability_cheapest is None:
             return ""
         sure = self._tell_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
-        date = f", {best.price_date}" if best.price_date else ""
-        price = f"its price ({best.price_basis}{date}) counts as {show_doubt(best.price_half_width)}"
+        price = f"its price ({_tell_price(best)}) counts as {show_doubt(best.price_half_width)}"
         return "; ".join(filter(None, (sure, price if best.price_half_width else "its price is given")))
 
     def _tell(self, row: CostOption, *, way: bool = True) -> str:
@@ -303,6 +337,11 @@ def _usd(row: CostOption) -> float:
 
 def _show_price(row: CostOption) -> str:
     return show(row.price, "", row.price_unit or "")
+
+
+def _tell_price(row: CostOption) -> str:
+    """Return a price with who asks it and when, or its basis where its seller is not known."""
+    return f"{_show_price(row)}, {row.price_told or row.price_basis}"
 
 
 def _show_host(row: CostOption) -> str:
@@ -333,8 +372,8 @@ def cost(
     plan = plan_candidates(model, settings)
     with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
-        ids = _keep_limits(connection, runs.ids, limits)
-        evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid)
+        ids = _keep_limits(connection, runs.ids, limits, used["host_share"])
+        evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid, seller=pay["seller"])
         scope, break_evens = find_scope(runs), evens()
         rows = fetch(connection, CostOption, run_ids=ids, **used, **paid, **named, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
@@ -354,12 +393,13 @@ def cost(
         )
 
 
-def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits) -> list[int]:
+def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits, host_share: float) -> list[int]:
     """Return the runs that keep every limit, and those that were refused, which have nothing to keep it with."""
     ids = list(run_ids)
     if not limits.bounds:
         return ids
-    outside = {row.run_id for row in fetch(connection, Violation, run_ids=ids, **limits.parameters)}
+    missed = fetch(connection, Violation, run_ids=ids, **limits.parameters, host_share=host_share)
+    outside = {row.run_id for row in missed}
     return [run_id for run_id in ids if run_id not in outside]
 
 

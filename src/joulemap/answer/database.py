@@ -18,8 +18,9 @@ from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.row.audit import Finding
-from joulemap.row.database import StoredTable
+from joulemap.row.database import StoredTable, StoredView
 from joulemap.store.connection import (
+    allow_folder,
     check_place,
     missing,
     place_database,
@@ -32,7 +33,7 @@ from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
-from joulemap.system.draft import drafting
+from joulemap.system.draft import PLACE, drafting
 from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
@@ -53,29 +54,41 @@ class DatabaseAnswer(Answer):
     path: str
     schema_version: int
     size_bytes: int
+    views: Table[StoredView]
+    """Views promised to SQL statements."""
     content: Table[StoredTable]
+    """Internal tables behind the views; they may change."""
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
         return {
             "path": self.path,
-            "schema_version": self.schema_version,
+            "database_schema_version": self.schema_version,
             "size_bytes": self.size_bytes,
+            "views": self.views.records(),
             "tables": self.content.records(),
         }
 
     def document(self) -> Document:
-        """Return it for people and programs."""
-        shown = grid(
+        """Return it for people and programs; csv holds the tables with their rows."""
+        views = grid(
+            self.views,
+            (("view", "view_name"), ("columns", "column_count"), ("meaning", "meaning")),
+            keep=("meaning",),
+        )
+        tables = grid(
             self.content,
             (("table", "table_name"), ("rows", "row_count"), ("columns", "column_count"), ("meaning", "meaning")),
             keep=("rows", "meaning"),
         )
         return Document(
             title=f"{self.path}: schema {self.schema_version}, {show_quantity(self.size_bytes, 'B')}",
-            sections=(Section("", shown),),
+            sections=(Section("Views, which statements of `joulemap sql` read", views),),
+            details=(Section("Internal tables, which may change", tables),),
             data=self.data(),
             table=self.content,
+            tables=(self.views, self.content),
+            steps=("joulemap sql 'DESCRIBE runs'",),
         )
 
 
@@ -90,9 +103,7 @@ class AuditAnswer(Answer):
         names = ("rule", "run_id", "workload_id", "place", "expected", "found")
         text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
         shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
-        return Document(
-            title="", sections=(Section("", (shown, text)),), data=self.findings.records(), table=self.findings
-        )
+        return Document(title="", sections=(Section("", (shown, text)),), data=self.data(), table=self.findings)
 
 
 def info(source: Source) -> DatabaseAnswer:
@@ -102,6 +113,7 @@ def info(source: Source) -> DatabaseAnswer:
             path=str(source.path),
             schema_version=schema_version(connection) or 0,
             size_bytes=source.path.stat().st_size,
+            views=fetch(connection, StoredView),
             content=fetch(connection, StoredTable),
         )
 
@@ -162,12 +174,16 @@ def export_runs(
     folder = Path(folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
-    with reading(source) as connection:
+    try:
+        parent = folder.parent.absolute()
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: the working folder is gone") from error
+    with reading(source, allow_folder(parent / PLACE)) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
         chosen, draft = sorted(set(run_ids)) if run_ids else stored, folder
         try:
-            with drafting(folder.parent) as place:
+            with drafting(parent) as place:
                 draft = place / "archive"
                 draft.mkdir()
                 if form == "parquet":

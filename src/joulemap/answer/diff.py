@@ -20,7 +20,7 @@ from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.version import find_version
 from joulemap.present.cell import show_quantity, show_share, show_signed
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference
@@ -142,7 +142,7 @@ class DiffAnswer(RunAnswer):
         told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
         return [f"no change is surely above what is allowed: {join_words(told)}"]
 
-    def _draw(self, hardware: str, limit: int) -> Grid | tuple[Any, ...]:
+    def _draw(self, hardware: str, limit: int) -> Grid:
         """Return the subgraphs that differ most on one hardware."""
         found = self.subgraphs[hardware]
         columns = (
@@ -153,10 +153,7 @@ class DiffAnswer(RunAnswer):
             ("of the change", lambda row: show_share(row.share_fraction)),
             ("is", _tell_kind),
         )
-        return (
-            grid(found, columns, limit=limit, keep=("energy", "latency")),
-            *say_rest(len(found), limit, "operators"),
-        )
+        return grid(found, columns, limit=limit, keep=("energy", "latency"), noun="operators")
 
     def _steps(self, repeated: Sequence[str]) -> Iterable[Sequence[str]]:
         """Return what shows every cause on the hardware where energy changed most, of two runs that are stored."""

@@ -14,7 +14,7 @@ from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
-from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
+from joulemap.present.document import Block, Document, Section, Text, grid
 from joulemap.row.run import Constant, Setting
 from joulemap.store.query import check_runs, fetch
 from joulemap.system.record import frozen
@@ -91,12 +91,12 @@ class DifferenceAnswer(RunAnswer):
                 ("source B", "source_b"),
             ),
             limit=limit,
+            noun="constants",
             keep=("ratio", "A", "B", "unit", "moved"),
         )
         moved = sum(row.moved_fj for row in self.constants if row.moved_fj is not None)
         return (
             drawn,
-            *say_rest(len(self.constants), limit, "constants"),
             Text(
                 f"prices moved {moved:,} fJ in all, the effects price and static power; "
                 "what other constants moved is in the counts and the time"

@@ -2,9 +2,46 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from joulemap.present.cell import show_quantity
+
+
+def count_in(model: str) -> str:
+    """Return what a million evaluations of a model are a million of: inferences, output tokens or prompts."""
+    from joulemap.decoder.name import find_pass, is_pass
+
+    asked = find_pass(model) if is_pass(model) else None
+    if asked is None:
+        return "inferences"
+    return "output tokens" if asked.step.tokens == 1 else f"prompts of {asked.step.tokens:,} tokens"
+
+
+def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
+    """Return (model, one evaluation of it) of a language model named without a pass, and what to ask for its requests.
+
+    None and empty where there is none among the models.
+    """
+    from joulemap.decoder.name import is_pass
+
+    name = next((one for one in models if "(" not in one and is_pass(one)), "")
+    if not name:
+        return None, ""
+    asked = shlex.join(["joulemap", "llm", name, *dict.fromkeys(hardware)])
+    return (
+        (name, "one decode step, nothing cached"),
+        f"an inference is one output token of each sequence; for prompts, answers and USD per million tokens: {asked}",
+    )
+
+
+def describe_unread(models: Sequence[str]) -> list[str]:
+    """Return how checkpoints of passes are quantized in a way that is not counted."""
+    from joulemap.decoder.name import find_pass, is_pass
+
+    found = [find_pass(one) for one in models if is_pass(one)]
+    published = [one.decoder.published for one in found if one and one.decoder.published]
+    return list(dict.fromkeys(one.doubt for one in published if not one.weights))
 
 
 def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
@@ -32,11 +69,19 @@ def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]])
             more = show_quantity(whole - seconds, "s")
             cost = show_quantity((whole - seconds) * idle_w, "J")
             told.append(f"{more} and {cost} on {name}, {show_quantity(whole, 's')} in all")
-    name = f"{engine.label} {engine.date}"
+    name = engine.title
     lines = [f"{name} adds its host's time to the pass: {'; '.join(told)}"] if told else []
     if any(one.startswith(("memory_rate", "compute_rate")) for one in engine.coefficients):
         lines.append(f"{name}'s own kernels reach less of memory and units than these, which `llm` counts")
     return lines
+
+
+def find_published(model: str) -> str:
+    """Return the format in which the checkpoint of a language model stores its weights; empty for 16 bits."""
+    from joulemap.decoder.name import find_decoder, is_pass
+
+    decoder = find_decoder(model) if is_pass(model) else None
+    return decoder.published.weights if decoder and decoder.published else ""
 
 
 def find_runtime(engine: str) -> str:

@@ -14,8 +14,9 @@ from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.answer.scope import describe_calibration, join_words
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.compiler import CUTS
+from joulemap.domain.compiler import CUTS, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
+from joulemap.domain.host import suggest_host
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -175,7 +176,8 @@ class HardwareAnswer(Answer):
         most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
         watts = f"{most} at most, {least} whatever it computes"
         if one.needs_host:
-            watts += f", without the computer that it needs ({one.needs_host}): --host raspberry_pi_5 counts it"
+            host = suggest_host(one.needs_host)
+            watts += f", without the computer that it needs ({one.needs_host}): --host {host}, for example, counts it"
         lines = [watts]
         if one.aliases:
             lines.append(f"also called {', '.join(one.aliases)}")
@@ -280,6 +282,8 @@ def load_named(name: str) -> tuple[Hardware, str]:
 
 def _tell_compiler(row: HardwareCompiler) -> str:
     """Return what a compiler runs, what it keeps of other models, and who says so."""
+    if row.compiler == UNLISTED_NAME:
+        return f"Not known: nobody listed its operators. Assumed to need a host: {', '.join(HOST_OPERATIONS)}."
     rest = f"{row.host} computes the rest, unless --host names another" if row.host else "the rest has no host"
     return (
         f"{row.compiler}: {', '.join(row.operators)}. Of a model with others it keeps {CUTS[row.cut]}; {rest}. "

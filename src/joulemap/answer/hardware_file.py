@@ -10,9 +10,12 @@ import attrs
 
 from joulemap.answer.computed import make_table, told
 from joulemap.catalog.digest import ZOO, expand_paths
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.silicon import RETICLE, count_dies
+from joulemap.plan.budget import find_target
 from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.run import uses_tf32
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Grid, Section, Text, grid
 from joulemap.store.connection import open_in_memory, using
@@ -63,6 +66,8 @@ class FileCheck:
     file: str
     hardware: str
     architecture: str
+    area_mm2: float
+    """Area of its units and memories by the table of designs: an estimate for the class, not a die size."""
     defaults: tuple[Default, ...]
     trials: tuple[Trial, ...]
 
@@ -85,6 +90,14 @@ class FileChecks:
 
 def _sections(check: FileCheck) -> Iterator[Section]:
     yield Section("", Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"))
+    if (dies := count_dies(check.area_mm2)) > 1:
+        yield Section(
+            "",
+            Text(
+                f"warning: its units and memories would take about {check.area_mm2:,.0f} mm2, and the reticle limits "
+                f"one die to {RETICLE.value:.0f} mm2 ({RETICLE.source}): it needs {dies} dies in a package"
+            ),
+        )
     rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
     yield Section("", Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules))
     yield Section(
@@ -119,6 +132,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     """
     from joulemap.catalog.load import load_files
     from joulemap.catalog.parser import name_file
+    from joulemap.design.area import Area
 
     files = expand_paths(paths)
     known = known_hardware()
@@ -138,6 +152,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
                 file=str(path),
                 hardware=hardware.id,
                 architecture=hardware.architecture,
+                area_mm2=float(Area.of(hardware).find_mm2({})[0]),
                 defaults=defaults,
                 trials=trials,
             )
@@ -146,14 +161,19 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
-    """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal."""
+    """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal.
+
+    The hardware is as every other answer has it: anchored, under its calibration, with the host that it leaves to.
+    """
     from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate
 
     workloads = _trial_workloads()
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
-        target = hardware.in_mode(mode)
-        for precision in target.peaks:
+        plain = find_target(hardware, mode)
+        for precision in plain.peaks:
+            point = {"precision": precision, "weight_precision": precision}
+            target = plain.with_tf32() if uses_tf32(HardwareEntry.of(hardware), point) else plain
             for model, columns in workloads.items():
                 for runtime in RUNTIMES:
                     where = (hardware.id, mode, precision, model, runtime)

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.cell import show_count, show_quantity, show_span
 from joulemap.present.document import Document, Section
-from joulemap.store.lake import Survey, read_footers, survey
-from joulemap.store.shard import Shard
+from joulemap.store.footer import Footer
+from joulemap.store.lake import Survey, survey
+from joulemap.store.shard import Shard, is_abandoned
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 
 WORKED_ON_S: Final = 900.0
-"""Seconds from its last byte on for which an unfinished file may still be written: a shard takes a few."""
+"""Seconds from its last byte for which another machine may still write an unfinished file: a shard takes a few."""
 
 STATES: Final = {
     "whole": "asked by `--db`",
     "stale": "of other formulas or rules of designs than those of today: never asked",
-    "damaged": "cut short or altered: never asked; the next filling replaces it",
+    "damaged": "not as it was written: never asked; the next filling writes it again, `lake clean --remove` removes it",
     "twice": "another shard answers the same: never asked",
     "unfinished": "being written, or left by a process that was killed",
 }
@@ -143,7 +143,7 @@ def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> L
 
 def _is_worked_on(folder: Path, one: ListedShard) -> bool:
     with contextlib.suppress(OSError):
-        return one.state == "unfinished" and time.time() - (folder / one.file).stat().st_mtime < WORKED_ON_S
+        return one.state == "unfinished" and not is_abandoned(folder / one.file, WORKED_ON_S)
     return False
 
 
@@ -154,32 +154,30 @@ def _list(folder: Path, found: Survey) -> LakeAnswer:
         "damaged": tuple(one for one, _ in found.damaged),
         "twice": found.twice,
     }
-    about = read_footers(found.shards)
-    rows = [_row(folder, state, one, about.get(one.question, {})) for state, some in stated.items() for one in some]
+    rows = [_row(folder, state, one, found.footers.get(one.path)) for state, some in stated.items() for one in some]
     for path in found.unfinished:
         with contextlib.suppress(FileNotFoundError):
-            rows.append(_row(folder, "unfinished", Shard(path, "", "", path.stat().st_size), {}))
+            rows.append(_row(folder, "unfinished", Shard(path, "", "", path.lstat().st_size), None))
     return LakeAnswer(path=str(folder), shards=make_table("shards", ListedShard, rows))
 
 
-def _row(folder: Path, state: str, shard: Shard, about: dict[str, Any]) -> ListedShard:
-    fixed = about.get("fixed", {})
+def _row(folder: Path, state: str, shard: Shard, footer: Footer | None) -> ListedShard:
     varied = [
-        f"{one['name']} {show_quantity(one['low'], one['unit'])} to {show_quantity(one['high'], one['unit'])}"
-        for one in about.get("varied", ())
+        f"{one.name} {show_span(show_quantity(one.low, one.unit), show_quantity(one.high, one.unit))}"
+        for one in (footer.varied if footer else ())
     ]
     return ListedShard(
         state=state,
-        model=_join(about.get("workloads", ()), "model"),
-        hardware=_join(about.get("hardware", ()), "hardware"),
-        precision=str(fixed.get("precision", "")),
+        model=_join(footer.workloads if footer else (), "model"),
+        hardware=_join(footer.hardware if footer else (), "hardware"),
+        precision=str(footer.fixed.get("precision", "")) if footer else "",
         varied=", ".join(varied),
-        point_count=about.get("point_count"),
-        refused_count=about.get("refused_count"),
+        point_count=footer.point_count if footer else None,
+        refused_count=footer.refused_count if footer else None,
         size_bytes=shard.size_bytes,
         file=str(shard.path.relative_to(folder)),
     )
 
 
-def _join(rows: Sequence[dict[str, Any]], name: str) -> str:
+def _join(rows: Sequence[Mapping[str, str | int]], name: str) -> str:
     return ",".join(dict.fromkeys(str(one[name]) for one in rows))

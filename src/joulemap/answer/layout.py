@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import mark_projected, show_doubt, show_plain, show_quantity
-from joulemap.present.document import Grid, grid
+from joulemap.present.document import Grid, Made, grid
 
 Cell = Callable[[Any], str]
 """What makes a cell of a row."""
@@ -27,28 +27,46 @@ def lay(
     columns: str,
     *,
     keep: str = "",
+    ranked: str = "",
     limit: int | None = None,
+    noun: str = "rows",
+    stays: Callable[[Any], bool] | None = None,
     projected: frozenset[str] = frozenset(),
     cells: Mapping[str, Cell] = NO_CELLS,
 ) -> Grid:
-    """Return rows of a table as people read them, `limit` at most.
+    """Return rows of a table as people read them, `limit` at most beside those that `stays` names.
 
     `columns` has `|` between columns; the last word of each is its field, the words before it the heading, which is the
     field where there are none. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A column
     is left out where a `?` follows and no row has a value, or a `!` and all rows have the same. `cells` are those that
     are made of a row and not of a field. Columns with a `*` before them stay longest where a terminal is narrow, in
-    their order, unless `keep` names the headings of those, with `|` between, the most important first.
+    their order, unless `keep` names the headings of those, with `|` between, the most important first. `ranked` names
+    the headings that the rows are ranked by alike; they never fold. Rows that are cut are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
-    kept = [heading.strip() for heading in keep.split("|")] if keep else []
+    kept = _split(keep)
     for column in map(str.strip, columns.split("|")):
         heading, _, name = column.strip("*").rpartition(" ")
         field = name.strip("?!@±#~")
         if name[-1] in "?!" and _lacks(table, field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
-        shown.append((heading or field, cells.get(field) or _show(name[0], field, projected)))
-    return grid(table, shown, limit=limit, keep=kept, projected=projected)
+        made = cells.get(field)
+        shown.append((heading or field, Made(field, made) if made else _show(name[0], field, projected)))
+    return grid(
+        table,
+        shown,
+        limit=limit,
+        keep=kept,
+        ranked=_split(ranked),
+        projected=projected,
+        noun=noun,
+        stays=stays,
+    )
+
+
+def _split(headings: str) -> list[str]:
+    return [heading.strip() for heading in headings.split("|")] if headings else []
 
 
 def _lacks(table: Table[Any], field: str, sign: str) -> bool:
@@ -58,5 +76,5 @@ def _lacks(table: Table[Any], field: str, sign: str) -> bool:
 
 def _show(sign: str, field: str, projected: frozenset[str]) -> str | Cell:
     if sign == "@":
-        return lambda row: mark_projected(getattr(row, field), projected)
-    return (lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
+        return Made(field, lambda row: mark_projected(getattr(row, field), projected))
+    return Made(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field

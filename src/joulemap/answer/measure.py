@@ -221,6 +221,7 @@ def measure(
     settings.check_single("measure")
     if settings.changes:
         raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
+    settings = attrs.evolve(settings, tf32="never")  # a trial turns it off
     need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
 

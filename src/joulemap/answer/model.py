@@ -17,7 +17,7 @@ from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_count, show_in, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, Text, draw_columns, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, draw_columns
 from joulemap.row.analyze import RunTotal
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.store.connection import Connection
@@ -94,9 +94,9 @@ class ProfileAnswer(Answer):
         )
 
 
-def _draw(table: Table[Any], limit: int, noun: str) -> tuple[Grid | Text, ...]:
+def _draw(table: Table[Any], limit: int, noun: str) -> Grid:
     keep = ("mac_count", "mac_fraction", "moved_bytes", "moved_fraction", "saved_fraction")
-    return (draw_columns(table, keep=keep, limit=limit), *say_rest(len(table), limit, noun))
+    return draw_columns(table, keep=keep, limit=limit, noun=noun)
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:

@@ -30,7 +30,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt
-from joulemap.present.document import Document, Grid, Section, Shown, Text, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
@@ -109,11 +109,11 @@ class ParetoAnswer(CandidateAnswer):
         ]
         return f"{told}: from {ends[0]} to {ends[1]}"
 
-    def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+    def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
         """Return the front, evenly from one end to the other where it is long."""
         kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
-        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept)
-        return (*drawn, *say_rest(len(front), limit, "configurations between them"))
+        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept, ranked=self._kept[:2])
+        return tuple(one.out_of(len(front), len(kept), "configurations between them") for one in drawn)
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
@@ -152,11 +152,11 @@ class ParetoAnswer(CandidateAnswer):
             ("80 % of it", lambda row: show_doubt(row.y_half_width)),
         )
 
-    def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+    def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
         more = (*metric_columns(SHOWN, (self.x, self.y)), *limit_columns(front.rows[:limit]))
-        return self._draw(front, (*self._placed(), CHANCE, *more), limit, self._kept)
+        return self._draw(front, (*self._placed(), CHANCE, *more), limit, self._kept, ranked=self._kept[:2])
 
-    def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+    def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
         columns: tuple[Shown[ParetoPoint], ...] = (
             *self._placed(),
             CHANCE,
@@ -165,7 +165,7 @@ class ParetoAnswer(CandidateAnswer):
             (f"better {METRIC[self.y].label}", "y_ratio"),
             ("of the front", "dominator_count"),
         )
-        return self._draw(dominated, columns, limit, (*self._kept, "dominated by"))
+        return self._draw(dominated, columns, limit, (*self._kept, "dominated by"), ranked=self._kept[:2])
 
     @property
     def _kept(self) -> tuple[str, ...]:

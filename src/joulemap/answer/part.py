@@ -17,7 +17,7 @@ from joulemap.plan.run import Plan, plan_runs, plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Text, say_rest
+from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.row.breakdown import PartAction, PartCategory
 from joulemap.store.query import fetch
 from joulemap.store.run import find_subgraphs
@@ -137,7 +137,7 @@ class PartAnswer(RunAnswer):
             for name, values in [("all", wholes), *ordered[:limit]]
         ]
         drawn = Grid(headings=(self.by, *names, *shares), rows=tuple(cells), keep=tuple(names))
-        return drawn, *say_rest(len(ordered), limit, noun)
+        return (drawn.out_of(len(ordered), limit, noun),)
 
     def _tell_largest(self) -> str:
         """Return the category or action that takes most of the parts, and the part that takes most of a run."""
@@ -171,7 +171,7 @@ class PartAnswer(RunAnswer):
         names = ["energy"] if single else [self.scope.mark(rows[0].hardware) for rows in runs.values()]
         more = ("of run", "mostly") if single else ()
         drawn = Grid(headings=(self.level, *names, *more, self._noun), rows=tuple(cells), keep=(*names, *more))
-        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
+        return (drawn.out_of(len(parts), limit, f"{self.level}s"),)
 
     @property
     def _noun(self) -> str:

@@ -9,8 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.domain.settings import Price, Settings
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.plan.selection import select_chip
+from joulemap.row.cost import HardwarePrice
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real
@@ -95,6 +99,22 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
                 found[f"{hardware}:{way}"] = value, price.source
     values, sources = ([one[place] for one in found.values()] for place in (0, 1))
     return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
+
+
+def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> dict[str, dict[str, Quantity]]:
+    """Return digest of a hardware -> its prices at the kind of seller that is compared, where its own are others.
+
+    Empty where no cost is asked about.
+    """
+    found: dict[str, dict[str, Quantity]] = {}
+    if usage is None:
+        return found
+    for row in fetch(connection, HardwarePrice, run_ids=list(run_ids), seller=usage.seller or ""):
+        name, unit = ("price_cloud", "USD/h") if row.way == "rented" else ("price_purchase", "USD")
+        price = Quantity(value=row.usd, unit=unit, basis=row.basis, source=row.price_source, note=row.told)
+        if row.kind:
+            found.setdefault(row.hardware_digest, {})[name] = price
+    return found
 
 
 def find_chip(name: str) -> str:

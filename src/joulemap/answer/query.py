@@ -64,7 +64,7 @@ def stream_query(
     own = _place(queries)
     found = find_query(name, own)
     is_own = own is not None and found.path.is_relative_to(own)
-    kind = limit(bounds.max_memory_bytes, is_confined=is_own, output=_place(output))
+    kind = limit(bounds.max_memory_bytes, output=_place(output))
     given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
@@ -119,7 +119,7 @@ def stream(
     In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
     what it may take without a row. Raises as `sql`.
     """
-    with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=_place(output))) as connection:
+    with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
         _tell_absent(source, connection, statement)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
@@ -177,7 +177,7 @@ def _check_own(source: Source, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
 
     refused = []
-    with opening_catalogue(source, limit(Bounds().max_memory_bytes, is_confined=True)) as connection:
+    with opening_catalogue(source, limit(Bounds().max_memory_bytes)) as connection:
         for query in find_queries(own):
             if query.path.is_relative_to(own):
                 try:

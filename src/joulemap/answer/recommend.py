@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -32,7 +32,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Section, Shown, Text
+from joulemap.present.document import Document, Grid, Section, Shown
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
@@ -49,6 +49,18 @@ MISS_NOTE: Final = (
 )
 
 CHANCE_NOTE: Final = "best: how sure it is that one of the configurations of the hardware is the best of all"
+
+
+POWER_NOTE: Final = (
+    "--max-power limits the power of the chip and the host it sits in. The host adds the same share as in fleet and "
+    "cost: 0 for a complete computer, and 0 where --host names a host that is already counted"
+)
+
+POWER: Final[Shown[RankedConfiguration]] = ("power with host", "total_power_w")
+"""Column of the power that a power limit is compared with."""
+
+SHOWN_LIMITS: Final = 2
+"""Metrics with a limit whose columns stay in view however narrow a terminal is."""
 
 
 @frozen(kw_only=True)
@@ -74,6 +86,18 @@ class RecommendAnswer(CandidateAnswer):
         if any(row.status in ("feasible", "unranked") for row in self.rows):
             return None
         return next((row for row in self.rows if row.miss_rank == 1), None)
+
+    @property
+    def shortfall(self) -> str:
+        """Why the limits are not kept, in one line; empty where a configuration that can be had keeps them all.
+
+        Hardware that can be neither bought nor rented counts where nothing else was asked about.
+        """
+        best = self.best
+        can_have_others = any(row.is_available and row.status == "infeasible" for row in self.rows)
+        is_kept = best is not None and (best.is_available or self.scope.settings.takes_all or not can_have_others)
+        is_unknown = best is None and self.nearest_miss is None
+        return "" if is_kept or is_unknown or not self.limits.bounds else self.describe_best()
 
     @property
     def other_way(self) -> RankedConfiguration | None:
@@ -190,7 +214,7 @@ class RecommendAnswer(CandidateAnswer):
         if best.probability_kept is not None:
             lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
         if self._is_money and best.price_half_width:
-            lines.append(f"its price alone leaves {show_doubt(best.price_half_width)}")
+            lines.append(f"its price ({best.told}) counts as {show_doubt(best.price_half_width)}")
         return "; ".join(lines)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -213,14 +237,24 @@ class RecommendAnswer(CandidateAnswer):
         miss = f"by {_percent(row)} ({has} against {bound})" if has else f"of {bound}: its price is not known"
         return f"{self.name(row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
 
-    def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+    def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
         """Return each hardware at its best configuration, with what is bounded."""
         chances = self._chances("probability_best")
-        bounded = metric_columns((name for name, _ in self.limits.bounds), (self.objective,))
-        return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded)
+        bounded = tuple(self._bounded())
+        held = tuple(heading for heading, _ in bounded[:SHOWN_LIMITS])
+        return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded, held)
 
-    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
-        figures = (*metric_columns(FIGURES, (self.objective,)), *limit_columns(rows.rows[:limit]))
+    def _bounded(self) -> Iterator[Shown[RankedConfiguration]]:
+        """Yield the columns of what limits compare, unless it is the objective; power contains the host."""
+        for name, _ in self.limits.bounds:
+            if name == "power":
+                yield POWER
+            else:
+                yield from metric_columns((name,), (self.objective,))
+
+    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
+        compared = () if self.limits.max_power_w is None else (POWER,)
+        figures = (*metric_columns(FIGURES, (self.objective,)), *compared, *limit_columns(rows.rows[:limit]))
         return self._ranked(rows, limit, "configurations", lambda row: row.probability_best, figures)
 
     def _ranked(
@@ -230,8 +264,9 @@ class RecommendAnswer(CandidateAnswer):
         noun: str,
         chance: Callable[[RankedConfiguration], float | None],
         figures: Iterable[Shown[RankedConfiguration]],
-    ) -> tuple[Grid | Text, ...]:
-        """Return rows with the objective, `chance` of being the best, and further figures."""
+        held: Sequence[str] = (),
+    ) -> tuple[Grid, ...]:
+        """Return rows with the objective, `chance` of being the best, and further figures; `held` never fold."""
         label = METRIC[self.objective].label
         several: tuple[Shown[RankedConfiguration], ...] = (
             ("of the best", "objective_ratio"),
@@ -242,11 +277,14 @@ class RecommendAnswer(CandidateAnswer):
             (label, lambda row: show_metric(self.objective, row.objective_value)),
             ("80 %", lambda row: show_doubt(row.objective_half_width)),
             *(several if len(rows) > 1 else ()),
+            *((("price", "told"),) if self._is_money else ()),
             *figures,
         )
-        return self._draw(rows, columns, limit, (label, "of the best", "best"), noun)
+        return self._draw(
+            rows, columns, limit, (label, "80 %", "best", "of the best"), noun, (label, *held), self._is_best
+        )
 
-    def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+    def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
         columns: tuple[Shown[RankedConfiguration], ...] = (
             ("misses most", lambda row: METRIC[row.worst_limit].label if row.worst_limit else ""),
             ("by", _percent),
@@ -254,7 +292,7 @@ class RecommendAnswer(CandidateAnswer):
             ("limit", lambda row: _show_worst(row, row.worst_bound)),
             ("also misses", lambda row: ", ".join(_find_failed_besides(row))),
         )
-        return self._draw(rows, columns, limit, ("misses most", "by", "has", "limit"))
+        return self._draw(rows, columns, limit, ("misses most", "by", "has", "limit"), ranked=("misses most", "by"))
 
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
@@ -262,6 +300,7 @@ class RecommendAnswer(CandidateAnswer):
             BATCH_NOTE,
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
+            *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._tell_unknown(self.select("unranked").rows, "without a rank"),
             *self._tell_unknown(unpriced, "outside a limit on the price"),
             *self._tell_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
@@ -294,7 +333,7 @@ def recommend(
     """Return the configurations that keep the limits, best first, and how far the others are from them.
 
     Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
-    relative violation is the smallest. Raises as `compare`.
+    relative violation is the smallest, and `shortfall` says so. Raises as `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
@@ -310,7 +349,7 @@ def recommend(
             scope=scope,
             objective=objective,
             limits=limits,
-            violations=fetch(connection, Violation, **bounds),
+            violations=fetch(connection, Violation, **bounds, host_share=used["host_share"]),
             assumptions=fetch(connection, AssumedNumber, **used),
             rows=rows(),
         )

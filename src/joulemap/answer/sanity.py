@@ -59,7 +59,7 @@ class SanityAnswer(Answer):
         return Document(
             title="",
             sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),
-            data=self.probes.records(),
+            data=self.data(),
             table=self.probes,
             tables=self.tables,
         )

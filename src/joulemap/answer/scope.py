@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.answer.assumed import say_assumed, show_assumed
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
+from joulemap.domain.host import suggest_host
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -26,13 +29,23 @@ from joulemap.present.cell import (
     show_doubt,
     show_quantity,
     show_share,
+    show_span,
 )
 from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
-from joulemap.store.run import Outline, find_configurations, find_launches, find_outlines, find_projected_hardware
+from joulemap.store.run import (
+    AssumedEnergy,
+    Outline,
+    find_assumed,
+    find_configurations,
+    find_launches,
+    find_outlines,
+    find_projected_hardware,
+    find_unlisted_hardware,
+)
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -49,6 +62,9 @@ SHOWN_LEFT_OUT: Final = 12
 
 TOLD_FALLEN: Final = 0.02
 """Share of the time that a host computes from which on every answer says so first."""
+
+SHOWN_FALLEN: Final = 4
+"""Maximum hardware that one line about the same fallback names."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns of what falls back to a host."""
@@ -77,6 +93,9 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "power": ("latency", "energy"),
 }
 """Metric -> the quantities whose doubt is in it, for which it is said how far off it is."""
+
+TORCH_TF32: Final = "TF32 convolutions, PyTorch's default"
+"""Operators that frameworks compute in TF32 in an fp32 run on an NVIDIA GPU."""
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
@@ -109,6 +128,8 @@ class Scope:
     """Ids of the hardware of the runs, in alphabetical order."""
     projected: frozenset[str]
     """Hardware that can be neither bought nor rented."""
+    unlisted: frozenset[str] = frozenset()
+    """Hardware of which nobody has listed what operators its compiler runs."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
     calibrations: Table[StoredCalibration]
@@ -117,8 +138,12 @@ class Scope:
     """Hardware of the runs without one."""
     boundaries: tuple[str, ...]
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
+    tf32: str = ""
+    """Description of the TF32 operators of fp32 runs; empty without any."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
+    slots: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware that needs a host -> what it needs, as `PCIe slot`."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
@@ -127,6 +152,10 @@ class Scope:
     """Box at its mode -> how its runs are placed."""
     fallen: tuple[Fallback, ...] = ()
     """What a host computes because a chip's compiler does not run it."""
+    assumed: Mapping[int, AssumedEnergy] = attrs.field(factory=dict)
+    """Run -> the part of its energy that rests on assumed numbers."""
+    named: Mapping[int, str] = attrs.field(factory=dict)
+    """Run -> its hardware at its power mode."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
     """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
     part of it that the hardware's own numbers leave open; the largest of its runs."""
@@ -135,6 +164,13 @@ class Scope:
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
+
+    def warn_unlisted(self, headline: str) -> str:
+        """Return a clause on the hardware of a headline whose compiler's operators nobody listed; empty for none."""
+        named = [
+            name for name in self.hardware if name in self.unlisted and re.search(rf"(?<!\w){name}(?!\w)", headline)
+        ]
+        return f"operator support of {join_words(named)} is unknown" if named else ""
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -159,9 +195,16 @@ class Scope:
         precisions = [label_precision(*pair) for pair in self.precisions]
         return ", ".join([*self.models, f"batch {batches}", *precisions, *settings.runtime])
 
+    def say_how(self) -> str:
+        """Return the precisions and runtimes of the runs."""
+        precisions = join_words([label_precision(*pair) for pair in self.precisions])
+        return f"{precisions}, {join_words(list(self.settings.runtime))}"
+
     def bounded(self, title: str) -> str:
         """Return a title with what its energies contain, before what it says of them behind a colon."""
         subject, colon, rest = title.partition(": ")
+        if self.tf32:
+            subject = re.sub(r"(?<=, )fp32(?=, |$)", f"fp32 ({self.tf32})", subject)  # else a note says it
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
         changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
@@ -249,7 +292,7 @@ class Scope:
 
     def say_left_out(self) -> tuple[Text, ...]:
         """Return what stands below a table that lacks hardware: how many, and the first reason of each kind."""
-        budget = "" if self.budget is None else f" within {self.budget.power_w:g} W"
+        budget = "" if self.budget is None else f" within {show_quantity(self.budget.power_w, 'W')}"
         told = [
             f"{len(names)} {what} ({self.mark(first)}{more})"
             for what, names, first, more in (
@@ -269,6 +312,7 @@ class Scope:
         return [
             *describe_meanings(self.meanings),
             *self._describe_weights(),
+            *((f"fp32 runs of NVIDIA GPUs use {self.tf32} (--tf32 never)",) if self.tf32 else ()),
             *(f"{name} runs it {told}" for name, told in self.placements.items()),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
@@ -300,7 +344,7 @@ class Scope:
             rest = len(told) - SHOWN_LEFT_OUT
             more = f" and {rest} more, which --format json has" if rest > 0 else ""
             shown = ", ".join(told[:SHOWN_LEFT_OUT])
-            lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
+            lines.append(f"left out, no mode within {show_quantity(self.budget.power_w, 'W')}: {shown}{more}")
         return lines
 
     def _describe_hosts(self) -> list[str]:
@@ -308,13 +352,17 @@ class Scope:
         lines = []
         if self.settings.host and not any(self.hosts.values()) and not self.launches:
             lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
-        for host in dict.fromkeys(self.hosts.values()):
-            names = [self.mark(name) for name, one in self.hosts.items() if one == host]
+        groups: dict[tuple[str, str], list[str]] = {}
+        for name, host in self.hosts.items():
+            groups.setdefault((host, "" if host else suggest_host(self.slots.get(name, ""))), []).append(
+                self.mark(name)
+            )
+        for (host, other), names in groups.items():
             verb = "needs" if len(names) == 1 else "need"
             if host:
                 lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
             else:
-                told = "whose watts are not in the answer: `--host raspberry_pi_5` adds them"
+                told = f"whose power is not included: `--host {other}`, for example, adds it"
                 lines.append(f"{join_words(names)} {verb} a host, {told}")
         return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
 
@@ -340,6 +388,20 @@ class Scope:
         if not told:
             return []
         return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
+
+    def show_energy(self, run_id: int, energy_j: float | None) -> str:
+        """Return an energy for people, with the share of it that is assumed where that is above a third."""
+        if energy_j is None:
+            return ""
+        return show_quantity(energy_j, "J") + show_assumed(self.assumed.get(run_id))
+
+    def say_assumed(self, headline: str) -> str:
+        """Return how much of the energies in a headline is assumed; empty where it is a third at most."""
+        energies: dict[str, list[AssumedEnergy]] = {}
+        for run_id, name in self.named.items():
+            if run_id in self.assumed:
+                energies.setdefault(self.mark(name), []).append(self.assumed[run_id])
+        return say_assumed(headline, energies)
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
         """Return a power for people, marked where the host that the hardware needs is not in it."""
@@ -386,6 +448,7 @@ class Scope:
             "weight_precisions": tuple(dict.fromkeys(weights for _, weights in self.precisions)),
             "runtimes": self.settings.runtime,
             "boundaries": self.boundaries,
+            "tf32": self.tf32,
             "run_ids": self.run_ids,
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
@@ -488,10 +551,12 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "run_ids": tuple(ids),
         "refused": {run_id: run.refusal for run_id, run in runs.items() if run.refusal is not None},
         "projected": find_projected_hardware(connection),
+        "unlisted": find_unlisted_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "placements": _find_placements(runs.values()),
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
+        "slots": {run.hardware: run.needs_host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "doubts": _find_doubts(runs.values()),
@@ -499,8 +564,17 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
+        "assumed": find_assumed(connection, ids),
+        "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
+        "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
+
+
+def name_tf32(runtimes: Iterable[str]) -> str:
+    """Return what libraries compute in TF32 in fp32 runs of these runtimes, and whose default that is."""
+    told = {"TF32 products, TensorRT's default" if runtime == "engine" else TORCH_TF32 for runtime in runtimes}
+    return "; ".join(sorted(told))
 
 
 def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
@@ -588,23 +662,35 @@ def join_words(names: Sequence[str]) -> str:
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each hardware whose compiler leaves a part of a model to a host: which, and how much of it."""
-    groups: dict[int, list[Fallback]] = {}
+    """Return a line for each compiler that leaves the same part of a model to the same host: which, and how much.
+
+    Hardware, power modes and batches that differ in the shares alone are one line with the range of these.
+    """
+    runs: dict[int, list[Fallback]] = {}
     for row in rows:
-        groups.setdefault(row.run_id, []).append(row)
-    lines = []
-    for some in groups.values():
+        runs.setdefault(row.run_id, []).append(row)
+    alike: dict[tuple[str, str, str], list[list[Fallback]]] = {}
+    for some in runs.values():
         first = some[0]
-        names = [row.operation for row in some if not row.is_compiled]
         others = sum(row.operator_count for row in some if row.is_compiled)
-        behind = {"first": "behind the first of them", "stretch": "outside of its one stretch"}.get(first.cut, "")
+        behind = {"first": "behind the first of them", "stretch": "outside the offloaded segment"}.get(first.cut, "")
         more = f" and {show_count(others, 'operator')} {behind}" if others else ""
-        shares = [show_share(sum(getattr(row, name) for row in some)) for name in FALLEN_SHARES]
+        names = join_words([row.operation for row in some if not row.is_compiled])
+        alike.setdefault((f"{first.compiler} does not run {names}", first.helper, more), []).append(some)
+    lines = []
+    for (start, helper, more), found in alike.items():
+        hardware = list(dict.fromkeys(mark(some[0].configured_hardware) for some in found))
+        rest = len(hardware) - SHOWN_FALLEN
+        named = [*hardware[:SHOWN_FALLEN], *([f"{rest} more"] if rest > 0 else [])]
+        shares = []
+        for name in FALLEN_SHARES:
+            ends = sorted(sum(getattr(row, name) for row in some) for some in found)
+            shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
         lines.append(
-            f"{first.compiler} does not run {join_words(names)}: beside {mark(first.configured_hardware)} "
-            f"{first.helper} computes that{more}, copies included: {shares[0]} of the time, {shares[1]} of the energy"
+            f"{start}: beside {join_words(named)} {helper} computes that{more}, copies included: {shares[0]} of the "
+            f"time, {shares[1]} of the energy"
         )
-    return list(dict.fromkeys(lines))
+    return lines
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

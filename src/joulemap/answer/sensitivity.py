@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.flip.pair import Varied, describe_constant
+from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
@@ -23,8 +24,8 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.cell import show_quantity, show_share, show_span
+from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -116,9 +117,12 @@ class SensitivityAnswer(RunAnswer):
         if first is not None:
             again = ["compare", self.scope.model, "--hardware", self.scope.spell(first.hardware)]
             steps.append([*again, "--set", f"{first.constant}=x1.5", *repeated])
+        chosen = [row for name in names for row in self._choose(name, each)]
+        moving = {name: len(self._moving(name)) for name in names}
+        way = f"--details --limit {max(moving.values())}"
         return self._compose(
             f"{self.scope.title}: what moves {METRIC[self.metric].label}",
-            (Section("", self._decisive([row for name in names for row in self._choose(name, each)], names)),),
+            (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
             answer="; ".join(map(self._say_first, names[:TOLD])),
             sure=self._say_sure(),
@@ -173,6 +177,7 @@ class SensitivityAnswer(RunAnswer):
                 ("basis", "basis"),
             ),
             keep=("of", "moves it by", "may be", "basis", f"{label} then"),
+            ranked=("moves it by",),
             projected=self.scope.projected,
         )
 
@@ -199,12 +204,14 @@ class SensitivityAnswer(RunAnswer):
                 ("basis", "basis"),
             ),
             limit=limit,
+            noun="constants",
+            ranked=("span",),
             keep=("value", "span", "of energy", "of latency", "basis", "low", "high"),
         )
         value = show_quantity(rows[0].metric_value, unit) if rows else ""
         return Section(
             f"{self.scope.mark(hardware)}: {label} {value}, by how far each constant moves it",
-            (drawn, *say_rest(len(moving), limit, "constants")),
+            drawn,
         )
 
     def _notes(self) -> list[str]:
@@ -235,17 +242,12 @@ def _say_range(row: Sensitivity) -> str:
     ends = [show_constant(one, row.unit, DIGITS) for one in (row.low, row.high) if one is not None]
     if row.spread == "exact" or not ends:
         return ""
-    return _span(ends) if len(ends) > 1 else f"{'from' if row.high is None else 'up to'} {ends[0]}"
+    return show_span(*ends) if len(ends) > 1 else f"{'from' if row.high is None else 'up to'} {ends[0]}"
 
 
 def _show_ends(low: float | None, high: float | None, unit: str) -> str:
-    return _span([show_quantity(one, unit) for one in sorted(one for one in (low, high) if one is not None)])
-
-
-def _span(ends: Sequence[str]) -> str:
-    """Return the ends of a range with their unit once, where they have the same."""
-    units = {end.partition(" ")[2] for end in ends}
-    return " to ".join([*(end.partition(" ")[0] if len(units) == 1 else end for end in ends[:-1]), *ends[-1:]])
+    ends = [show_quantity(one, unit) for one in sorted(one for one in (low, high) if one is not None)]
+    return show_span(*ends)
 
 
 def _signed(value: float | None) -> str:
@@ -270,10 +272,11 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a hardware after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with holding_runs(source, plan) as runs:
+    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
         scope = find_scope(runs)
         scope.check_evaluated()
-        variations = find_variations(runs, usage if metric in BILLED else None)
+        billed = usage if metric in BILLED else None
+        variations = find_variations(runs, billed, find_prices(runs.connection, runs.ids, billed))
     rows = [row for one in variations for row in _rank(one, metric)]
     return SensitivityAnswer(
         scope=scope,

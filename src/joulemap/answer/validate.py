@@ -34,7 +34,14 @@ from joulemap.present.cell import show_count
 from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
-from joulemap.system.errors import ModelError, UnknownNameError
+from joulemap.system.errors import (
+    ModelError,
+    NoMeasurementError,
+    UnknownNameError,
+    UnsupportedError,
+    UntrustedError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -67,7 +74,7 @@ def validate(
     measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
     models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
     rows name run with `trust` alone; without it the notes name them.
-    Raises UnknownNameError where nothing was measured of what is asked about.
+    Raises NoMeasurementError where nothing was measured of what is asked about.
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
@@ -146,17 +153,15 @@ def _ensure_runs(
     beside: Collection[str] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply,
-    and what is said of rows whose code did not run.
+    and the notes on rows that are not scored: code that did not run, and what cannot be read, found or traced.
 
-    What cannot be traced is told and left out. `measured` names configurations; `which` is what they were chosen by:
-    hardware, model and others, empty texts for all; `beside` is what hardware other rows are of. UnknownNameError where
-    there are none.
+    `measured` names configurations; `which` is what they were chosen by: hardware, model and others, empty texts for
+    all; `beside` is what hardware other rows are of. NoMeasurementError where there are none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:
-        measured_on = {row.hardware for row in list_measurements(source)}
         what = " and ".join(text for text in which.values() if text)
-        raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
+        raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`")
     groups: dict[tuple[str, Any, Any, int], list[str]] = {}
     operators: dict[tuple[str, Any, Any], list[Place]] = {}
     for row in rows:
@@ -195,13 +200,21 @@ def _ensure_runs(
             source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
             ensure_estimates(source, places, settings)
     plans: list[Plan] = []
+    lost: dict[str, list[str]] = {}
     for (name, precision, runtime, batch), models in groups.items():
         settings = find_settings(name, precision, runtime, batch)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
-            plans += _plan_models(source, tuple(dict.fromkeys(models)), settings)
-    untrusted = ensure_all(attrs.evolve(source, progress=None), plans)
-    return tuple(sorted(used)), _tell_untrusted(untrusted, [row["model"] for row in rows])
+            plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)
+        else:
+            lost.setdefault(f"{name} is not in the catalogue and no run describes it", []).extend(models)
+    failed = ensure_all(attrs.evolve(source, progress=None), plans)
+    names = [row["model"] for row in rows]
+    notes = _tell_untrusted({name for name, error in failed.items() if isinstance(error, UntrustedError)}, names)
+    for name, error in failed.items():
+        if not isinstance(error, UntrustedError):
+            lost.setdefault(str(error), []).extend(one for one in names if one == name)
+    return tuple(sorted(used)), (*notes, *(f"not scored: {list_models(names)}: {why}" for why, names in lost.items()))
 
 
 def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tuple[str, ...]:
@@ -221,18 +234,15 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         find_entry(known_hardware(), name.partition("@")[0])
         return name
     except UnknownNameError:
-        described = find_described(source, name)
-        if described is None:
-            source.talk(f"{name} is not in the catalogue and no run describes it: left out")
-        return described
+        return find_described(source, name)
 
 
-def _plan_models(source: Source, models: tuple[str, ...], settings: Settings) -> tuple[Plan, ...]:
-    """Return the plans of the models that there are; others are told and left out."""
+def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, list[str]]) -> tuple[Plan, ...]:
+    """Return the plans of the models that there are; the others join `lost`, by the reason."""
     try:
         return (plan_runs(models, settings),)
-    except (ModelError, UnknownNameError) as error:
+    except (ModelError, UnknownNameError, UsageError, UnsupportedError) as error:
         if len(models) == 1:
-            source.talk(f"left out: {error}")
+            lost.setdefault(str(error), []).append(models[0])
             return ()
-    return tuple(plan for one in models for plan in _plan_models(source, (one,), settings))
+    return tuple(plan for one in models for plan in _plan_models((one,), settings, lost))

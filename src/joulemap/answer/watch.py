@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,7 +20,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_quantity, show_share
+from joulemap.present.cell import show, show_count, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Section
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -112,11 +113,28 @@ class WatchAnswer(Answer):
             title=f"watched: {found.document().title if found else self.model}",
             answer=f"{show_quantity(whole.measured_latency_s, 's')} a call here{back}; {predicted}.",
             sections=(Section("By module, per call", drawn, is_tight=True),),
-            sure=found.scope.say_spread() if found else "",
+            sure=self._say_disagreement() or (found.scope.say_spread() if found else ""),
             notes=notes,
             data=self.data(),
             table=self.rows,
             tables=self.tables,
+        )
+
+    def _say_disagreement(self) -> str:
+        """Return by how much the prediction for this machine misses the measurement; empty inside its interval."""
+        whole, found = self.rows[0], self.prediction
+        if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
+            return ""
+        width = next((one["latency"][0] for one in found.scope.doubts.values() if "latency" in one), None)
+        ratio = whole.measured_latency_s / whole.predicted_latency_s
+        if width is None or abs(math.log(ratio)) <= width:
+            return ""
+        ends = (whole.predicted_latency_s * math.exp(sign * width) for sign in (-1.0, 1.0))
+        span = show_span(*(show_quantity(end, "s") for end in ends))
+        times = f"{max(ratio, 1.0 / ratio):.3g}x {'slower' if ratio > 1.0 else 'faster'}"
+        return (
+            f"measured {times} than predicted, outside the 80 % interval ({span}): the prediction does not "
+            "hold for this run, and its energy no more than its time"
         )
 
 

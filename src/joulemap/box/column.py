@@ -4,9 +4,9 @@
     interval   the placement's period, in proportion to latencies; every device draws static or idle power for it
     ledger     lines of the parts under the names of their devices, a line for each link that a copy crosses
 
-A run is repeated without a pause, as those of chips are: batches follow each other through the devices, and leakage is
-that of the time between two of them. Devices side by side take batches of their own: counts are those of the mean
-batch, times those of the slowest device.
+A run is repeated without a pause, as those of chips are: batches follow each other through the devices, and static
+power is that of the time between two of them. Devices side by side take batches of their own: counts are those of the
+mean batch, times those of the slowest device.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _mix_batches(problem: Problem, hardware: BoxHardware, configuration: Configu
 def _gather_operators(
     hardware: BoxHardware, shares: list[_Share], busy: dict[str, int]
 ) -> dict[str, Integers | Floats]:
-    """Return the rows of all operators, in their order; what each would take by itself with what others leak then."""
+    """Return the rows of all operators, in their order; what each would take by itself with what others draw then."""
     prices_fj, leaks = hardware.reference.prices_fj, _list_leaks(hardware, busy)
     places = {key: hardware.reference.position(key) for key in leaks}
     all_fj = sum(prices_fj[at] * leaks[key] for key, at in places.items() if at is not None)
@@ -250,7 +250,7 @@ def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
-    """Take what the devices spend, but for leakage, under their names."""
+    """Take what the devices spend, but for static power, under their names."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
         kept = is_dynamic(one.run)
@@ -260,7 +260,7 @@ def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> Non
 
 
 def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, int]:
-    """Return what leaks for as long as a batch takes the box, and of how many: devices at work, idle ones, a host."""
+    """Return what draws static power while a batch takes the box, and how many: devices at work, idle ones, a host."""
     component, static = STATIC_ACTION
     found = {HOST_ACTION: 1}
     for device in hardware.box.devices:

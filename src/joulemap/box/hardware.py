@@ -19,7 +19,7 @@ import attrs
 from joulemap.box.member import Member
 from joulemap.domain.box import GOALS, Box, BoxDevice, Goal
 from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
-from joulemap.domain.hardware import Hardware, Peak, PowerMode
+from joulemap.domain.hardware import BUILT_IN, Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
@@ -108,7 +108,13 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
         memory_type=" + ".join(dict.fromkeys(one.memory_type for one in chips)),
         aliases=box.aliases,
         projection="; ".join(dict.fromkeys(f"{one.id}: {one.projection}" for one in chips if one.projection)),
-        unavailable="; ".join(dict.fromkeys(f"{one.id}: {one.unavailable}" for one in chips if one.unavailable)),
+        unavailable="; ".join(
+            dict.fromkeys(
+                f"{one.id}: {one.unavailable}"
+                for one in chips
+                if one.unavailable and not one.unavailable.startswith(BUILT_IN)
+            )
+        ),
         doubts=box.doubts,
         needs_host="" if any(not one.needs_host for one in chips) else main.needs_host,
         process_node=main.process_node,
@@ -228,7 +234,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 
 
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
-    """Return the box as a placement has it: kinds of device at a voltage, and so many of each that leak.
+    """Return the box as a placement has it: kinds of device at a voltage, and so many of each that draw static power.
 
     `factors` is kind -> what an action on its chip costs of its price.
     """

@@ -270,7 +270,7 @@ def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
 
 
 def is_dynamic(run: RunColumns) -> Booleans:
-    """Return which lines of a run's ledger are no leakage."""
+    """Return which lines of a run's ledger are no static power."""
     leaks = [run.hardware.reference.position(key) for key in LEAKS]
     mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
     return mask

@@ -132,7 +132,7 @@ def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
 
 
 def own_fj(run: RunColumns) -> int:
-    """Return what a part takes, but for leakage."""
+    """Return what a part takes, but for static power."""
     return int(run.ledger.energy_fj[is_dynamic(run)].sum())
 
 

@@ -27,6 +27,7 @@ from joulemap.box.problem import Problem
 from joulemap.box.score import room, share_groups
 from joulemap.domain.box import Goal
 from joulemap.model.workload import Booleans, Integers
+from joulemap.system.descriptor import silencing
 from joulemap.system.record import define, frozen
 
 TIME_LIMIT_S: Final = 5.0
@@ -201,11 +202,12 @@ def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -
     """Return the values of the columns, None where none were found, and the bound."""
     import highspy
 
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, told in (
-        ("output_flag", False), ("time_limit", time_limit_s), ("threads", 1), ("mip_rel_gap", ENOUGH),
-    ):  # fmt: skip
-        solver.setOptionValue(option, told)
+    with silencing():  # its constructor prints a banner before any option can be set
+        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, told in (
+            ("output_flag", False), ("time_limit", time_limit_s), ("threads", 1), ("mip_rel_gap", ENOUGH),
+        ):  # fmt: skip
+            solver.setOptionValue(option, told)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(program.cost), len(program.low)
     model.col_cost_, model.col_upper_ = np.array(program.cost), np.array(program.upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -12,7 +13,7 @@ import numpy as np
 from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.fit import Fitter, Solution, Target, changed
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
+from joulemap.calibrate.parameter import FARTHEST, Parameter, coefficient_parameters, rounded
 from joulemap.calibrate.score import score
 from joulemap.domain.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.domain.configuration import FLOPS_PER_MAC
@@ -92,7 +93,12 @@ def calibrate(
             errors=score(ordered, (fitter.measured_s, fitter.measured_j), splits),
             formula_version=formula_version,
         ),
-        warnings=(*_contradictions(ordered), *_beyond_cap(hardware, ordered), *_beyond_peak(hardware, ordered)),
+        warnings=(
+            *_contradictions(ordered),
+            *_beyond_cap(hardware, ordered),
+            *_beyond_peak(hardware, ordered),
+            *_at_bounds(target.parameters, fitted.coefficients),
+        ),
     )
 
 
@@ -137,6 +143,14 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
             f"{len(beyond)} of {len(shares)} measurements are faster than the peak of {hardware.id} allows, up to "
             f"{max(beyond):.3g} times: give it its true peaks, or look at what was measured"
         )
+
+
+def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[str]:
+    """Yield a line for each coefficient that the fit would have moved out of its valid range."""
+    for one, u in zip(parameters, position.tolist(), strict=True):
+        for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
+            if end and abs(end) < FARTHEST and math.isclose(u, end, rel_tol=1e-9):
+                yield f"{one.name} stopped at the end of its valid range, {limit:g}: the measurements ask for more"
 
 
 def _order(one: Observation) -> tuple[object, ...]:

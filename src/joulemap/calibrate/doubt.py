@@ -152,14 +152,19 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
             if is_class and tested and rows[0].architecture not in tested:
                 width = max(width, WIDENED * found[rows[0].key(CLASS_LEVEL - 1)])
             found[key] = width
+            names = dict(zip(LEVELS, key, strict=True))
             scales.append(
                 ErrorScale(
                     quantity=rows[0].quantity,
                     level=level,
+                    architecture=names["architecture"],
+                    work=names["work"],
+                    runtime=names["runtime"],
+                    precision=names["precision"],
+                    hardware=names["hardware"],
                     half_width=width if level >= CLASS_LEVEL else width * WIDENED,
                     group_count=count,
                     row_count=len(rows),
-                    **dict(zip(LEVELS, key, strict=True)),
                 )
             )
     return scales

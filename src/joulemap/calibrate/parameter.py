@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.hardware import Hardware, coefficient_range
+from joulemap.domain.coefficient import MOST_RATIO, fitted_range
+from joulemap.domain.hardware import Hardware
 from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
@@ -59,9 +60,17 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
     found = []
     for name, spread in spreads.items():
         default = hardware.coefficients[name].value
-        low, high = coefficient_range(name)
+        low, high = fitted_range(name)
         if default > 0.0:
-            found.append(Parameter(name=name, default=default, spread=spread, lowest=low, highest=high))
+            found.append(
+                Parameter(
+                    name=name,
+                    default=default,
+                    spread=spread,
+                    lowest=max(low, default / MOST_RATIO),
+                    highest=min(high, default * MOST_RATIO),
+                )
+            )
     return tuple(found)
 
 

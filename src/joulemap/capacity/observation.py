@@ -124,16 +124,21 @@ def observe(
     in closed form.
     """
     each = spread_rates(rates, promise, len(candidates))
-    is_closed = [option.batch == 1 and each.shape[1] == 1 and promise.variation == 0.0 for option, _ in tried]
+    are_closed = [is_closed(option, promise) for option, _ in tried]
     stepped = iter(
-        _step(candidates, [one for one, closed in zip(tried, is_closed, strict=True) if not closed], each, promise)
+        _step(candidates, [one for one, closed in zip(tried, are_closed, strict=True) if not closed], each, promise)
     )
     return [
         _solve(candidates[one[0].candidate], one, float(each[one[0].candidate, 0]), promise)
         if closed
         else next(stepped)
-        for one, closed in zip(tried, is_closed, strict=True)
+        for one, closed in zip(tried, are_closed, strict=True)
     ]
+
+
+def is_closed(option: Option, promise: Promise) -> bool:
+    """Return whether an option has a closed form: requests of one model go one by one and take the same time."""
+    return option.batch == 1 and len(promise.models) == 1 and promise.variation == 0.0
 
 
 def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise: Promise) -> Seen:

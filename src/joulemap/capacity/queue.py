@@ -11,6 +11,7 @@ requests these take, so that large batches and many devices are seen as often as
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -37,6 +38,9 @@ QUEUED: Final = 4800
 
 MOST_BATCHES: Final = 3000
 """Of each seed, that a pool is stepped for because its queue is long or a model has few of the requests."""
+
+MOST_CELLS: Final = 2**19
+"""Batches of all rows that are looked at together: more take memory and gain nothing."""
 
 MOST_DRAWN: Final = 2**18
 """Requests of each model and seed."""
@@ -166,11 +170,10 @@ class _Run:
         self.free.reshape(-1)[server] = first + hold * factor
         self.next[model, at] += taken
 
-    @property
-    def counted(self) -> NDArray[np.bool_]:
-        """Whether a batch is there and counts [batch, row]."""
-        step = np.arange(len(self.kind))[:, None]
-        kept: NDArray[np.bool_] = (step >= np.floor(WARM_UP * self.lengths)) & (step < self.lengths)
+    def count_batches(self, rows: slice) -> NDArray[np.bool_]:
+        """Return whether a batch is there and counts [batch, row], of some rows."""
+        step, lengths = np.arange(len(self.kind))[:, None], self.lengths[rows]
+        kept: NDArray[np.bool_] = (step >= np.floor(WARM_UP * lengths)) & (step < lengths)
         return kept
 
 
@@ -182,36 +185,45 @@ class Observed:
         self.order = order
         """Which pool each group of the run's rows is."""
 
-    @cached_property
-    def _counted(self) -> NDArray[np.bool_]:
-        return self.run.counted
+    def _blocks(self) -> Iterator[tuple[slice, slice]]:
+        """Give out the pools, as the run has them, a block at a time: their groups, and their rows."""
+        steps, groups = len(self.run.kind), len(self.order)
+        size = max(1, MOST_CELLS // (steps * self.seeds))
+        for start in range(0, groups, size):
+            end = min(start + size, groups)
+            yield slice(start, end), slice(start * self.seeds, end * self.seeds)
 
-    @cached_property
-    def _taken(self) -> Counts:
-        """Requests of each batch that counts [batch, row]."""
-        taken: Counts = np.where(self._counted, self.run.kind % self.run.width, 0)
+    def _take(self, rows: slice) -> Counts:
+        """Return the requests of each batch that counts [batch, row]."""
+        taken: Counts = np.where(self.run.count_batches(rows), self.run.kind[:, rows] % self.run.width, 0)
         return taken
 
-    @cached_property
-    def _factors(self) -> Array:
+    def _find_factors(self, rows: slice) -> Array:
         run = self.run
-        each = run.factors[run.seed].T
+        each = run.factors[run.seed[rows]].T
         return each if len(each) == 1 else each[: len(run.kind)]
 
-    def _add(self, values: Array | Counts) -> Array:
-        """Return sums over the batches and seeds of each pool."""
-        sums = values.sum(axis=0).reshape(-1, self.seeds).sum(axis=1)
-        found = np.empty(len(sums))
-        found[self.order] = sums
-        return found
+    def _add(self, values: Array | Counts | NDArray[np.bool_]) -> Array:
+        """Return sums over the batches and seeds of each pool of a block."""
+        sums: Array = values.sum(axis=0).reshape(-1, self.seeds).sum(axis=1).astype(np.float64)
+        return sums
 
     @cached_property
-    def _served(self) -> Array:
-        return self._add(self._taken)
-
-    @cached_property
-    def _busy_s(self) -> Array:
-        return self._add(np.where(self._counted, self.run.hold.take(self.run.kind) * self._factors, 0.0))
+    def _sums(self) -> tuple[Array, Array, Array, Array]:
+        """Counted requests, counted batches, device seconds and joules of each pool."""
+        sums = np.empty((4, len(self.order)))
+        for groups, rows in self._blocks():
+            kind, factors, counted = self.run.kind[:, rows], self._find_factors(rows), self.run.count_batches(rows)
+            found = [
+                self._add(self._take(rows)),
+                self._add(counted),
+                *(
+                    self._add(np.where(counted, table.take(kind) * factors, 0.0))
+                    for table in (self.run.hold, self.run.energy)
+                ),
+            ]
+            sums[:, self.order[groups]] = found
+        return sums[0], sums[1], sums[2], sums[3]
 
     def _pick(self, values: Array | Counts) -> Array:
         """Return a column of the run's rows, of each pool."""
@@ -222,44 +234,48 @@ class Observed:
     @cached_property
     def _span_s(self) -> Array:
         """As long as such requests take to come, not up to the last answer: what comes behind them fills that time."""
-        rows = self.run.rows
+        rows, (served, _, busy_s, _) = self.run.rows, self._sums
         rates, devices = self._pick(rows.rates.sum(axis=1)), self._pick(rows.devices)
-        return np.maximum(self._served / rates, self._busy_s / devices)
+        return np.maximum(served / rates, busy_s / devices)
 
     @cached_property
     def busy_fraction(self) -> Array:
         """Of the devices' time."""
-        return self._busy_s / (self._span_s * self._pick(self.run.rows.devices))
+        return self._sums[2] / (self._span_s * self._pick(self.run.rows.devices))
 
     @cached_property
     def energy_w(self) -> Array:
         """Joules of batches a second, of all devices of the pool."""
-        joules = np.where(self._counted, self.run.energy.take(self.run.kind) * self._factors, 0.0)
-        return self._add(joules) / self._span_s
+        return self._sums[3] / self._span_s
 
     @cached_property
     def batch_mean(self) -> Array:
         """Requests of a batch."""
-        return self._served / self._add(self._counted.astype(np.int64))
+        return self._sums[0] / self._sums[1]
 
     def count_late(self, within_s: float) -> Array:
         """Return the share of the requests of each model that take longer [pool, model]; 0 of a model without any."""
-        run = self.run
-        model = run.kind // run.width % run.models
-        gap = run.gaps[model, run.at]
-        until = (run.answered - within_s) / gap  # who came before it is late
-        first = run.arrivals.take(run.place)
-        late = np.where(run.arrivals.take(run.place + np.maximum(self._taken - 1, 0)) < until, self._taken, 0)
-        partly = (first < until) & (late == 0) & (self._taken > 0)
-        line = run.lines[model, run.at][partly]
-        late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - run.place[partly]
-        found = np.zeros((len(self.order), run.models))
+        found = np.zeros((len(self.order), self.run.models))
+        for groups, rows in self._blocks():
+            found[self.order[groups]] = self._count_late(within_s, rows)
+        return found
+
+    def _count_late(self, within_s: float, rows: slice) -> Array:
+        """Return the shares of a block."""
+        run, kind, place, taken = self.run, self.run.kind[:, rows], self.run.place[:, rows], self._take(rows)
+        model = kind // run.width % run.models
+        at = run.at[rows]
+        until = (run.answered[:, rows] - within_s) / run.gaps[model, at]  # who came before it is late
+        first = run.arrivals.take(place)
+        late = np.where(run.arrivals.take(place + np.maximum(taken - 1, 0)) < until, taken, 0)
+        partly = (first < until) & (late == 0) & (taken > 0)
+        line = run.lines[model, at][partly]
+        late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - place[partly]
+        shares = []
         for one in range(run.models):
             mine = model == one
-            found[:, one] = self._add(np.where(mine, late, 0)) / np.maximum(
-                self._add(np.where(mine, self._taken, 0)), 1
-            )
-        return found
+            shares.append(self._add(np.where(mine, late, 0)) / np.maximum(self._add(np.where(mine, taken, 0)), 1))
+        return np.stack(shares, axis=1)
 
     def latencies(self, pool: int, model: int = 0) -> Array:
         """Return the seconds from arrival to answer of the requests of a model, in no order."""
@@ -267,7 +283,7 @@ class Observed:
         start = int(np.flatnonzero(self.order == pool)[0]) * self.seeds
         rows = slice(start, start + self.seeds)
         kind = run.kind[:, rows]
-        taken = np.where(kind // run.width % run.models == model, self._taken[:, rows], 0).ravel()
+        taken = np.where(kind // run.width % run.models == model, self._take(rows), 0).ravel()
         first = np.repeat(run.place[:, rows].ravel() - np.cumsum(taken) + taken, taken)
         came = run.arrivals.take(first + np.arange(len(first))) * run.gaps[model, start]
         latencies: Array = np.repeat(run.answered[:, rows].ravel(), taken) - came

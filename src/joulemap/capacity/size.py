@@ -8,7 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.capacity.observation import Candidate, Option, Promise, Rates, Seen, Sized, observe, spread_rates
+from joulemap.capacity.observation import (
+    Candidate,
+    Option,
+    Promise,
+    Rates,
+    Seen,
+    Sized,
+    is_closed,
+    observe,
+    spread_rates,
+)
 from joulemap.capacity.queue import Array
 from joulemap.domain.fleet import MOST_CARRIED
 
@@ -19,7 +29,7 @@ STEPS: Final = (1.0, 1.15, 1.35, 1.7, 2.4, 4.0)
 """Times the devices that full batches need, which are tried first."""
 
 NEAR: Final = 1.01
-"""Ratio of two numbers of devices from which on they are told apart no further."""
+"""Ratio of two numbers of devices from which on simulation tells them apart no further."""
 
 WAITS: Final = (0.25, 0.5, 0.75)
 """Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
@@ -155,7 +165,8 @@ def _fit(
         tried = []
         for option, seen in kept.items():
             below = max(failed.get(option, 0), least[option] - 1)
-            if seen.devices > below + 1 and seen.devices > NEAR * below and fewest[option.candidate] > below:
+            near = 1.0 if is_closed(option, promise) else NEAR
+            if seen.devices > below + 1 and seen.devices > near * below and fewest[option.candidate] > below:
                 tried.append((option, (seen.devices + below) // 2))
         if not tried:
             return kept

@@ -172,6 +172,7 @@ def cpu_text(cpu: Cpu) -> str:
         "unit_name": "core",
     }
     file = _File(head, CPU_DOUBTS if cpu.is_virtual else CPU_DOUBTS[:1])
+    file.head.append("works_at_limit = true")
     vector = _vector(cpu)
     ghz, basis, clock_source = (cpu.clock_hz or 0.0) / 1e9, "measured", cpu.clock_source
     if not ghz:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import read_records
 from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, ServingScale
 
@@ -20,8 +21,11 @@ SHARES: Final = FOLDER / "share.csv"
 SPREADS: Final = FOLDER / "spread.csv"
 SERVED: Final = FOLDER / "serving.csv"
 
-SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale))
+SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if not field.name.endswith("ops_per_s"))
 SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
+ALIKE: Final = ("architecture", "work", "runtime", "precision", "hardware")
+"""Columns that the rows of a group share."""
+
 SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
 
@@ -29,11 +33,30 @@ SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 def load_doubt() -> Doubt:
     """Return the doubt that ships."""
     return Doubt(
-        scales=read_records(ErrorScale, SCALES),
+        scales=tuple(_with_sizes(read_records(ErrorScale, SCALES))),
         shares=read_records(ErrorShare, SHARES),
         spreads=read_records(BasisSpread, SPREADS),
         served=read_records(ServingScale, SERVED),
     )
+
+
+def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
+    """Yield scales with the peaks of the boards that each class's group was measured on, where these are known."""
+    hardware = load_catalogue().hardware
+    peaks = {
+        one.hardware: max(peak.rate.value for peak in hardware[one.hardware].peaks.values())
+        for one in scales
+        if one.hardware in hardware
+    }
+    of_boards = [one for one in scales if one.hardware in peaks]
+    for scale in scales:
+        found = [
+            peaks[one.hardware]
+            for one in (of_boards if scale.architecture else ())
+            if one.quantity == scale.quantity
+            and all(getattr(scale, name) in ("", getattr(one, name)) for name in ALIKE)
+        ]
+        yield attrs.evolve(scale, least_ops_per_s=min(found), most_ops_per_s=max(found)) if found else scale
 
 
 def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:
@@ -62,6 +85,6 @@ def write_served_doubt(scales: Sequence[ServingScale]) -> None:
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)

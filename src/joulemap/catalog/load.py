@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
@@ -14,10 +15,15 @@ from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_f
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
+from joulemap.catalog.sheet import load_offers
 from joulemap.domain.catalogue import Catalogue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
+from joulemap.domain.offer import Offer, reference_offers
 from joulemap.system.errors import CatalogueError
+
+PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
+"""Price of a hardware -> way of paying."""
 
 
 def load_catalogue() -> Catalogue:
@@ -76,6 +82,21 @@ def load_hardware(path: Path) -> Hardware:
     return _resolve(chip, label)
 
 
+def _with_offers(hardware: Hardware) -> Hardware:
+    """Return a hardware with the offers of its id as prices, where its file gives none."""
+    found = _reference_offers()
+    missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
+    given: dict[str, Any] = {
+        name: one.quantity for name, way in missing.items() if (one := found.get((hardware.id, way))) is not None
+    }
+    return attrs.evolve(hardware, **given).with_own_digest() if given else hardware
+
+
+@cache
+def _reference_offers() -> dict[tuple[str, str], Offer]:
+    return reference_offers(load_offers())
+
+
 def load_text(text: str, label: str) -> Hardware:
     """Return the hardware of a file's text; CatalogueError names `label`, key and reason."""
     return _resolve(parse_content(label, text.encode(), HardwareFile), label)
@@ -84,7 +105,7 @@ def load_text(text: str, label: str) -> Hardware:
 def _resolve(chip: HardwareFile, label: str) -> Hardware:
     shared = load_class(chip.architecture, label)
     try:
-        return resolve_hardware(chip, shared)
+        return _with_offers(resolve_hardware(chip, shared))
     except (ValueError, KeyError, TypeError) as error:
         raise CatalogueError(f"{label}: {error.args[0]}") from error
 

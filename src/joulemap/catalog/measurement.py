@@ -50,6 +50,27 @@ WHOLE: Final[Mapping[str, int]] = {
 }
 """Whole number -> the largest."""
 COUNTS: Final = ("batch", "stream_count", "device_count")
+
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "_per_s": (1e-9, 1e15),
+    "_s": (1e-12, 1e9),
+    "_j": (1e-15, 1e15),
+    "_w": (1e-9, 1e12),
+    "_tokens": (1.0, 1e8),
+    "_bytes": (1.0, 2.0**60),
+    "batch": (1e-9, 1e7),
+    "_count": (1.0, 1e7),
+    "_parallel": (1.0, 1e7),
+}
+"""How the name of a number ends -> the least and the most that anybody can have measured, in SI.
+
+Source: assumed; from a picosecond to thirty years, from a femtojoule to the output of a power station for weeks. Beyond
+these a file has another unit than its column says, or noise, and arithmetic on it leaves the range of a double.
+"""
+
+SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
+SERVED_SCOPES: Final = ("steady_serving", "offline", "request")
+"""Scopes of whole requests: each has a prompt and an answer."""
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 NAMESPACE: Final = "aten::"
@@ -243,7 +264,19 @@ def _check_served(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -
     found = read_serving_row(cells)
     if not found.measured():
         raise ValueError(f"none of {', '.join(QUANTITIES)} is given")
+    for name in COLUMNS:
+        value = getattr(found, name)
+        is_needed = name in SERVED_LENGTHS and found.scope in SERVED_SCOPES
+        if isinstance(value, int | float) and not isinstance(value, bool) and (value or is_needed):
+            check_range(name, float(value))
     return attrs.evolve(found, hardware=name_hardware(found.hardware))
+
+
+def check_range(name: str, value: float) -> None:
+    """Raise ValueError for a number that nobody can have measured under the name of its column."""
+    ends = next((ends for ending, ends in RANGES.items() if name.endswith(ending)), None)
+    if ends is not None and not ends[0] <= value <= ends[1]:
+        raise ValueError(f"{name} is {value:g}, expected a number from {ends[0]:g} to {ends[1]:g}")
 
 
 def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
@@ -287,6 +320,7 @@ def _checked(
     for name, value in figures.items():
         if not value > 0.0:
             raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
+        check_range(name, value)
     runtime, precision = fold_into(str(row["runtime"]), RUNTIMES), name_precision(str(row["precision"]))
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")

@@ -47,6 +47,12 @@ def _make_converter() -> Converter:
             raise ValueError(f"expected a text, found {value!r}")
         return value
 
+    def structure_bool(value: Any, _: type) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"expected true or false, found {value!r}")
+        return value
+
+    converter.register_structure_hook(bool, structure_bool)
     converter.register_structure_hook(float, structure_float)
     converter.register_structure_hook(int, structure_int)
     converter.register_structure_hook(str, structure_str)

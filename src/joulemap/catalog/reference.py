@@ -20,6 +20,7 @@ from joulemap.domain.reference import (
     EnergyReference,
     price_by,
 )
+from joulemap.domain.silicon import SRAM_CELL_UM2
 
 FJ_PER_PJ: Final = 1000.0
 
@@ -27,8 +28,14 @@ LOGIC_EXPONENT: Final = 0.57
 """Source: Jouppi et al., Ten Lessons, ISCA 2021, Table 2: geometric mean of eight operations from 45 to 7 nm
 falls by 2.87 = (45/7)^0.57."""
 
-BELOW_7NM: Final = {5.0: 0.70, 4.0: 0.65, 3.0: 0.48}
-"""Energy relative to 7 nm. Source: TSMC iso-speed power claims per node, compounded for 4 and 3 nm."""
+BELOW_7NM: Final = {
+    "logic": {5.0: 0.70, 4.0: 0.65, 3.0: 0.48},
+    "sram": {node: math.sqrt(area / SRAM_CELL_UM2[7.0]) for node, area in SRAM_CELL_UM2.items() if node < 7.0},
+}
+"""Kind of circuit -> node in nm -> energy relative to 7 nm; both follow LOGIC_EXPONENT from 7 nm up.
+
+Source: of logic, TSMC iso-speed power claims per node, compounded for 4 and 3 nm. Of SRAM arrays, the edge of a bit
+cell, whose bit lines are so much shorter; their voltage is taken not to fall (assumed)."""
 
 DIE_UNITS: Final = 108.0
 DIE_NM: Final = 7.0
@@ -44,12 +51,12 @@ FINEST_NM: Final = 3.0
 COARSEST_NM: Final = 65.0
 
 
-def _relative_to_7nm(node_nm: float) -> float:
+def _relative_to_7nm(node_nm: float, circuit: str) -> float:
     if not FINEST_NM <= node_nm <= COARSEST_NM:
         raise ValueError(f"process node {node_nm:g} nm is outside {FINEST_NM:g} to {COARSEST_NM:g} nm")
     if node_nm >= 7.0:
         return float((node_nm / 7.0) ** LOGIC_EXPONENT)
-    points = sorted({**BELOW_7NM, 7.0: 1.0}.items())
+    points = sorted({**BELOW_7NM[circuit], 7.0: 1.0}.items())
     for (low_nm, low), (high_nm, high) in itertools.pairwise(points):
         if low_nm <= node_nm <= high_nm:
             share = math.log(node_nm / low_nm) / math.log(high_nm / low_nm)
@@ -57,12 +64,12 @@ def _relative_to_7nm(node_nm: float) -> float:
     raise AssertionError(node_nm)
 
 
-def node_factor(from_nm: float, to_nm: float) -> float:
-    """Return energy at `to_nm` over energy at `from_nm` for logic and SRAM.
+def node_factor(from_nm: float, to_nm: float, circuit: str = "logic") -> float:
+    """Return energy at `to_nm` over energy at `from_nm` for a kind of circuit, `logic` or `sram`.
 
     Wires and DRAM do not follow it. Raises ValueError outside 3 to 65 nm.
     """
-    return _relative_to_7nm(to_nm) / _relative_to_7nm(from_nm)
+    return _relative_to_7nm(to_nm, circuit) / _relative_to_7nm(from_nm, circuit)
 
 
 def die_factor(node_nm: float, unit_count: float) -> float:
@@ -109,10 +116,10 @@ def resolve_reference(
         if found is not None:
             basis, source = found.basis, found.source
         else:
-            if entry.scaling == "logic":
+            if entry.scaling in BELOW_7NM:
                 if entry.node_nm is None:
-                    raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
-                factor = node_factor(entry.node_nm, node_nm)
+                    raise ValueError(f"actions.{entry.component}.{entry.action}: scaling {entry.scaling} needs node_nm")
+                factor = node_factor(entry.node_nm, node_nm, entry.scaling)
                 if factor != 1.0:
                     basis = least_sure("scaled", basis)
                     source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
@@ -183,7 +190,7 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
 
 
 def static_action(static_power: Quantity) -> EnergyAction:
-    """Return the price of a second of leakage."""
+    """Return the price of a second of static power."""
     return price_by(
         static_power,
         STATIC_ACTION,

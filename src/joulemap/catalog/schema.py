@@ -348,10 +348,15 @@ class HardwareFile:
     loads: list[LoadEntry] = attrs.field(factory=list)
     projection: str = ""
     unavailable: str = ""
+    sold_in: str = ""
+    """Products that it is sold in, where nobody sells a board of it."""
     """Why it can be neither bought nor rented, and who says so."""
     doubts: list[str] = attrs.field(factory=list)
     needs_host: str = ""
     """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    works_at_limit: bool = False
+    """True for a chip that is sold and works near its power limit: energy that its prices miss follows from `tdp`.
+    False for a described chip, whose prices are taken as they are."""
     compiler: CompilerEntry | None = None
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
     coefficients: list[CoefficientEntry] = attrs.field(factory=list)
@@ -372,8 +377,9 @@ class ActionEntry:
     per: str
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     energy_pj: float
-    scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "wire", "die", "none")))
-    """`logic` follows the process node; `wire` and `none` keep their value: wires follow voltage, DRAM its standard."""
+    scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "sram", "wire", "die", "none")))
+    """`logic` and `sram` follow the process node, each in its own way below 7 nm; `wire` and `none` keep their value:
+    wires follow voltage, DRAM its standard. A GPU's memories are `logic`: its prices were fitted to boards together."""
     low_pj: float
     high_pj: float
     basis: str
@@ -441,6 +447,9 @@ class ArchitectureFile:
     ways: dict[str, str] = attrs.field(factory=dict)
     """Role -> how this class does what it is for, after `they`."""
     unit_name: str = "unit"
+    operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
+    """`any` where compilers of this class lower any operator, as those for CPUs and GPUs and XLA for TPUs do; `listed`
+    where they run those that a chip's file lists."""
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
     """`board` where the energies of actions were fitted to what boards drew: what regulators lose is in them."""
     geometry: list[str] = attrs.field(factory=list)

@@ -19,6 +19,7 @@ from joulemap.domain.catalogue import (
     Scenario,
     ShippedWorkload,
 )
+from joulemap.domain.offer import Offer
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import UnknownNameError
 
@@ -52,6 +53,8 @@ def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
     """
 
     def read(field: attrs.Attribute[Any], row: Row) -> Any:
+        if field.name not in row and field.default is not attrs.NOTHING:
+            return field.default
         kind = str(field.type)
         return _quantity(row, field.name, "1") if kind == "Quantity" else PARSERS[kind](row[field.name])
 
@@ -89,6 +92,12 @@ def load_assumptions() -> tuple[CostAssumption, ...]:
         CostAssumption(name=row["assumption"], quantity=_quantity(row, "value", row["unit"]))
         for row in _read(DATA / "cost" / "assumption.csv")
     )
+
+
+@cache
+def load_offers() -> tuple[Offer, ...]:
+    """Return the offers of hardware by sellers, those that stand for a hardware first."""
+    return read_records(Offer, DATA / "cost" / "offer.csv")
 
 
 @cache

@@ -80,6 +80,14 @@ class Stack:
     """Family of the kernels of experts, as single operators name it; empty for that of how weights are stored."""
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
+    checked: str = ""
+    """Date of the newest measurement that it was compared with; empty for that of the release."""
+
+    @property
+    def title(self) -> str:
+        """The engine with the year of its release, as headers show it: `vLLM, 2025 release`."""
+        first, last = self.date[:4], (self.checked or self.date)[:4]
+        return f"{self.label}, {first} release" if first == last else f"{self.label}, releases of {first} to {last}"
 
     @property
     def release(self) -> str:
@@ -210,6 +218,20 @@ def find_engine(text: str) -> Stack:
     return find_stack(name, date)
 
 
+def describe_engine(text: str) -> str:
+    """Return the title of an engine that is asked for, and that its date makes no difference where it makes none.
+
+    Raises as `find_engine`.
+    """
+    found, asked = find_engine(text), text.partition("@")[2]
+    if not asked:
+        return found.title
+    if len(_releases()[found.name]) == 1:
+        return f"{found.title}, the only one known"
+    is_later = asked[: len(found.date)] > found.date[: len(asked)]
+    return f"{found.title}, the newest known by {asked}" if is_later else found.title
+
+
 @cache
 def _names() -> dict[str, str]:
     """Return how each engine may be written -> its name."""
@@ -230,7 +252,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": ""}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": "", "checked": ""}
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
@@ -243,5 +265,6 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
                 numbers[key] = Quantity(**value)
             else:
                 raise CatalogueError(f"{name}.toml: {key} is no number of a stack in its unit")
+        plain["checked"] = release.get("checked", "")
         found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
     return found

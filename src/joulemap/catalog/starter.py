@@ -15,6 +15,7 @@ from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import UNITS, Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import UsageError
@@ -45,12 +46,19 @@ architecture = "{architecture}"
 # doubts = []
 # projection = "why its key numbers are projections; empty for a chip that exists"
 # unavailable = "why it can be neither bought nor rented; empty where it can"
+# sold_in = "phones, laptops or cars where nobody sells a board of it; empty where one can order a board"
 # needs_host = "the slot of a computer that it sits in, such as PCIe; empty for what works by itself"
-
+{limit}
 [sources]
 mine = "where these numbers come from: document, page, link"
 
 [quantities]
+"""
+
+LIMIT_LINES: Final = """\
+# A chip that is sold draws most of its power limit at work, more than prices of circuits explain; with this line the
+# rest follows from tdp. Without it prices are taken as they are, and energy does not depend on tdp.
+# works_at_limit = true
 """
 
 OTHERS: Final = """
@@ -112,6 +120,8 @@ OTHERS: Final = """
 # source = "instead of that of the class"
 """
 
+LOAD_TABLE: Final = re.compile(r"^\[\[loads\]\]\n(?:[^\[\n].*\n)*", re.MULTILINE)
+
 SHOWN_UNITS: Final = {"Hz": "GHz", "B/s": "GB/s", "T/s": "GT/s"}
 """SI unit -> the one that a file says it in."""
 
@@ -127,7 +137,14 @@ def copy_text(name: str) -> str:
     chip, content = read_file(path, HardwareFile)
     text = re.sub(r'^id = ".*"$', f'id = "{own_id(chip.id)}"', content.decode(), count=1, flags=re.MULTILINE)
     text = re.sub(r"^aliases = \[[^\]]*\]\n", "", text, count=1, flags=re.MULTILINE)
-    return HEAD.format() + text
+    text = text.replace("works_at_limit = true\n", LIMIT_LINES, 1)
+    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(chip.id, table[0]), text)
+
+
+def _comment_load(measured: str, table: str) -> str:
+    """Return a measured load of another chip as comments: it says nothing of the chip that a copy describes."""
+    lines = [f"# {line}" for line in table.splitlines()]
+    return "\n".join([f"# Measured on {measured}; with it, prices follow from this power.", *lines, ""])
 
 
 def _find_file(name: str) -> Path:
@@ -153,6 +170,7 @@ def minimal_text(architecture: str) -> str:
         microarchitecture=example.microarchitecture,
         unit_name=example.unit_name,
         memory_type=example.memory_type,
+        limit="" if shared.priced_at == BOARD else LIMIT_LINES,
     )
     for field in attrs.fields(ChipQuantities):
         mark = "" if field.default is attrs.NOTHING else "# "

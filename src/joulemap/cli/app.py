@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import itertools
 import os
@@ -24,10 +25,11 @@ from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.errors import ExitCode, JoulemapError, UsageError
 
 EPILOG = (
-    "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
-    "hardware can run it; 5 database missing, locked, damaged, too new or not writable; 6 an audit found broken rows; "
-    "7 model that cannot be built or traced; 8 SQL refused; 9 bad hardware, measurement, calibration or archive file; "
-    "10 a change beyond --fail-above; 130 interrupted."
+    "Exit codes: 0 answered; 1 error inside joulemap or its database engine; 2 option or argument that cannot be read; "
+    "3 unknown name; 4 no chosen hardware can run it or keeps its limits; 5 database missing, locked, damaged, too new "
+    "or not writable; 6 an audit found broken rows; 7 model that cannot be built or traced; 8 SQL refused; 9 bad "
+    "hardware, measurement, calibration or archive file; 10 a change beyond --fail-above; 11 a measurement outside the "
+    "predicted interval; 130 interrupted."
 )
 
 PARTS: Final = frozenset(
@@ -176,7 +178,9 @@ def run(arguments: Sequence[str]) -> int:
             return _tell(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         if os.environ.get("JOULEMAP_DEBUG"):
             raise
-        damage = _find_damage()
+        if isinstance(error, OSError) and (told := _explain_place(error)):
+            return _tell(*told)
+        damage = "" if isinstance(error, ELSEWHERE) else _find_damage()
         if damage:
             return _tell(f"{damage}; `joulemap db check` tells more", ExitCode.DATABASE)
         message = f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where"
@@ -200,6 +204,27 @@ def _check_filled(arguments: Sequence[str]) -> None:
             raise UsageError(f"{name} is empty: give it a value, or leave it out")
         if not word and before.startswith("-") and "=" not in before:
             raise UsageError(f"{before} is empty: give it a value, or leave it out")
+
+
+ELSEWHERE: Final = (OSError, UnicodeError, RecursionError, MemoryError, OverflowError)
+"""Errors of files that people give and of the machine, which say nothing about the database."""
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NAMELESS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+"""Error numbers of a path that cannot name a file."""
+
+
+def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
+    """Return what a system's refusal of a file says to a person, and the exit code; None for any other failure."""
+    named = f"{str(error.filename)[:60]}: " if error.filename else ""
+    if error.errno in FULL:
+        return f"{named}{error.strerror}; nothing in the database is half written", ExitCode.DATABASE
+    if error.errno in NAMELESS:
+        return f"{named}{error.strerror}", ExitCode.USAGE
+    with contextlib.suppress(OSError):
+        os.getcwd()
+        return None
+    return "the working folder is gone: change to another", ExitCode.USAGE
 
 
 def _find_damage() -> str:

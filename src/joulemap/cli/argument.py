@@ -124,12 +124,18 @@ def _is_precision(word: str) -> bool:
     return name_precision(word) in PRECISION_BYTES
 
 
+def _is_share(word: str) -> bool:
+    name, equals, value = word.partition("=")
+    return bool(name and equals) and value.endswith("%")
+
+
 SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
     "--batch": _is_number,
     "-b": _is_number,
     "--input": _is_number,
     "--architecture": _is_class,
     "--precision": _is_precision,
+    "--fail-above": _is_share,
 }
 """Option that takes several values between commas -> what is one of them and can be nothing else there."""
 

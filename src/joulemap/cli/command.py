@@ -82,6 +82,12 @@ def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
     return check
 
 
+def name_command(function: Callable[..., Any]) -> str:
+    """Return the words of a command: its module, and in a group the function of it."""
+    module, name = function.__module__.rpartition(".")[2], function.__name__.rstrip("_")
+    return name if name == module else f"{module} {name}"
+
+
 def command(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function whose options are the fields of those parameters that are records, and --quiet and --verbose.
 
@@ -111,6 +117,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     def call(*_none: P.args, **given: P.kwargs) -> R:
         values: dict[str, Any] = given
         voice.set(**{flag.name: values.pop(flag.name) for flag in spoken})
+        voice.command = name_command(function)
         for name, record in records.items():
             values[name] = record(**{field.name: values.pop(field.name) for field in attrs.fields(record)})
         return function(**values)  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 @app.command()
 @command
 def info(*, output: OutputOptions) -> None:
-    """Show file, schema version, size and tables.
+    """Show file, schema version, size and the views that statements read; --details adds the internal tables.
 
     \b
     joulemap db info

@@ -22,7 +22,7 @@ def diff(
     fail_above: list[str] | None = option(
         None,
         "Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
-        "cost; repeat for several, or with commas.",
+        "cost; for several with commas, or repeated.",
         metavar="METRIC=PERCENT",
         shown="never",
     ),

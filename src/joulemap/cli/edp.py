@@ -38,6 +38,7 @@ def edp(
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     joulemap edp llama-3.1-8b h100_sxm5 --phase decode
     """
+    run = run.of_checkpoint(model)
     settings = run.settings(**mode.keywords())
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)

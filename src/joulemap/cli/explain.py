@@ -46,6 +46,7 @@ def explain(
     joulemap explain llama-3.1-8b h100_sxm5 h200_sxm --phase decode
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
+    run = run.of_checkpoint(model)
     answer = output.workspace().explain(
         run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
     )

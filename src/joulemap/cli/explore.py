@@ -52,6 +52,7 @@ def explore(
     joulemap explore mobilenet_v2 --like kpu_t256 --solve dram.bandwidth --for "latency = 150us" --precision int8
     joulemap explore resnet18 mobilenet_v2 vit_b_16 --all --like gpus --precision int8,fp16 --max-power 75W
     """
+    run = run.of_checkpoint(models[0]) if models and len(models) == 1 else run
     models, given = [run.name(model) for model in models or ()], design.keywords()
     given["share"] = {run.name(model): share for model, share in given["share"].items()}
     if everything:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import attrs
+import typer
 
 from joulemap.cli.command import command, option
+from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.fleet import DemandOptions, read_models
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import CandidateRunOptions, Model
-from joulemap.cli.option.serving import PRECISION, ServedOutputOptions, ServerOptions
+from joulemap.cli.option.serving import ServedOutputOptions, ServerOptions
+from joulemap.system.errors import ExitCode
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class FleetRunOptions(CandidateRunOptions):
+    """How models are run on the devices of a fleet."""
+
+    runtime: str = option(
+        "engine",
+        "engine: compiled by TensorRT, OpenVINO or a vendor's compiler; fused: by the framework; graph or eager.",
+        complete=complete_runtimes,
+    )
 
 
 @command
@@ -21,16 +35,16 @@ def fleet(
     limit: int = option(12, "Rows of each table to show; json and csv have all.", min=1),
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
-    run: CandidateRunOptions,
+    run: FleetRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
     page: PageOptions,
     output: ServedOutputOptions,
 ) -> None:
-    """Say how many of which hardware serve a demand: the cheapest fleet, how near its promises are, what fails first.
+    """Find the cheapest fleet that serves a request rate within a latency target, and what limits it first.
 
-    Requests come by themselves and wait in one queue; a device that is free takes what waits, as a batch. The fewest
-    devices that keep the promise are found by stepping through requests.
+    Requests arrive at random (Poisson) and share one queue; a free device takes the waiting requests as a batch. The
+    fewest devices that meet the target are found by simulation. Exits with 4 where no fleet meets target and limits.
 
     \b
     joulemap fleet resnet50 --rate 2000/s --p99 15ms --precision int8
@@ -40,8 +54,6 @@ def fleet(
     joulemap fleet llama-3.1-8b --rate 20/s --prompt 2000 --output 300 --first-token 500ms --between-tokens 30ms
     """
     model, asked = read_models(model, demand.read())
-    if asked.is_of_tokens and run.precision == CandidateRunOptions().precision:
-        run = attrs.evolve(run, precision=PRECISION)
     answer = page.workspace(output).fleet(
         model,
         run.settings(**hardware.keywords()),
@@ -52,3 +64,5 @@ def fleet(
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
     page.write(document, answer, output, subject="How many of which")
+    if not answer.is_met:
+        raise typer.Exit(ExitCode.UNSUPPORTED)

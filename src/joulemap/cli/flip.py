@@ -36,6 +36,7 @@ def flip(
     joulemap flip resnet50 l4 h100_sxm5 --precision bf16 --metric cost --electricity 0.3USD/kWh
     joulemap flip llama-3.1-8b h100_sxm5 h200_sxm --phase decode
     """
+    run = run.of_checkpoint(model)
     answer = output.workspace().flip(
         run.name(model), *hardware.read(), run.settings(), metric=metric, usage=usage.read()
     )

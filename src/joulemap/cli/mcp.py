@@ -5,18 +5,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import sys
+from collections.abc import AsyncIterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions
-from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+from joulemap.cli.value import read_quantity
+from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
+    import asyncio
+    from asyncio.subprocess import Process
+
     from mcp.server.lowlevel import Server
 
     from joulemap.cli.tool import Tool
@@ -30,8 +37,35 @@ INSTRUCTIONS: Final = (
 )
 
 
+OPTIONS_HELP: Final = (
+    "Describe every argument of a tool in full. Those that its schema does not list go into its argument `more`, as "
+    '{"weight_precision": "int4"}.'
+)
+"""Description of the tool `options`."""
+
 MOST_READ: Final = 10_000
 """Rows of a statement from which on it is refused; of fewer the first are shown."""
+
+MOST_BYTES: Final = 16_000_000
+"""Longest answer that is read of a call's process."""
+
+MOST_TOLD_BYTES: Final = 100_000
+"""Longest part of its standard error that is read."""
+
+MOST_LINE: Final = 2_000
+"""Characters of an error."""
+
+GRACE_S: Final = 2.0
+"""Time for a call to end by itself after its own limit."""
+
+MEMORY_PER_CORE_BYTES: Final = 64e6
+"""Memory that the numeric libraries of a call reserve for each core. Source: assumed; OpenBLAS reserves 32 MB."""
+
+HALF: Final = re.compile(
+    r"(?P<before>(?<!\\)(?:\\\\)*)(?:(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""Escape of a pair of UTF-16, or of half of one, in JSON."""
 
 
 @frozen(kw_only=True)
@@ -45,70 +79,161 @@ class Host:
     timeout_s: float
     most_rows: int
     most_characters: int
+    most_calls: int = 4
+    most_memory_bytes: float = 4e9
 
     @property
     def here(self) -> Path:
         """The folder that relative paths are from: the first that is allowed, else one that holds nothing of use."""
         return self.folders[0] if self.folders else Path(os.sep)
 
-    def spell(self, tool: Tool, given: dict[str, Any]) -> list[str]:
-        """Return the command that answers a call; UsageError for what may not be asked."""
+    @cached_property
+    def _slots(self) -> asyncio.Semaphore:
+        import asyncio
+
+        return asyncio.Semaphore(self.most_calls)
+
+    def spell(self, tool: Tool, given: dict[str, Any], more: Sequence[str] = ()) -> list[str]:
+        """Return the command that answers a call, with `more` options; UsageError for what may not be asked."""
         from joulemap.cli.tool import check_files
 
-        words = tool.spell(given)
         if not tool.bounds:  # what a statement may read is checked by the engine's guard
+            words = tool.spell(given)
             check_files(words[len(tool.command) :], self.folders, self.here, runs_code=self.runs_code)
-        return [*words, "--db", str(self.db.absolute())]
+        return tool.spell(given, ["--db", str(self.db.absolute()), *more])
 
     async def answer(self, tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what a call answers, with the command that repeats it; JoulemapError with its one line."""
-        from joulemap.cli.tool import cut
+        """Return what a call answers, with the command that repeats it; JoulemapError with its one line.
+
+        A call that waits longer than it may take for others to end is refused.
+        """
+        import asyncio
 
         words = self.spell(tool, given)
         bounds = ["--timeout", str(self.timeout_s), "--max-rows", str(MOST_READ)] if tool.bounds else []
-        output = await self._run([*words, *bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
+        asked = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
+        try:
+            if self._slots.locked():
+                await asyncio.wait_for(self._slots.acquire(), self.timeout_s)
+            else:
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise UsageError(f"{self.most_calls} calls are at work already, as many as --max-calls allows") from error
+        try:
+            output = await self._run(asked)
+            found, left = await asyncio.to_thread(_read_answer, output, self.most_rows, self.most_characters)
+        finally:
+            self._slots.release()
         command = shlex.join(["joulemap", *words])
-        found, left = cut(json.loads(output), self.most_rows, self.most_characters)
-        told = found if isinstance(found, dict) else {"rows": found}
+        found.pop("command", None)  # the whole command line says more
         made = {"source": f"joulemap {package_version('joulemap')}, {self.db.absolute()}"}
-        return {"command": command, **made, **({"left_out": left} if left else {}), **told}
+        return {"command": command, **made, **({"left_out": left} if left else {}), **found}
 
     async def _run(self, words: list[str]) -> bytes:
-        """Return what a command writes; JoulemapError with what it says where it fails or takes too long."""
+        """Return what a command writes; JoulemapError with what it says where it fails, or takes too long or too much.
+
+        Its memory is bounded by the operating system, and what is read of it by `MOST_BYTES`.
+        """
         import asyncio
         from asyncio.subprocess import DEVNULL, PIPE
 
         # a commit's files are below the folder as others are: no repository above it is one
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.here.parent)}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "joulemap", *words,
-            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=self.here, env=environment, start_new_session=True,
-        )  # fmt: skip
         try:
-            output, told = await asyncio.wait_for(process.communicate(), self.timeout_s + 1.0)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "joulemap", *words,
+                stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=self.here, env=environment, start_new_session=True,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(f"the call cannot be made: {reason}") from error
+        try:
+            _bound_memory(process.pid, self.most_memory_bytes)
+            output, told = await asyncio.wait_for(_read_both(process), self.timeout_s + GRACE_S)
         except TimeoutError as error:
             raise UsageError(
                 f"no answer within {self.timeout_s:g} s: ask for less, or start the server with a longer --timeout"
             ) from error
         finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, 9)
-                await process.wait()
-        if process.returncode:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            with contextlib.suppress(TimeoutError):  # what is left in its pipes keeps it from having ended
+                await asyncio.wait_for(process.communicate(), GRACE_S)
+        if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE):  # measured outside an interval is an answer
             lines = told.decode(errors="replace").strip().splitlines()
-            raise UsageError((lines or ["internal error: it ended without a word"])[-1].removeprefix("joulemap: "))
+            line = (lines or ["internal error: it ended without a word"])[-1].removeprefix("joulemap: ")
+            if "MemoryError" in line:
+                line = f"it takes more than {self.most_memory_bytes / 1e9:g} GB of memory: ask for less"
+            raise UsageError(line[:MOST_LINE])
         return output
+
+
+def _bound_memory(process: int, most_bytes: float) -> None:
+    """Let a process take no more memory than this, where the operating system can bound it."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        most = int(most_bytes + MEMORY_PER_CORE_BYTES * (os.cpu_count() or 1))
+        resource.prlimit(process, resource.RLIMIT_DATA, (most, most))
+
+
+async def _read_both(process: Process) -> tuple[bytes, bytes]:
+    """Return what a process writes to its two streams, once it has ended; UsageError where that is too much."""
+    import asyncio
+
+    async def read(stream: asyncio.StreamReader | None, most: int, *, is_cut: bool) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        while stream is not None and (piece := await stream.read(65_536)):
+            size += len(piece)
+            if size <= most:
+                pieces.append(piece)
+            elif not is_cut:
+                raise UsageError(f"the answer is longer than {most / 1e6:g} MB: ask for fewer rows or columns")
+        return b"".join(pieces)
+
+    reads = [
+        asyncio.create_task(read(process.stdout, MOST_BYTES, is_cut=False)),
+        asyncio.create_task(read(process.stderr, MOST_TOLD_BYTES, is_cut=True)),
+    ]
+    try:
+        output, told = await asyncio.gather(*reads)
+        await process.wait()
+    finally:
+        for one in reads:
+            one.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
+    return output, told
+
+
+def _read_answer(output: bytes, most_rows: int, most_characters: int) -> tuple[dict[str, Any], str]:
+    """Return a command's json cut to size, and what was left out; what JSON cannot say is null."""
+    from joulemap.cli.tool import cut
+
+    found, left = cut(json.loads(output, parse_constant=lambda _: None), most_rows, most_characters)
+    whole = json.loads(make_plain(json.dumps(found, ensure_ascii=False)))
+    return (whole if isinstance(whole, dict) else {"rows": whole}), left
+
+
+def make_plain(text: str) -> str:
+    """Return a text with a question mark for each half of a Unicode pair, which no stream takes."""
+    return text.encode("utf-8", errors="replace").decode()
+
+
+def mend_line(line: str) -> str:
+    r"""Return a line of JSON with U+FFFD for each escaped half of a Unicode pair, which its reader refuses."""
+    return HALF.sub(lambda found: found[0] if found["whole"] else f"{found['before']}\\ufffd", line)
 
 
 def make_server(host: Host) -> Server[Any]:
     """Return a server of the tools; MissingPackageError where the SDK is not installed."""
     if package_version("mcp") == "absent":
         raise MissingPackageError("mcp", "mcp")
+
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
-    from joulemap.cli.tool import list_tools
+    from joulemap.cli.tool import OPTIONS, OPTIONS_SCHEMA, describe_options, list_tools
 
     tools = list_tools()
 
@@ -124,17 +249,21 @@ def make_server(host: Host) -> Server[Any]:
                 types.Tool(name=name, description=one.description, input_schema=one.schema, annotations=hint(one))
                 for name, one in tools.items()
             ]
+            + [types.Tool(name=OPTIONS, description=OPTIONS_HELP, input_schema=dict(OPTIONS_SCHEMA))]
         )
 
     async def call(_context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            if asked.name not in tools:
+            given = dict(asked.arguments or {})
+            if asked.name not in (*tools, OPTIONS):
                 from joulemap.system.errors import UnknownNameError
 
-                raise UnknownNameError("tool", asked.name, tools)
-            found = await host.answer(tools[asked.name], dict(asked.arguments or {}))
+                raise UnknownNameError("tool", asked.name, [*tools, OPTIONS])
+            is_asked_of = asked.name == OPTIONS
+            found = describe_options(given) if is_asked_of else await host.answer(tools[asked.name], given)
         except JoulemapError as error:
-            return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
+            line = make_plain(" ".join(str(error).splitlines()))
+            return types.CallToolResult(content=[types.TextContent(type="text", text=line)], is_error=True)
         text = json.dumps(found, ensure_ascii=False)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
 
@@ -157,6 +286,8 @@ def mcp(
     timeout: float = option(60.0, "End a call after so many seconds.", min=0.1),
     max_rows: int = option(200, "Rows of each table in an answer.", min=1),
     max_characters: int = option(20_000, "Of an answer; rows are left out until it fits.", min=1000),
+    max_calls: int = option(4, "Calls at work at a time; others wait.", min=1),
+    max_memory: str = option("4GB", "Memory of each call."),
     database: DatabaseOptions,
 ) -> None:
     """Serve compare, explain, diff, verify, sql and more as tools of the Model Context Protocol.
@@ -178,6 +309,8 @@ def mcp(
         timeout_s=timeout,
         most_rows=max_rows,
         most_characters=max_characters,
+        most_calls=max_calls,
+        most_memory_bytes=read_quantity("--max-memory", max_memory, "B") or 4e9,
     )
     server = make_server(host)
     import asyncio
@@ -185,7 +318,37 @@ def mcp(
     from mcp.server.stdio import stdio_server
 
     async def serve() -> None:
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        async with stdio_server() as (read, write), mending(read) as mended:
+            await server.run(mended, write, server.create_initialization_options())
 
     asyncio.run(serve())
+
+
+@contextlib.asynccontextmanager
+async def mending(read: Any) -> AsyncIterator[Any]:
+    """Give out a stream of messages in which those that have half of a Unicode pair are read all the same.
+
+    The SDK hands over what it could not read as an error, which nobody would answer.
+    """
+    import anyio
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+    from pydantic import ValidationError
+
+    sent, mended = anyio.create_memory_object_stream[Any](0)
+
+    async def pass_on() -> None:
+        async with sent:
+            async for one in read:
+                message = one
+                if isinstance(one, ValidationError):
+                    line = one.errors()[0]["input"]
+                    with contextlib.suppress(ValueError):
+                        text = mend_line(line if isinstance(line, str) else bytes(line).decode(errors="replace"))
+                        message = SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+                await sent.send(message)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(pass_on)
+        yield mended
+        group.cancel_scope.cancel()

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -223,6 +223,8 @@ class OutputOptions(DatabaseOptions):
             from joulemap.present.format import write
 
             form = self.written_form
+            if form == "json":
+                document = _put_head(document)
             text = write(
                 document.on_screen(notes=self.notes, details=self.details) if form == TABLE else document,
                 form,
@@ -305,6 +307,20 @@ class OutputOptions(DatabaseOptions):
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
         return is_terminal and is_wanted and self.written_form == TABLE
+
+
+def _put_head(document: Document) -> Document:
+    """Return a document whose data begins with its schema, its command and the program; rows of a table stay alone."""
+    import attrs
+
+    from joulemap.present.format import SCHEMA_VERSION
+    from joulemap.system.resource import package_version
+
+    if not isinstance(document.data, Mapping):
+        return document
+    program = f"joulemap {package_version('joulemap')}"
+    head = {"schema_version": SCHEMA_VERSION, "command": voice.command, "program": program}
+    return attrs.evolve(document, data={**head, **document.data})
 
 
 def _inform(message: str) -> None:

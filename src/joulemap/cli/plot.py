@@ -69,7 +69,8 @@ def plot(
     """Draw one figure for a slide or a paper.
 
     It is the figure of the question that has its numbers: a waterfall and a flip are about two hardware, a tornado and
-    an edp about one. svg and png are drawn by vl-convert-python: pip install 'joulemap[plot]'.
+    an edp about one. Images need vl-convert-python (pip install 'joulemap[plot]'); without it an svg holds the figure
+    in characters.
 
     \b
     joulemap plot sweep resnet18 l4 h100_sxm5 -o sweep.svg
@@ -87,9 +88,9 @@ def plot(
     inputs = database.guarded(output)
     if output is not None:
         check_output(output, inputs, force=force)
-    if suffix in (".svg", ".png"):
-        from joulemap.figure.convert import import_converter
+    from joulemap.figure.convert import INSTALL, import_converter, is_installed
 
+    if suffix == ".png":
         import_converter()
     given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
     kept = {name: value for name, value in given.items() if value}
@@ -101,8 +102,14 @@ def plot(
         emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
         return
     from joulemap.figure.figure import draw_png, draw_svg
+    from joulemap.figure.sketch import draw_text_svg
 
-    drawn = draw_svg(made, theme, width) if suffix == ".svg" else draw_png(made, theme, width)
+    drawn: str | bytes
+    if suffix == ".svg" and not is_installed():
+        voice.inform(f"joulemap: drawn in characters: {INSTALL} draws images")
+        drawn = draw_text_svg(made, theme)
+    else:
+        drawn = draw_svg(made, theme, width) if suffix == ".svg" else draw_png(made, theme, width)
     assert output is not None
     if write_pieces(output, (drawn,), inputs, force=force):
         voice.inform(f"wrote {output}")

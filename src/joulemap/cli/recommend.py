@@ -8,6 +8,7 @@ from joulemap.cli.option.limit import LimitOptions, UsageOptions
 from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
+from joulemap.system.errors import UnsupportedError
 
 
 @command
@@ -24,8 +25,8 @@ def recommend(
 ) -> None:
     """Recommend a configuration within limits, and say what the others miss and by how much.
 
-    Hardware, power modes, precisions and batches are all combined. Where nothing keeps every limit, the nearest miss is
-    the one whose largest relative violation is the smallest. What is not stored is evaluated.
+    Hardware, power modes, precisions and batches are all combined. Where nothing keeps every limit, the exit code is 4
+    and the nearest miss is the one whose largest relative violation is the smallest. What is not stored is evaluated.
 
     \b
     joulemap recommend resnet18 --max-latency 50ms --max-power 15W
@@ -37,3 +38,5 @@ def recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    if answer.shortfall:
+        raise UnsupportedError(answer.shortfall)

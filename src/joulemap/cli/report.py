@@ -8,6 +8,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.fleet import DemandOptions
 from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.plot import begin_drawing
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
 from joulemap.cli.voice import voice
@@ -34,8 +35,8 @@ def report(
 ) -> None:
     """Write a page on models and hardware: which one, how sure, why, with figures, tables and every source.
 
-    One file that opens from disk, without a network or JavaScript, on a phone, in print and in the dark. Its figures
-    are drawn by vl-convert-python: pip install 'joulemap[plot]'.
+    One file that opens from disk, without a network or JavaScript, on a phone, in print and in the dark. Images need
+    vl-convert-python (pip install 'joulemap[plot]'); without it figures are drawn in characters.
 
     \b
     joulemap report resnet18
@@ -45,15 +46,12 @@ def report(
     joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module
     """
     from joulemap.answer.name import split_models
-    from joulemap.figure.convert import import_converter
     from joulemap.system.file import check_output
-    from joulemap.webpage.page import start_drawing
 
     check_suffix(output, ".html", "a page")
     asked = None if demand == DemandOptions() else demand.read()
     check_output(output, (database.db,), force=force)
-    import_converter()
-    start_drawing()
+    begin_drawing()
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
     explained = ("--between", between) if between else ()

@@ -69,7 +69,7 @@ def sweep(
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (
-        *repeat_options(run, ("inputs", "arguments", "config", "calibration", "host", "boundary")),
+        *repeat_options(run, ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32")),
         *output.repeat_database(),
     )
     output.write(plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer))

@@ -10,8 +10,10 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ import typer
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.file import FileError, open_regular
 from joulemap.system.record import frozen
 
 TOOLS: Final[Mapping[str, str]] = {
@@ -52,14 +55,47 @@ PATH: Final = re.compile(r"(?:^|/)\.\.?(?:/|$)|^[/~]|\.(?:toml|json|csv|sql|duck
 MOST_SCANNED_BYTES: Final = 10_000_000
 """Of a file that may name code."""
 
+MOST_ARGUMENT_CHARACTERS: Final = 100_000
+"""Longest argument: Linux takes 131,072 bytes in a word of a command line."""
+
+BREAKS: Final = re.compile(r"[,=@():;\s]")
+"""Signs at which commands cut an argument into names, versions, modes and paths."""
+
+MOST_BREAKS: Final = 200
+"""Such signs in one argument; each two of them enclose something that may be a path."""
+
 DIGITS: Final = 6
 """Of a number in an answer that is cut to size."""
 
 MOST_PLAIN: Final = 12
 """Entries that lists of texts or numbers keep at least."""
 
-CALLED: Final[Mapping[str, str]] = {"words": "models", "named": "hardware"}
+CALLED: Final[Mapping[str, str]] = {"words": "model", "named": "hardware"}
 """Positional parameter -> argument."""
+
+LONG: Final = 200
+"""Characters from which on a tool's description takes no further sentence."""
+
+BRIEF: Final = 40
+"""Characters of a help in a schema, where a clause ends before: the tool `options` has the whole helps."""
+
+SPOKEN: Final = frozenset(
+    {"model", "hardware", "precision", "batch", "runtime", "scenario", "power_budget", "engine", "devices", "prompt"}
+    | {"output", "rate", "metric", "level", "objective", "max_power", "max_price"}
+)
+"""Arguments that every tool describes, however many tools have them."""
+
+SHARED: Final = 2
+"""Number of tools with an argument from which on it is described by the tool `options` alone."""
+
+COUNTS: Final = frozenset({"batch", "devices", "output"})
+"""Arguments that are one number for some tools and several, comma-separated, for others: all take both."""
+
+MORE: Final = "more"
+"""Argument that holds the ones which the schema of a tool does not list."""
+
+OPTIONS: Final = "options"
+"""Tool that describes all arguments of another."""
 
 
 @frozen(kw_only=True)
@@ -96,18 +132,47 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What it does: the docstring of its command."""
-        return inspect.cleandoc(self._parsed.help or "").replace("\b\n", "")
+        """Description of the tool: first sentences of its command's docstring."""
+        sentences = re.split(r"(?<=[.:])\s+", self.help)
+        count = next((index for index in range(1, len(sentences)) if len(" ".join(sentences[:index])) > LONG), None)
+        return " ".join(sentences[:count])
+
+    @property
+    def help(self) -> str:
+        """The docstring of its command without the examples, which are lines of a shell."""
+        return inspect.cleandoc(self._parsed.help or "").partition("\b\n")[0].strip()
+
+    @cached_property
+    def listed(self) -> frozenset[str]:
+        """Arguments that its schema lists: those that few tools have, those that it needs and the usual ones."""
+        counts = Counter(name for tool in list_tools().values() for name in tool.parameters)
+        return frozenset(
+            name
+            for name, parameter in self.parameters.items()
+            if parameter.required or name in SPOKEN or counts[name] < SHARED
+        )
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What it takes, as a JSON schema."""
-        found = {name: _describe(parameter) for name, parameter in self.parameters.items()}
+        """JSON schema of the arguments: those listed, and `more` for all others."""
+        found = {name: _describe(one, is_brief=True) for name, one in self.parameters.items() if name in self.listed}
+        if len(found) < len(self.parameters):
+            told = f"Other arguments by name, described by the tool {OPTIONS}."
+            found[MORE] = {"type": "object", "description": told}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
         return {"type": "object", "properties": found, "required": required, "additionalProperties": False}
 
-    def spell(self, given: Mapping[str, Any]) -> list[str]:
-        """Return the words of the command with these arguments; UsageError for what it does not take."""
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The schemas of all arguments by name, with their whole helps."""
+        return {name: _describe(one) for name, one in self.parameters.items()}
+
+    def spell(self, given: Mapping[str, Any], more: Sequence[str] = ()) -> list[str]:
+        """Return the words of the command with these arguments and `more` options; UsageError for wrong arguments."""
+        rest = given.get(MORE) or {}
+        if not isinstance(rest, Mapping):
+            raise UsageError(f"{MORE} is {rest!r}, expected arguments by name; the tool {OPTIONS} describes them")
+        given = {**{name: one for name, one in given.items() if name != MORE}, **rest}
         words: list[str] = []
         options: list[str] = []
         for name in given:
@@ -122,7 +187,7 @@ class Tool:
                 continue
             texts = [_spell(name, one) for one in value] if isinstance(value, list) else [_spell(name, value)]
             if parameter.param_type_name == "argument":
-                if any(text.startswith("-") for text in texts):
+                if any(text.startswith("-") for text in texts) and not self.bounds:
                     raise UsageError(f"{name} begins with -: options are arguments of their own")
                 words += texts if parameter.nargs == -1 else [" ".join(texts)]
                 continue
@@ -131,12 +196,32 @@ class Tool:
         missing = [name for name, one in self.parameters.items() if one.required and not given.get(name)]
         if missing:
             raise UsageError(f"{self.name} needs {missing[0]}: {_describe(self.parameters[missing[0]])['description']}")
-        return [*self.command, *words, *options]
+        if any(word.startswith("-") for word in words):  # a statement that begins with a comment
+            return [*self.command, *options, *more, "--", *words]
+        return [*self.command, *words, *options, *more]
 
 
+@cache
 def list_tools() -> dict[str, Tool]:
     """Return every tool by its name."""
     return {name: Tool(name=name, command=tuple(command.split())) for name, command in TOOLS.items()}
+
+
+def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a tool with their whole helps; UnknownNameError for a tool that is not there."""
+    name = str(given.get("tool", ""))
+    if name not in TOOLS:
+        raise UnknownNameError("tool", name, TOOLS)
+    return {"tool": name, "description": list_tools()[name].help, "arguments": list_tools()[name].whole}
+
+
+OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"tool": {"type": "string", "enum": list(TOOLS)}},
+    "required": ["tool"],
+    "additionalProperties": False,
+}
+"""JSON schema of the arguments of the tool `options`."""
 
 
 def _call(parameter: Any) -> str:
@@ -150,10 +235,11 @@ def _option(parameter: Any) -> str:
     return str(max(parameter.opts, key=len))
 
 
-def _describe(parameter: Any) -> dict[str, Any]:
-    """Return the schema of a parameter: its help, its values, what it is where nothing is said."""
+def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
+    """Return the schema of a parameter: its help, its values, its default; of a brief one the first sentence."""
     usual = parameter.show_default if isinstance(getattr(parameter, "show_default", None), str) else ""
     text = (getattr(parameter, "help", "") or parameter.name).removesuffix(".")
+    text, usual = (_shorten(text), "") if is_brief else (text, usual)
     told = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
     kind = parameter.type.name
     one: dict[str, Any] = {"type": "string"}
@@ -163,34 +249,97 @@ def _describe(parameter: Any) -> dict[str, Any]:
         one = {"type": "string", "enum": [str(choice) for choice in parameter.type.choices]}
     elif kind.startswith(("int", "float")):
         one = {"type": "integer" if kind.startswith("int") else "number"}
-    is_several = parameter.nargs == -1 or getattr(parameter, "multiple", False)
+    if _call(parameter) in COUNTS:
+        one = {"type": ["integer", "string"]}
+    is_several = parameter.nargs == -1 or getattr(parameter, "multiple", False) or _call(parameter) == "hardware"
     return {**({"type": "array", "items": one} if is_several else one), **told}
+
+
+def _shorten(text: str) -> str:
+    """Return the first sentence of a help, to the last clause that ends within `BRIEF` characters."""
+    text = re.split(r"(?<!e\.g)\. ", text)[0]
+    ends = [found.start() for found in re.finditer(r"; |, |: | \(", text)]
+    return text[: max([end for end in ends if end <= BRIEF] or ends[:1])] if len(text) > BRIEF and ends else text
 
 
 def _spell(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"{name} is {value!r}, expected a text or a number, or a list of them")
-    return str(value)
+    text = str(value)
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise UsageError(f"{name} has a character that is none: a zero, or half of a pair")
+    if len(text) > MOST_ARGUMENT_CHARACTERS:
+        raise UsageError(f"{name} has {len(text):,} characters, expected at most {MOST_ARGUMENT_CHARACTERS:,}")
+    return text
 
 
 def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
     """Raise UsageError for a value that names code that may not run, or a path outside of these folders.
 
-    Relative paths are from `here`. A file of a folder may name no code either.
+    Relative paths are from `here`. Every part of a value that stands between two signs at which a command may cut it,
+    and the whole of it, is resolved as the command would open it: names of files have spaces and commas too. A file of
+    a folder may name no code either, and a file that names others none outside.
     """
     for value in values:
         if CODE.search(value) and not runs_code:
             raise UsageError(f"{value}: it would run code; `joulemap mcp --run-code` allows it")
-        for piece in re.split(r"[,=@():\s]", value):
-            place = Path(os.path.realpath(here / os.path.expanduser(piece)))
-            if not piece or not (PATH.search(piece) or CODE.search(piece) or _is_there(here / piece)):
-                continue
-            if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
-                raise UsageError(f"{piece}: it is outside of what `joulemap mcp --allow FOLDER` names")
-            if not runs_code and place.is_file() and place.suffix != ".duckdb":
-                with place.open("rb") as stream:
-                    if CODE.search(stream.read(MOST_SCANNED_BYTES).decode(errors="replace")):
-                        raise UsageError(f"{piece}: it names code; `joulemap mcp --run-code` allows that")
+        for piece in _cut_pieces(value):
+            for place in {here / piece, here / os.path.expanduser(piece)}:
+                if PATH.search(piece) or CODE.search(piece) or _is_there(place):
+                    _check_place(piece, place, folders, here, runs_code=runs_code)
+
+
+def _cut_pieces(value: str) -> Iterator[str]:
+    """Yield every part of a value that begins and ends where a command may cut it; UsageError for too many."""
+    breaks = [found.span() for found in BREAKS.finditer(value)]
+    if len(breaks) > MOST_BREAKS:
+        raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}: ask for fewer at once")
+    begins = [0, *(end for _, end in breaks)]
+    ends = [*(start for start, _ in breaks), len(value)]
+    found = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
+    yield from sorted({*found, value, *map(str.strip, found)} - {""})
+
+
+def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
+    """Raise UsageError for a path outside of these folders, or a file that names such a one, or code that may not run.
+
+    Only a TOML file names others: what a measured file calls its model is never a path.
+    """
+    place = Path(os.path.realpath(place))
+    if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
+        raise UsageError(f"{piece}: it is outside of what `joulemap mcp --allow FOLDER` names")
+    if place.suffix == ".duckdb" or not place.is_file():
+        return
+    try:
+        with open_regular(place) as stream:
+            text = stream.read(MOST_SCANNED_BYTES).decode(errors="replace")
+    except (OSError, FileError) as error:
+        raise UsageError(f"{piece}: it cannot be read: {error}") from error
+    if runs_code:
+        return
+    if CODE.search(text):
+        raise UsageError(f"{piece}: it names code; `joulemap mcp --run-code` allows that")
+    for named in _list_texts(text) if place.suffix == ".toml" else ():
+        for one in (named, *re.split(r"[,=@():]", named)):
+            target = Path(os.path.realpath(here / os.path.expanduser(one.strip())))
+            if PATH.search(one) and not any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
+                raise UsageError(f"{piece}: it names {one[:60]}, outside of what `joulemap mcp --allow FOLDER` names")
+
+
+def _list_texts(text: str) -> Iterator[str]:
+    """Yield the keys and texts of TOML but addresses; nothing of what is no TOML."""
+    try:
+        waiting: list[Any] = [tomllib.loads(text)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str) and "\0" not in value and "://" not in value:
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
 
 
 def _is_there(place: Path) -> bool:
@@ -211,7 +360,7 @@ def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:
 
 
 def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
-    """Return a value with `most` rows of each table, more of plain lists, and nothing that is empty."""
+    """Return a value with `most` rows of each table, more of plain lists, and nothing beside tables that is empty."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if not isinstance(value, Mapping | list):
@@ -223,6 +372,11 @@ def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
         left.append(f"{place or 'rows'}: {kept} of {len(parts)}")
         value = dict(list(value.items())[:kept]) if isinstance(value, Mapping) else value[:kept]
     if isinstance(value, list):
-        return [_cut(one, most, place, left) for one in value]
+        return [
+            {key: _cut(cell, most, f"{place}.{key}", left) for key, cell in one.items()}
+            if isinstance(one, Mapping)
+            else _cut(one, most, place, left)
+            for one in value
+        ]
     found = {key: _cut(one, most, f"{place}.{key}".strip("."), left) for key, one in value.items()}
     return {key: one for key, one in found.items() if one not in (None, "", [], {})}

@@ -34,6 +34,7 @@ def train(
     joulemap train resnet50 h100_sxm5 a100 --batch 2048 --devices 8,64 --optimizer momentum --samples 1.28M --epochs 90
     joulemap train llama-3.1-8b h100_sxm5 --batch 8 --tokens 2048 --devices 8 --zero 1 --recompute
     joulemap train llama-3.1-70b h100_sxm5 --devices 1024 --tensor-devices 8 --zero 1 --recompute
+    joulemap train llama-2-7b h100_sxm5 --batch 8 --tokens 512 --lora 16 --quantize nf4
     """
     answer = page.workspace(output).train(
         model,

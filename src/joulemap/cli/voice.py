@@ -27,6 +27,7 @@ class Voice:
     def reset(self) -> None:
         """Begin a command."""
         self.is_quiet = self.is_verbose = False
+        self.command = ""
         self._began_s = time.monotonic()
 
     def set(self, *, quiet: bool = False, verbose: bool = False) -> None:

@@ -173,6 +173,33 @@ class Layer:
     has_norms_behind: bool = False
     """Whether the result of each part is normalized before it is added."""
     has_norms_before: bool = True
+    stored: tuple[tuple[str, str], ...] = ()
+    """(weight, format) of weights that the checkpoint does not store in its main format; no format for 16 bits."""
+
+
+@frozen(kw_only=True)
+class Published:
+    """Formats in which a checkpoint stores the weights of a decoder, by its `quantization_config`."""
+
+    method: str
+    weights: str = ""
+    """Main format, as `--weight-precision` takes it; empty where the method is unknown or converts nothing."""
+    precision: str = ""
+    """Precision of the other operand of its products; empty for 16 bits."""
+    others: tuple[str, ...] = ()
+    """Formats of the rest of the converted weights."""
+    stored: tuple[tuple[str, str], ...] = ()
+    """(weight, format) of converted weights outside of layers."""
+    doubt: str = ""
+    """Part of the configuration that is not counted."""
+
+    def describe(self) -> str:
+        """Return it in words, e.g. `mxfp4 weights (mxfp4)`."""
+        if not self.weights:
+            return self.doubt
+        formats = " and ".join((self.weights, *self.others))
+        method = "" if self.method in self.weights or self.weights.startswith(self.method) else f" ({self.method})"
+        return f"{formats} weights{method}" + (f"; {self.doubt}" if self.doubt else "")
 
 
 @define(kw_only=True, eq=False, slots=False)
@@ -201,6 +228,8 @@ class Decoder:
     """Whether logits go through a tanh."""
     keeps_mixers: bool = False
     """Whether weights of attention stay at 16 bits where others are stored narrower."""
+    published: Published | None = None
+    """How its checkpoint is quantized; None for 16 bits throughout."""
     context_length: int = 0
     """Tokens that it was made for; 0 where nothing says."""
     text: str = ""

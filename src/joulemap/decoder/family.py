@@ -12,6 +12,7 @@ import attrs
 
 from joulemap.decoder.config import Attention, Decoder, Layer, Network
 from joulemap.system.errors import ModelError
+from joulemap.trace.configuration import read_whole
 
 Family = Callable[["Settings"], Decoder]
 
@@ -25,6 +26,10 @@ FUNCTIONS: Final = {
 """Names of functions in configurations -> as they are counted; all others are a gelu."""
 
 
+ROUTED: Final = ("n_routed_experts", "num_experts", "num_local_experts")
+"""Settings of models with experts, which may have no layer with a network of its own size."""
+
+
 @attrs.frozen
 class Settings:
     """A configuration, read by name."""
@@ -34,22 +39,21 @@ class Settings:
     every: int = 0
     """Of so many layers the last sees all, where nothing else is said; 0 for none."""
 
-    def number(self, *names: str, default: int | None = None) -> int:
-        """Return the first of these that is there; ModelError for none, or what is no whole number."""
+    def number(self, *names: str, default: int | None = None, least: int = 0) -> int:
+        """Return the first of these that is there; ModelError for none, or what is no whole number in its limits."""
         for name in names:
             value = self.values.get(name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
-                raise ModelError(f"{self.name}: {name} is {value!r}, expected a whole number")
-            return int(value)
+            if value is not None:
+                return read_whole(name, value, self.name, least)
         if default is None:
             raise ModelError(f"{self.name}: the configuration has no {' or '.join(names)}")
         return default
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return whether it is set."""
+        """Return whether it is set; ModelError for what is neither true nor false."""
         value = self.values.get(name)
+        if value not in (None, False, True):
+            raise ModelError(f"{self.name}: {name} is {str(value)[:60]!r}, expected true or false")
         return default if value is None else bool(value)
 
     def text(self, *names: str, default: str = "") -> str:
@@ -65,17 +69,17 @@ class Settings:
     @property
     def hidden(self) -> int:
         """Width of the model."""
-        return self.number("hidden_size", "n_embd", "d_model", "dim")
+        return self.number("hidden_size", "n_embd", "d_model", "dim", least=1)
 
     @property
     def layers(self) -> int:
         """Layers."""
-        return self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        return self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers", least=1)
 
     @property
     def heads(self) -> int:
         """Heads of queries."""
-        return self.number("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
+        return self.number("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", least=1)
 
     @property
     def pairs(self) -> int:
@@ -85,7 +89,7 @@ class Settings:
     @property
     def head_dim(self) -> int:
         """Elements of a head."""
-        return self.number("head_dim", default=self.hidden // self.heads)
+        return self.number("head_dim", default=self.hidden // self.heads, least=1)
 
     @property
     def context(self) -> int:
@@ -104,7 +108,10 @@ class Settings:
         nested = self.values.get("rope_parameters")
         if told is None and isinstance(nested, dict):
             told = nested.get("partial_rotary_factor")
-        return int(self.head_dim * float(share if told is None else told))
+        part = share if told is None else told
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0.0 <= part <= 1.0:
+            raise ModelError(f"{self.name}: the rotary part of a head is {str(part)[:60]!r}, expected a number to 1")
+        return int(self.head_dim * part)
 
     @property
     def function(self) -> Any:
@@ -149,7 +156,9 @@ class Settings:
         bias = self.flag("mlp_bias")
         sizes: dict[str, Any] = {"function": self.function, "bias": bias, "output_bias": bias}
         if "inner" not in changes:
-            sizes["inner"] = self.number("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", default=0)
+            least = int(not any(self.values.get(name) for name in ROUTED))
+            names = "intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim"
+            sizes["inner"] = self.number(*names, default=0, least=least)
             sizes["inner"] = sizes["inner"] or 4 * self.hidden
         return Network(**{**sizes, **changes})
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
+
 from joulemap.decoder.attention import attend, attend_latent
-from joulemap.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Recurrence
+from joulemap.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Published, Recurrence
 from joulemap.decoder.graph import Graph
 from joulemap.decoder.row import Pass
 from joulemap.decoder.scan import recur
 from joulemap.decoder.step import Step, check_step
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import EVENLY, Workload
+from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 
@@ -23,7 +25,8 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     from joulemap.trace.single import check_counts
 
     check_step(decoder, step)
-    notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
+    notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
+    notes += (_note_published(decoder.published),) if decoder.published else ()
     return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
 
 
@@ -47,7 +50,26 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
             x = one.norm("norm", x, one.held, decoder.hidden)
         _tell_logits(one, one.gather("norm", x))
     graph.name_kernels(step.kernels)
+    _mark_formats(graph, decoder)
     return graph
+
+
+def _mark_formats(graph: Graph, decoder: Decoder) -> None:
+    """Tell products in which format the checkpoint stores their weights, where that is not its main one."""
+    main = decoder.published.weights if decoder.published else ""
+    if not decoder.published or not main:
+        return
+    outside, layers = dict(decoder.published.stored), [dict(layer.stored) for layer in decoder.layers]
+    for access in graph.accesses:
+        held, operator = graph.held[access.tensor_index], graph.operators[access.operator_index]
+        if not held.name or len(held.shape) < 2 or not operator.mac_count:
+            continue
+        index, _, weight = held.name.removeprefix("layers.").partition(".")
+        is_inside = held.name.startswith("layers.")
+        stored = layers[int(index)].get(weight, main) if is_inside else outside.get(held.name, "")
+        words = [word for word in operator.variant.split() if word != KEPT]
+        words += [] if stored == main else [f"{main}{STORED_AS}{stored}" if stored else KEPT]
+        graph.operators[access.operator_index] = attrs.evolve(operator, variant=" ".join(words))
 
 
 def _note_routing(decoder: Decoder, step: Step) -> str:
@@ -57,6 +79,14 @@ def _note_routing(decoder: Decoder, step: Step) -> str:
         "a real router prefers some"
         if step.routing in ("", "balanced")
         else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
+    )
+
+
+def _note_published(published: Published) -> str:
+    if not published.weights:
+        return f"quantization_config: {published.doubt}"
+    return (
+        f"quantization_config: {published.describe()}; --weight-precision {published.weights} counts them as published"
     )
 
 

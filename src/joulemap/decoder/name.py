@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, go_on, read_arguments
-from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ SHIPPED: Final = Path(__file__).parents[1] / "catalog" / "data" / "model" / "dec
 """Configurations that ship, with their names, sources and bases."""
 
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
-
-MOST_BYTES: Final = 10_000_000
-"""Of a configuration."""
 
 _KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
 """What a trained model is called beside the one of the same sizes."""
@@ -160,18 +156,9 @@ def _find_path(name: str) -> Path | None:
 
 def _read_file(path: Path, name: str) -> Decoder:
     from joulemap.decoder.read import read_config
+    from joulemap.trace.configuration import read_checkpoint_files
 
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ModelError(f"{name} is longer than {MOST_BYTES:,} bytes: it is no configuration")
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{name} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ModelError(f"{name} is no JSON: {error}") from error
-    if not isinstance(read, dict):
-        raise ModelError(f"{name} is no configuration: expected an object with a model_type")
-    return read_config(read, name)
+    return read_config(read_checkpoint_files(path, name), name)
 
 
 def split_pass(name: str) -> tuple[str, str] | None:

@@ -6,14 +6,20 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from joulemap.decoder.bound import check_decoder
+from joulemap.decoder.checkpoint import apply_quantization, find_quantization
 from joulemap.decoder.config import Decoder
 from joulemap.decoder.family import DENSE, Family, Settings
 from joulemap.decoder.hybrid import HYBRIDS
 from joulemap.decoder.mixture import MIXTURES
-from joulemap.system.errors import UnknownFamilyError
+from joulemap.system.errors import ModelError, UnknownFamilyError
+from joulemap.trace.configuration import check_sizes
 
 FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
 """model_type -> what reads it."""
+
+BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Errors of a family that reads lists and parts of a configuration which are not what they are in published ones."""
 
 TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Where a model of several modalities has its decoder."""
@@ -31,7 +37,13 @@ def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
             f"{name}: the model_type {kind!r} is not known{nearest}. Tracing it needs torch and transformers: "
             "pip install torch transformers"
         )
-    return family(Settings(name, outer))
+    check_sizes(outer, name)
+    try:
+        decoder = check_decoder(family(Settings(name, outer)))
+    except BROKEN as error:
+        raise ModelError(f"{name}: its sizes make no {kind} model: {str(error)[:120]}") from error
+    quantization = find_quantization(mapping, name)
+    return decoder if quantization is None else apply_quantization(decoder, quantization)
 
 
 def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,8 @@
     unit   = MACs a clock at its widest x area of one / share of the datapath + what else is in it, at the chip's node
     memory = bytes on the chip x area of a byte
     area   = units x unit + memory
-    cost   = area x price of the wafer / (area of the wafer x yield)               yield = (1 + D area / 3)^-3
+    dies   = area / RETICLE, rounded up
+    cost   = area x price of the wafer / (area of the wafer x yield)        yield = (1 + D area / (3 dies))^-3
 
 Pads, interfaces and what else is on a die are not in it, so that areas compare designs of one node and are no die
 sizes. Source of the yield: negative binomial model of defects, with three clusters.
@@ -20,6 +21,7 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.silicon import RETICLE, SRAM_CELL_UM2
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -55,12 +57,15 @@ DENSITY: Final[Mapping[float, float]] = {
 """Node in nm -> transistors in an area of logic, relative to 45 nm. Basis: recalled. Source: densities of logic that
 TSMC claims from node to node."""
 
+ARRAY_SHARE: Final = 0.55
+"""Share of the area of a memory that its bit cells fill."""
+
 MEMORY_AREA: Final[Mapping[float, float]] = {
-    3.0: 0.29, 4.0: 0.31, 5.0: 0.31, 7.0: 0.40, 10.0: 0.62, 12.0: 0.95, 16.0: 1.1, 20.0: 1.2, 28.0: 1.9, 45.0: 4.2,
-    65.0: 8.0,
+    **{node: 8.0 * area / ARRAY_SHARE for node, area in SRAM_CELL_UM2.items()},
+    10.0: 0.62, 12.0: 0.95, 16.0: 1.1, 20.0: 1.2, 28.0: 1.9, 45.0: 4.2, 65.0: 8.0,
 }  # fmt: skip
-"""Node in nm -> mm2 of a megabyte of SRAM. Basis: recalled. Source: high-density cells of TSMC, 0.021 um2 at 5, 0.027
-at 7, 0.074 at 16, 0.127 at 28 nm, of which arrays fill about 0.55."""
+"""Node in nm -> mm2 of a megabyte of SRAM. Basis: recalled. Source: high-density bit cells of TSMC, up to 7 nm those of
+SRAM_CELL_UM2, 0.074 um2 at 16, 0.127 at 28 nm, of which arrays fill about ARRAY_SHARE."""
 
 DIES: Final[Mapping[str, tuple[float, int]]] = {
     "l4": (294.0, 60), "t4": (545.0, 48), "a100_sxm4_80gb": (826.0, 128), "h100_sxm5": (814.0, 144),
@@ -89,9 +94,6 @@ DATAPATH: Final[Mapping[str, Quantity]] = {
 
 BESIDE: Final[Mapping[str, Quantity]] = {"gpu": _derived(102.0, "mm2", FITTED)}
 """Class -> area at 45 nm of what a unit has beside its datapath, and what of the die belongs to it."""
-
-RETICLE: Final = _recalled(858.0, "mm2", "26 mm x 33 mm, the field that a lithography scanner exposes at once")
-"""The largest die that is printed."""
 
 WAFER_PRICE: Final[Mapping[float, float]] = {
     3.0: 19500.0, 4.0: 17000.0, 5.0: 16988.0, 7.0: 9346.0, 10.0: 5992.0, 12.0: 3984.0, 16.0: 3984.0, 20.0: 3677.0,
@@ -157,9 +159,10 @@ class Area:
         return found
 
     def find_usd(self, area_mm2: Floats) -> Floats:
-        """Return what dies of these areas cost, of those that work."""
+        """Return the cost of the working dies of chips of these areas: equal dies, each within the reticle."""
         price = at_node(WAFER_PRICE, self.node_nm) / WAFER_MM2.value
-        found: Floats = area_mm2 * price * (1.0 + area_mm2 * DEFECTS.value / 3.0) ** 3
+        die_mm2 = area_mm2 / np.maximum(np.ceil(area_mm2 / RETICLE.value), 1.0)
+        found: Floats = area_mm2 * price * (1.0 + die_mm2 * DEFECTS.value / 3.0) ** 3
         return found
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.design.area import RETICLE
 from joulemap.domain.constant import STATIC, list_constants
+from joulemap.domain.silicon import RETICLE
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

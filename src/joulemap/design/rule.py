@@ -73,7 +73,7 @@ RULES: Final = {
             name="static",
             text=f"static power follows the area, and {MEMORY_SHARE:.0%} of it the bandwidth of DRAM",
             basis="assumed",
-            source="leakage of alike transistors; the share of the memory's interface",
+            source="active idle of alike circuits; the share of the memory's interface",
         ),
         Rule(
             name="area",

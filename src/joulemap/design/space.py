@@ -30,6 +30,12 @@ USUAL: Final = {
 }
 """What is varied where nothing is named, times the chip's own."""
 
+MOST_NUMBERED: Final = 2**62
+"""Designs of a space; more have no number of 64 bits."""
+
+MOST_DRAWN: Final = 10_000_000
+"""Designs that are drawn at random: each is a number that is kept, and compared with the others."""
+
 MOST_POINTS: Final = 100_000_000
 """That are evaluated one by one: of more, some are drawn."""
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.coefficient import check_fitted
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyReference
 from joulemap.system.record import frozen
@@ -48,6 +49,14 @@ def _is_factor(_instance: object, attribute: attrs.Attribute[Any], value: float)
         raise ValueError(
             f"{attribute.name} is {value!r}, expected a number from {1.0 / MOST_FACTOR:g} to {MOST_FACTOR:g}"
         )
+
+
+def _are_in_range(_instance: object, attribute: attrs.Attribute[Any], value: Mapping[str, FittedValue]) -> None:
+    for name, one in value.items():
+        try:
+            check_fitted(name, one.default, one.value)
+        except ValueError as error:
+            raise ValueError(f"{attribute.name}.{name}: {error}") from error
 
 
 def calibrated_digest(digest: str, calibration_digest: str) -> str:
@@ -208,8 +217,8 @@ class Calibration:
     precisions: tuple[str, ...]
     families: tuple[str, ...]
     """Of models that the fit has seen."""
-    coefficients: Mapping[str, FittedValue]
-    """Those that the fit moved, by name."""
+    coefficients: Mapping[str, FittedValue] = attrs.field(validator=_are_in_range)
+    """Coefficients changed by the fit, by name; each within `fitted_range`."""
     energy_scales: tuple[EnergyScale, ...]
     static_power: FittedValue | None = None
     """In W."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
@@ -102,6 +104,8 @@ class HardwareEntry:
     """As `Hardware.is_launched`."""
     fallback_host: str
     """As `Compiler.host`."""
+    is_unlisted: bool
+    """True if the operators that its compiler supports are not listed."""
     priced_at: str
     """As `Hardware.priced_at`, without a calibration."""
     digest: str
@@ -125,6 +129,7 @@ class HardwareEntry:
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
             fallback_host=hardware.compiler.host if hardware.compiler else "",
+            is_unlisted=bool(hardware.compiler and hardware.compiler.is_unlisted),
         )
 
     @property
@@ -229,7 +234,11 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the hardware of this name, or where there is none, those with its words and their vendor and class."""
+    """Return the hardware of this name, or where there is none, those whose words it has.
+
+    Words of vendor and class may be there or lack; then words of other names of the same hardware may be there too, as
+    in `Altra Max M128`, whose names are Altra-Max and M128-30.
+    """
     asked = unmark(name)
     if asked in entries:
         return [entries[asked]]
@@ -237,11 +246,28 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
-    return [
+    strict = [
         entry
         for entry in entries.values()
         if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
     ]
+    return strict or [entry for entry in entries.values() if _has_names(entry, words)]
+
+
+def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
+    """Return True if the words match one name of a hardware, with words of its other names.
+
+    Vendor and class may lack from its id and its full name, not from a shorter one, which they tell from others.
+    """
+    needless = entry.needless_words
+
+    def strip(known: Counter[str]) -> Counter[str]:
+        return Counter({word: count for word, count in known.items() if word not in needless})
+
+    names = [_compare(one)[1] for one in entry.names]
+    every = functools.reduce(operator.or_, names)
+    known = [*(_compare(one)[1] for one in entry.aliases), *(strip(_compare(one)[1]) for one in (entry.id, entry.name))]
+    return not strip(words) - every and any(one and not one - words for one in known)
 
 
 @lru_cache(8192)

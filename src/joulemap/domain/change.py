@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.constant import LOSS, STATIC, Constant
-from joulemap.domain.hardware import coefficient_range
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.system.record import frozen
@@ -36,17 +36,10 @@ class Change:
     unit: str
 
 
-SHARES: Final = ("voltage_floor", "voltage_knee", "cap_share")
-"""Coefficients of the power law that are shares, beside efficiencies."""
-
-
 def check_value(constant: Constant, value: float) -> None:
     """Raise ValueError for a number that a constant cannot be."""
     if constant.kind == "coefficient":
-        name = constant.own.partition(".")[2]
-        highest = 1.0 if name in SHARES else coefficient_range(name)[1]
-        if value > highest or (value == 0.0 and highest == 1.0):
-            raise ValueError(f"{value:g} is not above 0 and at most {highest:g}")
+        check_coefficient(constant.own.partition(".")[2], value)
     if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
         raise ValueError(f"{value:g} is not {'from' if constant.kind in ('price', 'coefficient') else 'above'} 0")
     if constant.own == "unit_count" and value != int(value):

@@ -19,6 +19,18 @@ CUTS: Final = {
 """Where a compiler cuts a model that it does not run whole -> what it keeps on the chip."""
 
 
+UNLISTED_NAME: Final = "an unlisted compiler"
+"""Name of the compiler of a chip whose operators nobody has listed."""
+
+HOST_OPERATIONS: Final = (
+    "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
+    "sparse_mm",
+)  # fmt: skip
+"""Operations that no fixed-function accelerator is known to run: linear algebra, sorting (top-k too), selection whose
+result has a size that depends on values (`scan`: nonzero, unique, masked_select), and transforms. No list of operators
+of the accelerators in the catalogue that has one contains them."""
+
+
 def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names: tuple[str, ...]) -> None:
     for name in names:
         kind, dot, operation = name.partition(".")
@@ -35,7 +47,8 @@ class Compiler:
     name: str = attrs.field(validator=attrs.validators.min_len(1))
     cut: str = attrs.field(validator=attrs.validators.in_(tuple(CUTS)))
     operators: tuple[str, ...] = attrs.field(validator=_names)
-    """Kinds (`pool`), operations (`relu`), or operations of one kind (`conv.conv2d`)."""
+    """Kinds (`pool`), operations (`relu`), operations of one kind (`conv.conv2d`), `*` for all, `!NAME` for all but
+    this operation."""
     host: str = ""
     """The hardware that computes the rest where none is named, `NAME` or `NAME@MODE`; empty for none."""
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
@@ -43,4 +56,21 @@ class Compiler:
 
     def is_run(self, kind: str, operation: str, known: Collection[str]) -> bool:
         """Whether it runs an operator; `known` are its operators, and views are nothing to run."""
-        return kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known
+        if kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known:
+            return True
+        return "*" in known and f"!{operation}" not in known
+
+    @property
+    def is_unlisted(self) -> bool:
+        """True if its operators are not listed."""
+        return self.name == UNLISTED_NAME
+
+
+UNLISTED: Final = Compiler(
+    name=UNLISTED_NAME,
+    cut="each",
+    operators=("*", *(f"!{name}" for name in HOST_OPERATIONS)),
+    basis="assumed",
+    source="operators that no accelerator with a published list of operators runs; what else it lacks is not known",
+)
+"""Compiler of a chip of a class whose compilers do not run every operator, where its file lists none."""

@@ -57,6 +57,20 @@ LAUNCH: Final = "host_launch"
 MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 """That host."""
 
+LIMIT_SHARE: Final = "limit_share"
+"""Coefficient of boards that are sold: share of the power limit that a large product and a copy draw at least."""
+
+Tf32 = Literal["allowed", "never"]
+"""Permission of libraries to compute fp32 products in TF32."""
+
+TF32: Final = "tf32"
+
+TF32_ALLOWED: Final = "tf32_allowed"
+"""Coefficient of GPUs: 1 where libraries may compute fp32 products in TF32, 0 where they compute in fp32."""
+
+TF32_VENDOR: Final = "NVIDIA"
+"""Vendor whose libraries use TF32 unless they are told not to."""
+
 CALL_CLOCKS: Final = "call_clocks"
 """Coefficient of a CPU: clocks of a thread for such a call."""
 

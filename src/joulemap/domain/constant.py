@@ -22,7 +22,7 @@ is used and powered."""
 
 OF_HARDWARE: Final = KINDS[:-2]
 
-INPUTS: Final = ("coefficient.chip_energy",)
+INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share")
 """What prices are made with and no formula asks for: the prices are constants of their own."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
@@ -46,6 +46,8 @@ with."""
 WORDS: Final[Mapping[str, str]] = {
     **QUANTITIES,
     "board.regulator_loss": "loss of the regulators",
+    "simt_core.product_cycle": "fitted residual per clock of a unit at products",
+    "simt_core.issue_cycle": "fitted residual per clock of a unit that issues",
     "board.unattributed_memory_second": "unexplained power of the memory",
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",
@@ -98,7 +100,7 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
 }
-"""Another name of a constant -> its name: leakage is priced by static power, regulators by their loss."""
+"""Another name of a constant -> its name: a second is priced by static power, regulators by their loss."""
 
 
 @frozen(kw_only=True)
@@ -138,7 +140,7 @@ class Constant:
 
     @property
     def is_linear(self) -> bool:
-        """Whether an energy is in proportion to it, as far as the clock stays: of a price of joules or of leakage."""
+        """True if energy is proportional to the constant at a fixed clock: energy prices and static power."""
         return (self.kind == "price" and self.own != LOSS) or self.own == STATIC
 
     @property

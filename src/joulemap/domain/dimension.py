@@ -61,11 +61,20 @@ DIMENSIONS: Final = (
     Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
     Dimension(name="boundary", table="hardware_version"),
     Dimension(name="host", table="hardware_version"),
+    Dimension(name="tf32", table="hardware_version", is_swept=True),  # follows from the hardware and the precision
 )
 """In the order of the views' columns and of what a label says."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
 """Of a run, beside its workload and hardware."""
+
+TELLING: Final = tuple(
+    dict.fromkeys(
+        name for one in DIMENSIONS for name in ((one.name, one.view_column, "label", "device_count")
+        if one.name == "hardware" else (one.name, one.view_column))
+    )
+)  # fmt: skip
+"""Fields of rows that tell configurations apart: the dimensions, their columns in views, a label and a device count."""
 
 
 def fill_dimensions(sql: str) -> str:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest, scale_reference
-from joulemap.domain.configuration import BOARD, BOUNDARIES, CALL_CLOCKS, CHIP, LAUNCH, RUNTIMES
+from joulemap.domain.configuration import (
+    BOARD,
+    BOUNDARIES,
+    CALL_CLOCKS,
+    CHIP,
+    LAUNCH,
+    RUNTIMES,
+    TF32,
+    TF32_ALLOWED,
+    TF32_VENDOR,
+)
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
@@ -59,8 +69,8 @@ TOLERANCE: Final = 0.03
 CLOCK_SPREAD: Final = 0.2
 """Peaks of one chip may be quoted at clocks that differ from its own by this share."""
 
-DEVICE_SCALE: Final = "device_time_scale"
-"""The coefficient that multiplies the compute and memory time of every kernel."""
+SAME_DEFAULT: Final = 1e-6
+"""Relative difference up to which a coefficient is the one that a calibration started from."""
 
 MOST_STATIC: Final = 0.95
 """Share of the power cap that static power may be fitted or scaled to."""
@@ -74,6 +84,9 @@ ALL_UNITS: Final = "all_units"
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
 
+
+BUILT_IN: Final = "sold only inside"
+"""Begins the reason why a part of phones, laptops or cars cannot be had as a board."""
 
 PRICES: Final = ("price_purchase", "price_cloud")
 """What a hardware may cost, bought or rented."""
@@ -223,28 +236,6 @@ def name_guessed_price(quantities: object) -> str:
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
 
 
-def coefficient_range(name: str) -> tuple[float, float]:
-    """Return the least and the largest value that a fitted coefficient of this name may have; 0 is never one.
-
-    An efficiency is a share. The scale on all of a device's times only slows: what is faster than its class is so by
-    an efficiency, which ends at the roofline.
-    """
-    return 1.0 if name == DEVICE_SCALE else 0.0, 1.0 if "efficiency" in name else math.inf
-
-
-def is_in_range(name: str, value: float) -> bool:
-    """Whether a fitted coefficient of this name may have this value."""
-    low, high = coefficient_range(name)
-    return value > 0.0 and low <= value <= high
-
-
-def describe_range(name: str) -> str:
-    """Return in words what a fitted coefficient of this name may be."""
-    low, high = coefficient_range(name)
-    least = f"at least {low:g}" if low else "above 0"
-    return least if math.isinf(high) else f"{least} and at most {high:g}"
-
-
 def mode_digest(digest: str, power_mode: str) -> str:
     """Return the digest of a hardware at a power mode; its own at `default`."""
     return digest if power_mode == "default" else hashlib.sha256(f"{digest}@{power_mode}".encode()).hexdigest()[:16]
@@ -255,6 +246,11 @@ def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> 
     if boundary == priced_at == BOARD:
         return digest
     return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
+
+
+def tf32_digest(digest: str) -> str:
+    """Return the digest of a hardware where libraries may compute fp32 products in TF32, from that without."""
+    return hashlib.sha256(f"{digest}|tf32".encode()).hexdigest()[:16]
 
 
 def hosted_digest(digest: str, host_digest: str, *, is_counted: bool) -> str:
@@ -449,6 +445,31 @@ class Hardware:
         """Class, microarchitecture without the die, and process node: what is alike beside numbers on a datasheet."""
         return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
 
+    @property
+    def tf32(self) -> str:
+        """`allowed` where libraries may compute fp32 products in TF32; empty where they do not, or it has none."""
+        allowed = self.coefficients.get(TF32_ALLOWED)
+        return "allowed" if TF32 in self.peaks and allowed is not None and allowed.value > 0.0 else ""
+
+    @property
+    def has_tf32(self) -> bool:
+        """True if libraries compute fp32 products in TF32 on it by default."""
+        return self.architecture == "gpu" and self.vendor == TF32_VENDOR and TF32 in self.peaks
+
+    def product_precision(self, precision: str) -> str:
+        """Return the precision whose peak bounds the products of a run: tf32 of one at fp32 that may use it."""
+        return TF32 if precision == "fp32" and self.tf32 else precision
+
+    def with_tf32(self) -> Hardware:
+        """Return this hardware, as a run has it, where libraries may compute fp32 products in TF32."""
+        allowed = attrs.evolve(self.coefficients[TF32_ALLOWED], value=1.0)
+        return attrs.evolve(
+            self,
+            coefficients={**self.coefficients, TF32_ALLOWED: allowed},
+            described_digest=self.described_digest or self.digest,
+            digest=tf32_digest(self.digest),
+        )
+
     def coefficient(self, name: str, *qualifiers: str) -> float:
         """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
 
@@ -587,12 +608,15 @@ class Hardware:
         calibration.check_target(self.id, self.digest)
         source = calibration.source
         static = calibration.static_power
+        for name, one in self._check_coefficients(calibration).items():
+            if not math.isclose(one.default, self.coefficients[name].value, rel_tol=SAME_DEFAULT):
+                raise ValueError(
+                    f"coefficients.{name}: its default is {one.default:g}, but {self.id} has "
+                    f"{self.coefficients[name].value:g}"
+                )
         return self._under(
             calibration,
-            {
-                name: one.quantity(self.coefficients[name], source)
-                for name, one in self._check_coefficients(calibration).items()
-            },
+            {name: one.quantity(self.coefficients[name], source) for name, one in calibration.coefficients.items()},
             static.quantity(self.static_power, source) if static else self.static_power,
             source,
         )
@@ -627,26 +651,24 @@ class Hardware:
         return self._under(calibration, coefficients, static, source)
 
     def _check_coefficients(self, calibration: Calibration) -> Mapping[str, FittedValue]:
-        """Return a calibration's coefficients; ValueError where this hardware cannot have one."""
+        """Return a calibration's coefficients; ValueError for one that this hardware lacks or has in another unit."""
         for name, one in calibration.coefficients.items():
             own = self.coefficients.get(name)
             if own is None:
                 raise ValueError(f"coefficients: {self.architecture} has no coefficient {name}")
             if one.unit != own.unit:
                 raise ValueError(f"coefficients.{name}: it is in {one.unit}, expected {own.unit}")
-            if not is_in_range(name, one.value):
-                raise ValueError(f"coefficients.{name}: {one.value:g} is not {describe_range(name)}")
         return calibration.coefficients
 
     def _under(
         self, calibration: Calibration, coefficients: Mapping[str, Quantity], static: Quantity, source: str
     ) -> Hardware:
         """Return this hardware with these numbers and a calibration's energy scales."""
-        for mode in self.power_modes:
-            if mode.static_power is None and static.value >= mode.tdp.value:
+        caps = {"default": self.tdp} | {one.name: one.tdp for one in self.power_modes if one.static_power is None}
+        for mode, cap in caps.items():
+            if static.value >= cap.value:
                 raise ValueError(
-                    f"static_power: {static.value:g} W is not below the tdp of power mode {mode.name}, "
-                    f"{mode.tdp.value:g} W"
+                    f"static_power: {static.value:g} W is not below the tdp of power mode {mode}, {cap.value:g} W"
                 )
         return attrs.evolve(
             self,

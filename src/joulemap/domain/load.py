@@ -69,11 +69,16 @@ class Load:
     """Lengths are drawn evenly from this share below the nominal ones up to them: 0.2 is 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
     """Requests at the start that count in no spread, which fill the server."""
+    is_steady: bool = False
+    """Whether figures are those of a server at work: what fills it is simulated first and counted in none, and
+    `requests` is the least number of those behind it."""
 
     def __attrs_post_init__(self) -> None:
         """Check what no field knows alone."""
         if self.rate_per_s is not None and self.in_flight is not None:
             raise UsageError("a load has a rate or a number of requests in flight, not both")
+        if self.is_steady and self.warm_up:
+            raise UsageError("a steady load finds its own warm-up: leave out warm_up")
         if self.cached_tokens >= self.prompt_tokens:
             raise UsageError(
                 f"cached_tokens {self.cached_tokens} must be below prompt_tokens {self.prompt_tokens}: "
@@ -155,6 +160,34 @@ class Outcomes:
 
 
 @frozen(kw_only=True)
+class Window:
+    """The part of a run that rates and powers are of: all of it, or behind a warm-up until the last request comes."""
+
+    start_s: float
+    end_s: float
+    output_tokens: float
+    energy_j: float
+    idle_j: float
+    """Idle part of it."""
+    idle_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """From its start to its end."""
+        return self.end_s - self.start_s
+
+    @property
+    def busy_fraction(self) -> float:
+        """Share of the time in which there was something to do."""
+        return 1.0 - self.idle_s / self.duration_s
+
+    @property
+    def busy_w(self) -> float:
+        """Joules of passes a second."""
+        return (self.energy_j - self.idle_j) / self.duration_s
+
+
+@frozen(kw_only=True)
 class Served:
     """How a load was served; joules and watts are those of all devices."""
 
@@ -192,20 +225,21 @@ class Served:
     more wait."""
     is_growing: bool
     """Whether requests arrive faster than they are served, so that those who wait become ever more."""
+    window: Window
     timeline: tuple[Moment, ...]
     outcomes: Outcomes
 
     @property
     def output_tokens_per_s(self) -> float:
-        """Tokens of answers a second, of the whole run."""
-        return self.output_tokens / self.duration_s
+        """Tokens of answers a second, in the window."""
+        return self.window.output_tokens / self.window.duration_s
 
     @property
     def power_w(self) -> float:
-        """In the mean of the whole run."""
-        return self.energy_j / self.duration_s
+        """Mean power in the window."""
+        return self.window.energy_j / self.window.duration_s
 
     @property
     def energy_per_output_token_j(self) -> float:
-        """All energy, that of prompts and of waiting included."""
-        return self.energy_j / self.output_tokens
+        """All energy of the window, that of prompts and of waiting included."""
+        return self.window.energy_j / self.window.output_tokens

@@ -13,6 +13,9 @@ from joulemap.system.errors import UsageError
 PROJECTED: Final = "~"
 """How tables mark a hardware that can be neither bought nor rented; it is no part of its name."""
 
+FROZEN: Final = " (frozen)"
+"""How a workload marks the name of a weight that no optimizer changes: one with `requires_grad=False`."""
+
 _IGNORED: Final = re.compile(r"\((?:r|tm)\)|[\s_-]+")
 _COMMA: Final = re.compile(r",(?![^()]*\))")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
@@ -22,6 +25,41 @@ LIKENESS: Final = 0.6
 
 SPREAD: Final = 0.15
 """What is less like a name than the most like one is by so much was not meant either."""
+
+FAMILY_LIKENESS: Final = 0.7
+"""Likeness, from 0 to 1, that the families of two models have at least where one was meant by the other."""
+
+SIZES: Final = frozenset(
+    [
+        "tiny",
+        "nano",
+        "micro",
+        "mini",
+        "small",
+        "medium",
+        "base",
+        "big",
+        "large",
+        "huge",
+        "giant",
+        "b",
+        "g",
+        "h",
+        "l",
+        "m",
+        "s",
+        "t",
+        "v",
+        "x",
+        "xl",
+        "xxl",
+        "instruct",
+        "chat",
+        "hf",
+        "it",
+    ]
+)
+"""Words of models' names that many families have."""
 
 NEAREST: Final = 3
 """Names that are offered in place of one that does not exist."""
@@ -96,6 +134,25 @@ def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
     )
     least = max(LIKENESS, -ranked[0][0] - SPREAD) if ranked else LIKENESS
     return [first for unlikeness, first in ranked[:NEAREST] if -unlikeness >= least]
+
+
+def find_meant(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names of models that a misspelt one most likely means, the most like first.
+
+    Words for a size and numbers say nothing: `bert_large` is no `raft_large`.
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    def keep_family(text: str) -> str:
+        return "".join(word for word in split_words(text) if word not in SIZES and not word.isdecimal())
+
+    family = keep_family(name)
+    alike = sorted(
+        one
+        for one in known
+        if not family or SequenceMatcher(None, family, keep_family(one.rpartition("/")[2])).ratio() >= FAMILY_LIKENESS
+    )
+    return get_close_matches(name.lower(), alike, n=NEAREST, cutoff=0.5)
 
 
 def join_words(words: Sequence[str], is_name: Callable[[str], bool]) -> tuple[str, ...] | None:

@@ -1,6 +1,6 @@
 """Points: versions of a hardware that differ in numbers, one at a time as a record, or many at once as arrays.
 
-    ("clock",), ("tdp",), …                                a quantity; leakage is priced by ("static_power",)
+    ("clock",), ("tdp",), …                                a quantity; static power is ("static_power",)
     ("geometry", NAME), ("coefficients", NAME)             one of a mapping
     ("memory_levels", 1, "capacity" or "bandwidth")        of a level, nearest to the units first
     ("peaks", "int8")                                      a rate, with what a unit does in a clock in proportion

@@ -37,7 +37,8 @@ ActionKey = tuple[str, str]
 """(component, action): the same key on two architectures means the same physical act."""
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
-"""Leakage is an action: counted in seconds, priced in watts."""
+"""Static power is an action: counted in seconds, priced in watts. It is active idle: leakage, clocks, memory refresh
+and regulators while clocks are up."""
 
 HOST: Final = "host"
 """The component of what the computer takes that a chip sits in."""
@@ -152,7 +153,7 @@ class EnergyReference:
         return key in self._position
 
     def with_static(self, power: Quantity) -> EnergyReference:
-        """Return the same table with another price for a second of leakage."""
+        """Return the same table with another static power."""
         return self.with_actions(
             attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
             for action in self.actions

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD, Boundary, Precision, Runtime
+from joulemap.domain.configuration import BOARD, Boundary, Precision, Runtime, Tf32
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
+from joulemap.domain.offer import WAY_OF, Seller
 from joulemap.domain.weight import name_weight_precision, pair_precisions
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -250,6 +251,7 @@ class Settings:
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
+    """Precision of activations and products. Empty means that of the checkpoint, for a served language model."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
     """That weights of products are stored at beside narrower or equal activations, `int4` or with the size of its
     groups `int4:64`; empty for that of the activations."""
@@ -279,6 +281,9 @@ class Settings:
     for what they draw themselves."""
     boundary: Boundary = attrs.field(default=BOARD, validator=_each_of("boundary", Boundary))
     """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
+    tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
+    """`allowed` where NVIDIA GPUs compute products of fp32 runs in TF32 as libraries do unless they are told not to:
+    convolutions in frameworks, all products in an engine. `never` for fp32 as measurements were taken."""
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
     """What is set of the hardware in place of its own numbers, as on the command line: `{"dram.read": "31pJ",
     "l4:tdp": "x1.5"}`; a number is in SI."""
@@ -348,6 +353,7 @@ class RunKeywords(ModelKeywords, total=False):
     calibration: str | Calibration
     host: str
     boundary: Boundary
+    tf32: Tf32
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 
 
@@ -372,7 +378,7 @@ class Limits:
     max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Of weights and activations of a batch."""
     max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """While it runs."""
+    """While it runs, with the host that it needs; of a chip under design, its own."""
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """In inferences."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
@@ -517,6 +523,12 @@ class Training:
     """What is divided over devices: 1 what the optimizer holds, 2 gradients too, 3 weights too."""
     recompute: bool = False
     """Whether activations are computed once more and not kept."""
+    lora: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    """Rank of the adapters that alone are trained (LoRA); None trains all weights."""
+    lora_targets: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """Names or patterns of the linear layers with an adapter, or `all`; empty for query and value projections."""
+    quantize: str = ""
+    """Format in which the frozen weights are stored beside adapters, such as nf4 (QLoRA); empty for the precision."""
     samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """That are learned from in all, of an epoch."""
     epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)
@@ -542,6 +554,8 @@ class Usage:
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
     """Only rented or only bought, or both in one ranking; None for the way that more of the hardware has a price of."""
+    seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
+    """Kind of seller whose prices are compared; None for the one that most of the hardware has offers of."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
     """The part of the powered or rented hours that it works."""
     lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)
@@ -557,3 +571,10 @@ class Usage:
     host_share: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
     """What a host adds to the price and the electricity of a bought chip, as a share of both. Hardware that states one
     of its own, such as 0 for a whole computer, keeps that."""
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a kind of seller that does not sell in the way of paying."""
+        if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
+            raise UsageError(
+                f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"
+            )

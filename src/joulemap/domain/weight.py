@@ -51,6 +51,15 @@ BESIDE: Final = "+"
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
 """So many bits a weight, scales included: `4.64bit`."""
 
+_INTEGERS: Final = re.compile(r"(awq|gptq|tinygemm|uint|int)([2-8])?(?::([1-9]\d{0,5}|row))?")
+"""Integer codes by method, bits and group size: `awq:64`, `gptq8`, `uint4:32`, `int8:row`."""
+
+_BLOCKS: Final = re.compile(r"fp8:([1-9]\d{0,5})x([1-9]\d{0,5})")
+"""FP8 codes whose scale covers a block of rows x columns: `fp8:64x128`."""
+
+WHOLE_ROW: Final = "row"
+"""Group size of a format that has one scale for each output."""
+
 
 @frozen(kw_only=True)
 class WeightFormat:
@@ -118,7 +127,10 @@ FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
     "mxfp8": (8, 32, 1, 1.0, False, "fp8"),
     "mxfp4": (4, 32, 1, 1.0, False, "fp4"),
     "nvfp4": (4, 16, 1, 1.0, False, "fp4"),
+    "fp8_tensor": (8, 0, 1, 0.0, False, "fp8"),
+    "mxfp6": (6, 32, 1, 1.0, False, ""),
     "nf4": (4, 64, 1, 4.0, False, ""),
+    "nf4_double": (4, 64, 1, 1.0 + 4.0 / 256.0, False, ""),
     "awq": (4, GROUP_SIZE, 1, 2.5, True, ""),
     "gptq": (4, GROUP_SIZE, 1, 2.5, True, ""),
     "q2_k": (2, 256, 1, 20.0, True, ""),
@@ -137,9 +149,10 @@ FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
 offset, and the precision of products that take it as it is.
 
 Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
-scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale; `qweight`, `qzeros`
-and `scales` of GPTQ and AWQ, 4 bits, 4 and 16 for each group; llama.cpp (commit 01243c587f), ggml-common.h, the size
-of each `block_`."""
+scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale, or under double
+quantization one of 8 bits, 256 of which share an fp32 scale; a scale of a whole matrix counts as no bytes; `qweight`,
+`qzeros` and `scales` of GPTQ and AWQ, 4 bits, 4 and 16 for each group; llama.cpp (commit 01243c587f), ggml-common.h,
+the size of each `block_`."""
 
 FILES: Final[Mapping[str, float]] = {
     "iq1_s": 2.0042,
@@ -220,6 +233,8 @@ def read_weight_format(text: str) -> WeightFormat:
     if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
         return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]), is_whole=True)
     name, colon, written = found.partition(GROUPED)
+    if own := _read_integers(found) or _read_blocks(found):
+        return own
     precision = name_precision(name.strip())
     if precision not in PRECISION_BYTES:
         if name in FORMATS:
@@ -231,6 +246,44 @@ def read_weight_format(text: str) -> WeightFormat:
             f"unknown weight precision {name!r}{meant}; known: {known}, a file of llama.cpp as q4_k_m, bits as 4.5bit"
         )
     return _read_grouped(text, precision, written.strip() if colon else None)
+
+
+def _read_integers(text: str) -> WeightFormat | None:
+    """Return the format of integer codes in groups, as methods store them; None for any other name.
+
+    Scales have 16 bits. AWQ, GPTQ and `uint` add a zero point of the code's width, tinygemm one of 16 bits.
+    Source: `qweight`, `qzeros` and `scales` of AutoAWQ and GPTQModel; torchao, `int4_weight_only`.
+    """
+    written = _INTEGERS.fullmatch(text)
+    if written is None:
+        return None
+    method, digit, group = written.groups()
+    is_usual = method == "int" and group != WHOLE_ROW and f"int{digit}" in PRECISION_BYTES
+    if is_usual or (digit is None and method in ("int", "uint")):
+        return None
+    bits = int(digit or 4)
+    size = 0 if group == WHOLE_ROW else int(group or GROUP_SIZE)
+    zero_bytes = {"int": 0.0, "tinygemm": SCALE_BYTES}.get(method, bits / 8.0)
+    shown = "" if bits == 4 and method not in ("int", "uint") else str(bits)
+    name = f"{method}{shown}" + ("" if size == GROUP_SIZE else f"{GROUPED}{size or WHOLE_ROW}")
+    precision = f"int{bits}" if method == "int" and f"int{bits}" in PRECISION_BYTES else ""
+    return WeightFormat(
+        name=name,
+        bits=bits,
+        group_size=size,
+        scale_bytes=SCALE_BYTES + zero_bytes,
+        has_offset=method != "int",
+        precision=precision,
+    )
+
+
+def _read_blocks(text: str) -> WeightFormat | None:
+    """Return FP8 codes in blocks that share an fp32 scale; None for any other name."""
+    written = _BLOCKS.fullmatch(text)
+    if written is None:
+        return None
+    rows, columns = int(written[1]), int(written[2])
+    return WeightFormat(name=text, bits=8, group_size=columns, row_count=rows, scale_bytes=4.0, precision="fp8")
 
 
 def _read_grouped(text: str, precision: str, written: str | None) -> WeightFormat:

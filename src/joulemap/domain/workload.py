@@ -24,6 +24,10 @@ DEQUANTIZE: Final = "dequantize"
 KEPT: Final = "kept"
 """Word of it for products whose weights quantizers leave at 16 bits."""
 
+STORED_AS: Final = "="
+"""Between two formats in a word of it: where weights are stored in the first, those of this product are in the second,
+as `nvfp4=fp8_block`."""
+
 APPEND: Final = "append"
 """Word of it for what joins new rows to a past that is given, which an engine writes beside it; the past is what it
 reads first."""

@@ -19,6 +19,9 @@ Theme = Literal["light", "dark"]
 
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 
+INSTALL: Final = "`pip install 'joulemap[plot]'`"
+"""Command that installs what draws images."""
+
 FONT: Final = "sans-serif"
 
 PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

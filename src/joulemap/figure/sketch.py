@@ -6,6 +6,7 @@ to be read: there `{column}` is the value of a row as tables show it, or `{colum
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
@@ -13,10 +14,12 @@ from typing import Any, Final, Literal
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Column
-from joulemap.figure.figure import NO_TEXTS, Drawing
+from joulemap.figure.convert import INK, PAGE, THEMES
+from joulemap.figure.figure import NO_TEXTS, Drawing, Figure
 from joulemap.present.cell import mark_projected, show_in, show_share
 from joulemap.present.draw.scale import show_tick
 from joulemap.present.sketch import INTERVAL, Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch, cut_bars
+from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 MOST_EACH: Final = 4
@@ -72,6 +75,54 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
                 if "noun" in told:  # what is cut
                     told["most"] = min(most, told.get("most", most))
                 yield make(group, **told)
+
+
+TEXT_WIDTH: Final = 100
+"""Characters of a line of a figure that stands in place of an image."""
+
+TEXT_ROWS: Final = 40
+"""Maximum rows of such a figure."""
+
+
+def draw_text(drawing: Drawing) -> str:
+    """Return a figure in characters, for pages without the package that draws images; empty where nothing is."""
+    from joulemap.present.draw.sketch import draw_sketch
+    from joulemap.present.format import Page
+
+    page = Page(TEXT_WIDTH)
+    drawn = (draw_sketch(sketch, page) for sketch in make_sketches(drawing, TEXT_ROWS, frozenset()))
+    return "\n\n".join(filter(None, drawn))
+
+
+LINE_HEIGHT: Final = 16
+"""Pixels of a line of a figure in characters."""
+
+CHARACTER_WIDTH: Final = 7.3
+"""Pixels of a character of the monospaced font at `FONT_SIZE`."""
+
+FONT_SIZE: Final = 12
+"""Pixels of that font."""
+
+
+def draw_text_svg(figure: Figure, theme: str = "light") -> str:
+    """Return a figure in characters as SVG, which needs no package that draws; UnknownNameError for another theme."""
+    if theme not in THEMES:
+        raise UnknownNameError("theme", theme, THEMES)
+    lines = [figure.title, "", *draw_text(figure).splitlines()]
+    width, height = (max(map(len, lines)) + 2) * CHARACTER_WIDTH, (len(lines) + 1) * LINE_HEIGHT
+    ink, page = (INK["dark"], PAGE["dark"]) if theme == "dark" else (INK["light"], PAGE["light"])
+    rows = "".join(
+        f'<text x="{CHARACTER_WIDTH:g}" y="{(index + 1) * LINE_HEIGHT}">{html.escape(line)}</text>'
+        for index, line in enumerate(lines)
+        if line
+    )
+    label = html.escape(f"{figure.title}. {figure.description}")
+    size = f'width="{width:.0f}" height="{height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">'
+        f'<title>{html.escape(figure.title)}</title><rect width="100%" height="100%" fill="{page}"/>'
+        f'<g fill="{ink}" font-family="monospace" font-size="{FONT_SIZE}" xml:space="preserve">{rows}</g></svg>'
+    )
 
 
 def make_bars(

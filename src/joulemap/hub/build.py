@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import torch
 
+from joulemap.domain.name import FROZEN
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.hub import file, transformers
@@ -154,7 +155,8 @@ def _trace_with(
     request: ModelRequest,
     keeps_values: bool = False,
 ) -> Workload:
-    return trace_module(
+    frozen = {name for name, one in built.module.named_parameters(remove_duplicate=False) if not one.requires_grad}
+    workload = trace_module(
         built.module,
         positional,
         named,
@@ -164,6 +166,16 @@ def _trace_with(
         may_change=request.kind not in KEPT and built.way == "meta",
         keeps_values=keeps_values,
     )
+    return _mark_frozen(workload, frozen) if frozen else workload
+
+
+def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
+    """Return a workload whose weights of these names are marked as frozen, which training leaves as they are."""
+    tensors = tuple(
+        attrs.evolve(one, name=f"{one.name}{FROZEN}") if one.role == "parameter" and one.name in names else one
+        for one in workload.tensors
+    )
+    return attrs.evolve(workload, tensors=tensors)
 
 
 def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelError) -> Workload | None:

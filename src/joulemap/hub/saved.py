@@ -17,14 +17,17 @@ import json
 import logging
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch.export.pt2_archive import PT2ArchiveReader
 from torch.export.pt2_archive._package import load_pt2
+from torch.utils import _pytree
 
 from joulemap.system.errors import Interrupted, ModelError
 from joulemap.trace.guest import first_line
@@ -101,6 +104,7 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
     """
     path = request.path
     assert path is not None
+    name_return_types()
     try:
         with _quiet():
             program = torch.export.load(path) if request.is_trusted else _load_without_code(path)
@@ -116,6 +120,20 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
     return module, program.example_inputs
 
 
+@cache
+def name_return_types() -> None:
+    """Name `torch.return_types` (topk, sort, max by a dimension) in saved programs as PyTorch 2.15 does.
+
+    Earlier versions have no name for them: they neither save a program that returns one nor load what 2.15 saved.
+    """
+    for kind in torch.return_types.all_return_types:
+        known = _pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
+        if known is not None and known.serialized_type_name == _pytree.NO_SERIALIZED_TYPE_NAME_FOUND:
+            name = f"{kind.__module__}.{kind.__qualname__}"
+            _pytree.SUPPORTED_SERIALIZED_TYPES[kind] = known._replace(serialized_type_name=name)
+            _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = kind
+
+
 def _load_without_code(path: Path) -> torch.export.ExportedProgram:
     """Return the program of a file in the form that torch writes now, which is read by one reader only."""
     with zipfile.ZipFile(path) as members:
@@ -125,7 +143,10 @@ def _load_without_code(path: Path) -> torch.export.ExportedProgram:
         _refuse_code(PT2ArchiveReader(file))
         file.seek(0)
         with _weights_only():
-            return load_pt2(file).exported_programs["model"]
+            programs = load_pt2(file).exported_programs
+    if "model" not in programs:
+        raise ModelError(f"{path} holds no program: saving it failed, or it was saved under another name than 'model'")
+    return programs["model"]
 
 
 @contextlib.contextmanager
@@ -133,7 +154,8 @@ def _quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings(action="ignore"):
+            yield
     finally:
         logging.disable(before)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -16,11 +14,12 @@ import torch
 from joulemap.hub.guess import Guesses, guess_inputs
 from joulemap.hub.modality import find_setting, is_configuration
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.trace.configuration import check_sizes, read_checkpoint_files
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.offline import find_request
 from joulemap.trace.packed.convert import SETTING, store_weights
-from joulemap.trace.source import QUANTIZATION_FILES, InputSpec, ModelRequest, find_quantization_files
+from joulemap.trace.source import InputSpec, ModelRequest
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 """How names of classes end that are models, beside those with `For`."""
@@ -104,21 +103,9 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
     """Return the settings in a configuration file, None where there is none."""
     if request.path is None:
         return None
-    values = _without_dtypes(_read_settings(request.path))
-    for file in find_quantization_files(request.path):
-        said = _read_settings(file)
-        values.setdefault(SETTING, {"quant_method": QUANTIZATION_FILES[file.name], **said.get("quantization", said)})
-    return values
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read as a configuration: {first_line(error)}") from error
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} holds a {type(values).__name__}, expected the settings of a configuration")
-    return values
+    values = read_checkpoint_files(request.path, str(request.path))
+    check_sizes(values, str(request.path))
+    return _without_dtypes(values)
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:

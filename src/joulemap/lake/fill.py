@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -155,7 +156,8 @@ def _run_in_processes(
     try:
         while True:
             while len(pending) < BESIDE * jobs and (task := again.pop() if again else next(source, None)) is not None:
-                pending[pool.submit(work, task)] = task
+                with _shielded():
+                    pending[pool.submit(work, task)] = task
             if not pending:
                 return
             ended, _ = wait(pending, timeout=HEED_S, return_when=FIRST_COMPLETED)
@@ -198,8 +200,27 @@ def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
 def _open_pool(jobs: int) -> ProcessPoolExecutor:
     """Return processes that start anew: a copy of this one would share what it has open."""
     import multiprocessing
+    from multiprocessing import resource_tracker
 
+    # its process says on stderr what it removes where this one is stopped, which is what it is for
+    sys.warnoptions.append(silence := "ignore:resource_tracker")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(silence)
     return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process)
+
+
+@contextlib.contextmanager
+def _shielded() -> Iterator[None]:
+    """Keep Ctrl-C from processes that begin inside, before they are far enough to leave it to this one."""
+    import signal
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_process() -> None:

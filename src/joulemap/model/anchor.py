@@ -1,9 +1,9 @@
-"""The anchor: what the power limit, or power measured under a load, says of a chip beyond the prices of its circuits.
+"""The anchor: what the power limit, or power measured under a load, says of a board beyond the prices of its circuits.
 
 Energies of circuits leave out what nobody published of a chip: clock trees, sequencers, interfaces, links, units that
-wait. A chip that is sold with a power limit comes near it in a large dense product and in a copy of its memory; one
-that draws less than a share of it there is taken to draw that share, and the difference has a price for the time
-in which units or memories are busy:
+wait. A board that is sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense
+product and in a copy of its memory. Where its prices explain less than a share of the limit there, it is taken to draw
+that share, and the difference has a price for the time in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
     per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
@@ -12,8 +12,11 @@ T and E are those of the probe at the default power mode, T from one batch to th
 board, also what the other price adds to it; nothing is added where the probe draws as much by itself. A mode changes
 neither price: a clock or units that are off lower how often they are paid in a second.
 
-The share is `LEAST_SHARE`, unless power was measured under loads. Then it is the one at which these draw what was
-measured, in the geometric mean of several; of loads whose power is of more than the board, at most that:
+A described chip has no board that was measured, and its limit is a budget: its prices are taken as they are, and its
+energy does not follow `tdp`.
+
+The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the one at which these
+draw what was measured, in the geometric mean of several; of loads whose power is of more than the board, at most that:
 
     power of a load = (E + memory price x memory time + unit price x f U x compute time) / T     = measured
 
@@ -40,7 +43,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import CHIP
+from joulemap.domain.configuration import CHIP, LIMIT_SHARE
 from joulemap.domain.hardware import TOLERANCE, Hardware, Load
 from joulemap.domain.quantity import least_sure
 from joulemap.domain.reference import (
@@ -57,10 +60,6 @@ from joulemap.model.timing import time_kernels
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-
-LEAST_SHARE: Final = 0.6
-"""Of the power limit that a large product and a copy draw at least, where no load was measured. Measured on one H200 of
-700 W: products 653 to 714 W, a copy 603 W."""
 
 MARGIN: Final = 1e-9
 """Above it, so that rounded lines do not add up to less."""
@@ -153,10 +152,11 @@ def find_anchor(
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
     `probes` are the workloads of `PROBES`, `workloads` those of the hardware's loads, in their order. There is no row
-    where prices are whole.
+    where prices were fitted to boards, nor of a described chip without a measured load.
     Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
-    if hardware.priced_at != CHIP:
+    least = hardware.coefficients.get(LIMIT_SHARE)
+    if hardware.priced_at != CHIP or (least is None and not hardware.loads):
         return ()
     copied = choose_copy_precision(hardware.peaks)
     copy = None if has_host_memory(hardware) else _probe(hardware, probes[COPY], copied, "a stream copy")
@@ -169,7 +169,7 @@ def find_anchor(
     def solve(share: float) -> Prices:
         return _solve(share, copy, copied, products)
 
-    share = _find_share(measured, solve)
+    share = _find_share(measured, solve, 0.0 if least is None else least.value)
     found = solve(share)
     told = _tell(measured)
     rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, told)] if copy is not None else []
@@ -193,10 +193,13 @@ def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str,
     return Prices(memory_w=memory_w, units_w=units_w)
 
 
-def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices]) -> float:
-    """Return the share at which the loads draw what was measured, and those of a system no more; 0 for the least."""
+def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:
+    """Return the share of the limit at which board loads draw what was measured and system loads draw no more.
+
+    `least` is the share without a load of a board. The result is 0 where circuits alone draw what was measured.
+    """
     whole = [one for one in measured if one.load.covers == "board"]
-    share = _meet(whole, solve, MOST_SHARE) if whole else LEAST_SHARE
+    share = _meet(whole, solve, MOST_SHARE) if whole else least
     for one in measured:
         if one.load.covers != "board":
             share = _meet([one], solve, share)

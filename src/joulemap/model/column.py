@@ -24,7 +24,7 @@ QUANTITIES: Final = (
 )  # fmt: skip  # fmt: skip
 """Of a datasheet, that formulas ask for."""
 
-PEAKS: Final = ("fp32", "bf16", "fp8", "int8")
+PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")
 """Precisions whose peaks formulas ask for beside that of a run."""
 
 PEAK_NUMBERS: Final = ("rate", "operations_per_clock", "unit_count", "clock_hz")

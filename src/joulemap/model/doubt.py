@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.change import SOURCE
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import FULL_GROUPS, Doubt, ErrorScale
+from joulemap.domain.doubt import FULL_GROUPS, UNMEASURED, Doubt, ErrorScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path
 from joulemap.model.total import PointColumns
@@ -25,6 +26,9 @@ from joulemap.model.workload import Floats
 
 OWN_LEVEL: Final = 6
 """Level of the errors of a hardware itself."""
+
+MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
+"""Classes of which boards were predicted before anybody fitted them: an unmeasured one has the doubt of its class."""
 
 CLASS_LEVEL: Final = 2
 """Least level of the errors of a hardware's own class."""
@@ -95,14 +99,20 @@ def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: 
         "precision": configuration.precision,
         "hardware": hardware.id,
     }
+    size = max(peak.rate.value for peak in hardware.peaks.values())
     found = [
         one
         for one in doubt.scales
-        if one.quantity == quantity and all(getattr(one, name) in ("", text) for name, text in asked.items())
+        if one.quantity == quantity
+        and all(getattr(one, name) in ("", text) for name, text in asked.items())
+        and one.is_of_size(size)
     ]
     if not found:
         raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
-    return max(found, key=lambda one: one.level)
+    finest = max(found, key=lambda one: one.level)
+    if quantity != "latency" or finest.level == OWN_LEVEL or hardware.architecture in MEASURED_CLASSES:
+        return finest
+    return attrs.evolve(finest, half_width=max(finest.half_width, UNMEASURED))
 
 
 def _own_widths(

@@ -7,8 +7,8 @@ up. A value that one part makes and the other reads leaves the first and enters 
 that both reach and read there, at the width of each, so that the copy is in the bytes, time and energy of the chip's
 own edge and of the host's memory. The host calls the chip once for each stretch of operators that it runs.
 
-The chip leaks while the host computes, and a host that is counted while the chip does. Units and bytes off chip are
-those of the chip.
+The chip draws static power while the host computes, and a host that is counted while the chip does. Units and bytes off
+chip are those of the chip.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 LEAKS: Final = (STATIC_ACTION, HOST_ACTION)
-"""What of a chip, and of a host that is counted, leaks while either computes."""
+"""Static power actions of a chip, and of a counted host, while either computes."""
 
 KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
 """Where a compiler cuts -> what it keeps, beside an operator that it does not run."""
@@ -203,7 +203,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return what leaks of a hardware in these times, each line rounded as the ledger rounds it."""
+    """Return the static power of a hardware over these times, each line rounded as the ledger rounds it."""
     prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
     leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
     return leaked
@@ -236,7 +236,7 @@ def _merge_subgraphs(chip: SubgraphColumns, host: SubgraphColumns) -> SubgraphCo
 
 
 def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> LedgerColumns:
-    """Return the lines of both: the chip's, those of the host under its names, and the leakage while it computes."""
+    """Return the lines of both: the chip's, the host's under its names, and static power while the host computes."""
     reference, own = hardware.reference, host.hardware.reference
     place = np.array([-1 if (at := reference.position(host_key(one.key))) is None else at for one in own])
     leakage = own.position(STATIC_ACTION)

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.model.communication import AHEAD, BEHIND
 from joulemap.model.kernel import OPERATOR_COLUMNS, KernelColumns
 from joulemap.model.workload import WORK_COLUMNS, Integers
 from joulemap.system.record import define
@@ -37,7 +38,7 @@ class Kinds:
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Kinds:
-        """Return the kinds of kernels; what exchanges data while others compute has a place of its own."""
+        """Return the kinds of kernels; nothing is grouped where an exchange overlaps with the kernels around it."""
         found = kernels.memo.get(("kinds",))
         if not isinstance(found, cls):
             found = kernels.memo["kinds",] = cls._find(kernels)
@@ -48,7 +49,7 @@ class Kinds:
         work, leader = kernels.work, kernels.leader
         order = np.argsort(kernels.kernel_index, kind="stable")
         starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
-        if work.of_kind("communication").any():
+        if work.has_word(BEHIND, AHEAD).any():  # what such an exchange hides behind depends on its place in the order
             first = np.arange(kernels.kernel_count)
             return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
         is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]

@@ -2,11 +2,11 @@
 
     energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action] x factor[action])
 
-The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory, the board and leakage.
+The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory, board and static power.
 
 Count first, price second. Every total anywhere is a sum of these integers, so it does not depend on the order of
-addition. An action without a price raises. Leakage is an action: seconds x watts. So is what regulators lose: joules
-that actions on and off the chip take x their share, leakage left out because static power is the board's. What the
+addition. An action without a price raises. Static power is an action: seconds x watts. So is what regulators lose:
+joules that actions on and off the chip take x their share, static power left out because it is the board's. What the
 board takes is counted and held to the power limit at every boundary; a ledger of the chip has no lines of it.
 """
 
@@ -71,8 +71,8 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
     return dict(sorted(found.items()))
 
 
-def with_leakage(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts with the static lines: each operator leaks for as long as it runs, and so does a host."""
+def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
+    """Return the counts with the static lines: an operator draws static power while it runs, and so does a host."""
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
@@ -93,11 +93,11 @@ def with_unattributed(
 
 
 def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:
-    """Return the counts with what follows from time and energy: leakage, and what regulators lose.
+    """Return the counts with what follows from time and energy: static power, and what regulators lose.
 
     At the boundary `chip` nothing of the board is counted.
     """
-    whole = with_leakage(counts, hardware, latency_s)
+    whole = with_static(counts, hardware, latency_s)
     reference = hardware.reference
     if hardware.boundary == CHIP:
         whole = {place: count for place, count in whole.items() if not reference.on_board[place]}

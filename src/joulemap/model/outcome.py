@@ -159,12 +159,14 @@ def cut_runs(
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
         clock = float(clocks[place % len(clocks)])
+        precision = configuration.precision
+        peak = hardware.peaks[hardware.product_precision(precision) if precision == "fp32" else precision]
         found.append(
             RunColumns(
                 configuration=configuration,
                 hardware=hardware,
                 units_total_count=int(units[place % len(units)]) if count else hardware.units,
-                peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
+                peak_ops_per_s=peak.rate.value,
                 memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
                 weight_bytes=round(float(kernels.total_weight_bytes)),
                 activation_bytes=round(find_activations(kernels, hardware)),

@@ -42,7 +42,7 @@ class Timing:
     placement: Placement
     """With the times under the cap."""
     counts: Counts
-    """Without the lines of leakage and of what regulators lose."""
+    """Without the lines of static power and of what regulators lose."""
     kernel_s: Floats
     interval_s: Floats
     """Per workload: from one batch to the next."""

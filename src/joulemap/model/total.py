@@ -149,7 +149,9 @@ def evaluate_points(
     points = Points.of(kernels, hardware, numbers)
     points.evaluate()
     given: dict[str, Any] = {
-        "peak_ops_per_s": of_points(points.whole.peaks[configuration.precision].rate.value, shape),
+        "peak_ops_per_s": of_points(
+            points.whole.peaks[points.whole.product_precision(configuration.precision)].rate.value, shape
+        ),
         "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
         "weight_bytes": round(float(kernels.total_weight_bytes)),
         "activation_bytes": points.activation_bytes,

@@ -277,15 +277,15 @@ def _add_up(timed: Timed, points: int) -> list[Totals]:
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:
-    """Return what both parts take, one after the other, with the leakage of the chip, and of a host that is counted.
+    """Return what both parts take, one after the other, with static power of the chip, and of a host that is counted.
 
     What the host takes by itself is no constant of the chip.
     """
-    leakage = {STATIC: hardware.static_power.value}
+    static = {STATIC: hardware.static_power.value}
     position = hardware.reference.position(HOST_ACTION)
     if position is not None:
-        leakage[".".join(HOST_ACTION)] = hardware.reference.prices_fj[position] / FJ_PER_J
-    leaked = {name: watts * host.interval_s for name, watts in leakage.items()}
+        static[".".join(HOST_ACTION)] = hardware.reference.prices_fj[position] / FJ_PER_J
+    leaked = {name: watts * host.interval_s for name, watts in static.items()}
     own_j = host.energy_j - host.action_j.get(STATIC, 0.0)
     return attrs.evolve(
         chip,

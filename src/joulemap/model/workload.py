@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.configuration import OPERAND_ONLY, PRECISION_BYTES, carried_precision
+from joulemap.domain.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.weight import WeightFormat, find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, KEPT, NARROW_CACHES, ROUTED, WIDE_CACHE
+from joulemap.domain.weight import WeightFormat, find_weight_format, read_weight_format
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, KEPT, NARROW_CACHES, ROUTED, STORED_AS, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -147,6 +147,28 @@ class Work:
         """Products whose weights quantizers leave at 16 bits."""
         return self.has_word(KEPT)
 
+    def stored_as(self, main: str) -> Texts:
+        """Return the format of each product's weights in a run whose weights are in a main one; empty for 16 bits.
+
+        A checkpoint may store some products in another format, and leave some wide.
+        """
+        if self.origin is not None:
+            return self.origin[0].stored_as(main)[self.origin[1]]
+        begin = f"{main}{STORED_AS}"
+        variants, places = self._variants
+        found = []
+        for variant in variants.tolist():
+            words = variant.split()
+            own = next((word.removeprefix(begin) for word in words if word.startswith(begin)), main)
+            found.append("" if KEPT in words else own)
+        return np.array(found, dtype=np.str_)[places]
+
+    @cached_property
+    def _variants(self) -> tuple[Texts, Integers]:
+        """The distinct variants, and which of them each row has."""
+        variants, places = np.unique(self.variant, return_inverse=True)
+        return variants, places
+
     @cached_property
     def is_dequantizing(self) -> Booleans:
         """Operators that make what a product multiplies by of weights that are stored narrower."""
@@ -160,9 +182,12 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, KEPT)
         told = self.variant.tolist()
-        left_of = {one: " ".join(word for word in one.split() if word not in others) for one in set(told)}
+        left_of = {
+            one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)
+            for one in set(told)
+        }
         return np.array([left_of[one] for one in told], dtype=np.str_)
 
     def of_operation(self, *operations: str) -> Booleans:
@@ -318,7 +343,7 @@ class WorkloadColumns(Work):
         scale = self.access_scale(precision)
         weights = find_weight_format(precision, weight_precision)
         if weights is None:
-            return scale
+            return self._scale_apart(scale, weight_precision or precision)
         summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
         narrowed = self.multiplies if weights.is_whole else self._quantized
         multiplied = narrowed & (self.access_item_bytes > 0.0)
@@ -329,24 +354,44 @@ class WorkloadColumns(Work):
         if weights.others:
             is_expert = self.of_operation(ROUTED[0])[self.access_operator]
             width = np.where(is_expert, width, _row_bytes(weights.others, length, precision))
-        return np.where(is_stored, width / np.maximum(self.access_item_bytes, 1.0), scale)
+        scale = np.where(is_stored, width / np.maximum(self.access_item_bytes, 1.0), scale)
+        return self._scale_apart(scale, weights.name)
+
+    def _scale_apart(self, scale: Floats, main: str) -> Floats:
+        """Return factors of accesses with those of weights that a checkpoint stores in another format than its main."""
+        stored = self.stored_as(main)
+        for name in set(stored.tolist()) - {main, ""}:
+            own = self._quantized & (stored[self.access_operator] == name) & (self.access_item_bytes > 0.0)
+            length = np.maximum(self.gemm_k[self.access_operator], 1.0)
+            width = _row_bytes(read_weight_format(name), length, CARRIED)
+            scale = np.where(own, width / np.maximum(self.access_item_bytes, 1.0), scale)
+        return scale
 
     def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
         """Return the elementwise operations by which each operator makes weights wide that are stored narrower."""
         weights = find_weight_format(precision, weight_precision)
-        if weights is None:
+        stored = self.stored_as(weights.name if weights else weight_precision or precision)
+        apart = set(stored.tolist()) - {weights.name if weights else weight_precision or precision, ""}
+        if weights is None and not apart:
             return np.zeros(self.operator_count)
         scale = self.access_scale(precision)
         narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
-        count = weights.operations * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
+        operations = np.full(self.operator_count, weights.operations if weights else 0.0)
+        for name in apart:
+            operations = np.where(stored == name, read_weight_format(name).operations, operations)
+        each = operations[self.access_operator[narrowed]]
+        count = each * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
         return sum_by(self.access_operator[narrowed], count, self.operator_count)
 
     @cached_property
     def multiplies(self) -> Booleans:
         """Accesses by which products read weights of two dimensions or more."""
         is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
-        mask: Booleans = is_weight & self.has_macs[self.access_operator] & (self.gemm_k[self.access_operator] > 0.0)
-        return mask
+        owner = self.access_operator
+        mask: Booleans = is_weight & self.has_macs[owner] & (self.gemm_k[owner] > 0.0)
+        least = self.gemm_n[owner] * self.gemm_k[owner] * self.access_item_bytes
+        is_bias = (self.access_tensor_bytes > 0.0) & (self.access_tensor_bytes < least)
+        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # biases of experts are a matrix too
 
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
         """Return the peak of live activation storage over the execution order.

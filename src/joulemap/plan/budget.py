@@ -10,16 +10,18 @@ import attrs
 from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import hosted_digest
+from joulemap.domain.settings import Settings
 from joulemap.plan.boundary import bound_digest, bound_hardware
-from joulemap.plan.catalogue import read_known
+from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
     from joulemap.plan.calibration import CalibrationUse
 
 
@@ -63,6 +65,8 @@ def find_hosts(
             found[entry.id] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.id] = _find(entry.fallback_host, known, is_counted=False)
+        elif asked is not None and entry.is_unlisted:
+            found[entry.id] = attrs.evolve(asked, is_counted=False)
     return found
 
 
@@ -70,6 +74,19 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
     plain, at, mode = name.partition("@")
     entry = known.get(CLASS_HARDWARE.get(find_class(plain), "")) or find_entry(known, plain)
     return Hosting(entry=entry, power_mode=entry.find_mode(mode) if at else DEFAULT_MODE, is_counted=is_counted)
+
+
+def find_target(hardware: Hardware, power_mode: str) -> Hardware:
+    """Return a hardware as a run has it where nothing else is asked: calibrated, at its board, beside its host.
+
+    Raises CatalogueError for a hardware that cannot be mapped or a calibration that does not fit.
+    """
+    from joulemap.plan.calibration import CalibrationUse
+
+    calibration, entry = CalibrationUse(), HardwareEntry.of(hardware)
+    target = bound_hardware(calibration.apply(hardware, calibration.find(entry)), power_mode, BOARD)
+    hosts = find_hosts(Settings(), [entry], known_hardware())
+    return hosts[entry.id].place(target, calibration, BOARD) if entry.id in hosts else target
 
 
 Pair = tuple[HardwareEntry, str]
@@ -87,7 +104,7 @@ class Budget:
     """Whether it was asked for, not only a deployment that has it."""
 
     def __str__(self) -> str:
-        return f"{self.power_w:g} W" + (f" ({self.reason})" if self.reason else "")
+        return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
 
 
 def enter_scenario(settings: Settings) -> Settings:
@@ -140,7 +157,7 @@ def keep_within(
         else:
             name = entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
             with_host = " with its host" if entry.id in beside_w else ""
-            left_out[name] = f"at least {min(draw_w(entry, one) for one in modes):.4g} W{with_host}"
+            left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}"
     return tuple(dict.fromkeys(kept)), left_out
 
 

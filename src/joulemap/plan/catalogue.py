@@ -178,6 +178,7 @@ def _store_usual(connection: Connection) -> None:
                 usual.append(usual_hardware(one, None if entry is None else fitted[entry]))
                 used |= {} if entry is None else {entry: fitted[entry]}
     ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
+    usual += [one.with_tf32() for one in usual if one.has_tf32]
     known = {one.digest for one in described.values()}
     write_hardware(connection, [one for one in usual if one.digest not in known], package_version("joulemap"))
 
@@ -190,7 +191,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.role import load_roles
-    from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_shipped
+    from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.decoder.name import describe_shipped
     from joulemap.plan.boundary import usual_digest
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
@@ -204,7 +205,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     shipped = load_shipped() | {name: counted for name, (_, counted) in closed.items()}
     usual = {one.id: usual_digest(one, find_shipped(one)) for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
-    write_cost(connection, load_assumptions(), load_regions())
+    write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())
     write_events(connection, load_events())
     write_doubt(connection, load_doubt())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.domain.name import find_nearest
+from joulemap.domain.name import find_meant
 from joulemap.domain.operating_point import read_point
 from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.plan.workload import LIBRARY, can_trace_configurations, find_model, holding_workload, is_traced_pass
@@ -77,9 +76,7 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     if decoder is None:
         names = list_decoders()
         hint = f"the folder here is ./{model}" if Path(model).is_dir() else ""
-        raise UnknownNameError(
-            "language model", model, names, hint, near=find_nearest(model, [(one,) for one in names])
-        )
+        raise UnknownNameError("language model", model, (), hint, near=find_meant(model, names))
     return decoder
 
 
@@ -101,8 +98,6 @@ def _read_context(path: Path) -> int:
     """Return the tokens that a configuration says its model was made for; 0 where it does not say."""
     from joulemap.decoder.family import Settings as Sizes
     from joulemap.decoder.read import find_text
+    from joulemap.trace.configuration import read_configuration
 
-    try:
-        return Sizes(str(path), find_text(json.loads(path.read_text(encoding="utf-8")))).context
-    except (ValueError, AttributeError):
-        return 0  # who builds the model says what is wrong
+    return Sizes(str(path), find_text(read_configuration(path, str(path)))).context

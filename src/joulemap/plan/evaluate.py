@@ -26,7 +26,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.resource import package_version
 
-Targets = Mapping[tuple[str, str, str, tuple[Change, ...], str], Hardware]
+Targets = Mapping[tuple[str, str, str, tuple[Change, ...], str, bool], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the
 boundary of the plan, with what is set of it."""
 
@@ -176,6 +176,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         target: hosts[one.id].place(one, plan.calibration, plan.settings.boundary) if one.id in hosts else one
         for target, one in bounded.items()
     }
+    plain = {target: plain[target].with_tf32() if run.tf32 else plain[target] for target, run in found.items()}
     targets = {target: change_target(plain[target], run.changes, run.variant) for target, run in found.items()}
     told = {targets[key].digest: [describe_change(one) for one in run.changes] for key, run in found.items()}
     ensure_calibrations(

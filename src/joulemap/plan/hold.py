@@ -24,13 +24,21 @@ from joulemap.model.version import BOX
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
-from joulemap.plan.workload import Model, ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
+from joulemap.plan.workload import (
+    Model,
+    ensure_shipped,
+    ensure_workload,
+    find_workload_id,
+    name_model,
+    stored_key,
+    trace,
+)
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import has_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
-from joulemap.system.errors import ModelError, UntrustedError
+from joulemap.system.errors import ModelError
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
@@ -166,15 +174,15 @@ def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTING
     return ensure_runs(source, plan_runs(models, settings))
 
 
-def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True) -> frozenset[str]:
+def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True) -> dict[str, ModelError]:
     """Evaluate and write the runs of plans at one boundary that are not stored, each workload on all that ask for it.
 
-    Where it `is_lenient`, a model that cannot be traced is told and left out; returns those whose code nobody trusts.
-    Raises otherwise as `holding_runs`.
+    Where it `is_lenient`, returns the models that cannot be traced, by name, with their errors: UntrustedError for code
+    that may not run. Raises otherwise as `holding_runs`.
     """
     with reading_if_there(source) as connection:
         if not plans or (connection is not None and _stored_ids(connection, plans) is not None):
-            return frozenset()
+            return {}
     work = _Work(source, tuple(plans), is_lenient=is_lenient)
     for plan in plans:
         prepare(plan)
@@ -185,7 +193,7 @@ def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True
             work.trace_next()
         elif not work.is_done:
             time.sleep(GAP_S)
-    return frozenset(work.untrusted)
+    return work.left_out
 
 
 def _stored_ids(connection: Connection, plans: Sequence[Plan]) -> tuple[int, ...] | None:
@@ -212,11 +220,11 @@ class _Work:
     source: Source
     plans: tuple[Plan, ...]
     is_lenient: bool = False
-    """Whether a model that cannot be traced is told and left out."""
+    """True if a model that cannot be traced is left out."""
     needs_trace: bool = False
     """Whether the next model is neither stored nor shipped, and is to be traced while others have the database."""
-    untrusted: set[str] = attrs.field(factory=set)
-    """Models left out because nobody trusts their code."""
+    left_out: dict[str, ModelError] = attrs.field(factory=dict)
+    """Name of each model that could not be traced -> why."""
     _number: int = 0
     _targets: Targets = attrs.field(factory=dict)
     _traced: Workload | None = None
@@ -256,10 +264,7 @@ class _Work:
         except ModelError as error:
             if not self.is_lenient:
                 raise
-            if isinstance(error, UntrustedError):
-                self.untrusted.add(self._models[self._number][0].request.model)
-            else:
-                self.source.talk(f"left out: {error}")
+            self.left_out[name_model(self._models[self._number][0].request)] = error
             self._number += 1
 
     def advance(self, connection: Connection) -> bool:

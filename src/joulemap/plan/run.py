@@ -10,6 +10,8 @@ import attrs
 
 from joulemap.domain.calibration import CalibrationEntry
 from joulemap.domain.change import changed_digest
+from joulemap.domain.configuration import TF32, TF32_VENDOR
+from joulemap.domain.hardware import tf32_digest
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_digest
@@ -41,15 +43,17 @@ class PlannedRun:
     """What is set of the hardware."""
     variant: str = ""
     """What it is then called, where that is another name."""
+    tf32: bool = False
+    """True if its libraries may compute fp32 products in TF32."""
     target_digest: str
     """Of the hardware as the run has it: under its calibration, at its mode and boundary, with what is set of it."""
     run_key: str
 
     @property
-    def target(self) -> tuple[str, str, str, tuple[Change, ...], str]:
-        """What its hardware depends on: digests of hardware and calibration, power mode, changes, another name."""
+    def target(self) -> tuple[str, str, str, tuple[Change, ...], str, bool]:
+        """Key of its hardware: digests of hardware and calibration, mode, changes, another name, TF32."""
         calibration = self.calibration.digest if self.calibration else ""
-        return self.hardware_digest, calibration, self.power_mode, self.changes, self.variant
+        return self.hardware_digest, calibration, self.power_mode, self.changes, self.variant, self.tf32
 
 
 @frozen(kw_only=True)
@@ -86,6 +90,8 @@ class Plan:
                 changes = self.changes.get((entry, mode), ())
                 if entry.described in hosts:
                     digest = hosts[entry.described].digest(digest, self.calibration, boundary)
+                tf32 = self.settings.tf32 == "allowed" and uses_tf32(entry, point)
+                digest = tf32_digest(digest) if tf32 else digest
                 name = "" if entry.variant is None else entry.id
                 changed = changed_digest(digest, changes, name)
                 parts = (workload_key, changed, mode, *point.values(), version)
@@ -98,6 +104,7 @@ class Plan:
                         calibration=calibration,
                         changes=changes,
                         variant=name,
+                        tf32=tf32,
                         target_digest=changed,
                         run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                     )
@@ -108,6 +115,12 @@ class Plan:
         """Raise CatalogueError, before anything takes time, for a calibration that does not fit."""
         for entry, _ in self.selection.pairs:
             self.calibration.check_fit(entry)
+
+
+def uses_tf32(entry: HardwareEntry, point: Mapping[str, str]) -> bool:
+    """Return whether libraries use TF32 for products of a run on a hardware, unless they are told not to."""
+    is_plain = point["precision"] == point["weight_precision"] == "fp32"
+    return is_plain and entry.architecture == "gpu" and entry.vendor == TF32_VENDOR and TF32 in entry.precisions
 
 
 @frozen(kw_only=True)

@@ -31,6 +31,7 @@ from joulemap.plan.budget import Budget, Hosting, enter_scenario, find_budget, f
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.box.hardware import BoxHardware
@@ -157,7 +158,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
+        raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
     return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts)
 
 

@@ -250,8 +250,12 @@ class Variation:
         }
 
 
-def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
+def find_variations(
+    runs: StoredRuns, usage: Usage | None, prices: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Variation]:
     """Return each run of a plan as a function of its constants; `usage` only where a cost is asked about.
+
+    `prices` is digest of a hardware -> the prices that costs take in place of its own.
 
     Raises UnknownNameError for a grid that is not there.
     """
@@ -261,6 +265,7 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
 
     rows = _read_runs(runs.connection, runs.ids)
     records = read_hardware(runs.connection, [digest for _, _, digest, *_ in rows])
+    records = {digest: attrs.evolve(one, **(prices or {}).get(digest, {})) for digest, one in records.items()}
     use = {} if usage is None else read_use(usage)
     works: dict[int, WorkloadColumns] = {}
     kernels: dict[tuple[int, str, str, str], Varied] = {}

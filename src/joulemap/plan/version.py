@@ -12,9 +12,10 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import attrs
 
@@ -27,6 +28,26 @@ from joulemap.system.resource import cache_folder, need_torch
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Talk
+
+PLAIN: Final = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "protocol.allow=never",
+)
+"""Settings of git that keep a repository from running programs."""
+
+UNSET: Final = frozenset(
+    ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PROXY_COMMAND",
+     "GIT_ALLOW_PROTOCOL", "GIT_EXEC_PATH", "GIT_TRACE", "GIT_TRACE2")
+)  # fmt: skip
+"""Variables that name programs or files to git."""
+
+QUIET: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+"""Variables under which git fetches nothing, asks nothing and writes nothing."""
+
+MOST_REVISION: Final = 1_000
+"""Longest name of a revision in characters."""
 
 _FILE: Final = re.compile(r"(?P<path>.+\.py):\w+")
 _REVISION: Final = re.compile(r"(?P<revision>[^:]+):(?P<rest>.+\.(?:py:\w+|pt2))")
@@ -83,9 +104,11 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
 def _find_commit(name: str) -> _Commit | None:
     """Return what a name says of a commit; None for a name of another kind, or of a file that is there."""
     found = _REVISION.fullmatch(name)
-    if found is None or Path(name.rpartition(":")[0]).exists() or found["revision"] in ("timm", "hf"):
+    if found is None or _is_there(name.rpartition(":")[0]) or found["revision"] in ("timm", "hf"):
         return None
     revision, rest, here = found["revision"], found["rest"], Path.cwd()
+    if len(revision) > MOST_REVISION:
+        raise ModelError(f"a revision of {len(revision):,} characters is none: {revision[:20]!r}…")
     try:
         digest = _git(here, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ModelError as error:
@@ -104,6 +127,14 @@ def _find_commit(name: str) -> _Commit | None:
     return _Commit(top=_find_top(here), digest=digest, path=rest)
 
 
+def _is_there(path: str) -> bool:
+    """Return whether there is a file; a text that is longer than a name may be names none."""
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
 @contextlib.contextmanager
 def _laid_out(commit: _Commit) -> Iterator[Path]:
     """Give out a folder with all files of a commit."""
@@ -112,10 +143,41 @@ def _laid_out(commit: _Commit) -> Iterator[Path]:
     with drafting(folder) as draft:
         tree = draft / "tree"
         tree.mkdir()
-        index = {"GIT_INDEX_FILE": str(draft / "index")}
-        _git(commit.top, "read-tree", commit.digest, **index)
-        _git(commit.top, "checkout-index", "--all", "--quiet", f"--prefix={tree}{os.sep}", **index)
+        _write_tree(commit, tree)
         yield tree
+
+
+def _write_tree(commit: _Commit, tree: Path) -> None:
+    """Write the files of a commit as it holds them: no filter, hook or line end of a configuration has a say."""
+    entries = []
+    for line in _ask_git(commit.top, "ls-tree", "-r", "-z", "--full-tree", commit.digest).split(b"\0"):
+        head, _, name = line.partition(b"\t")
+        mode, kind, digest = (*head.split(b" "), b"", b"")[:3]
+        if kind == b"blob":
+            named = os.fsdecode(name)
+            if any(part in ("", ".", "..") for part in named.split("/")):
+                raise ModelError(f"commit {commit.digest[:12]} has a file {named[:60]!r}, which is outside of it")
+            entries.append((mode, digest, tree / named))
+    links: list[tuple[bytes, Path]] = []
+    with tempfile.TemporaryFile(dir=tree.parent) as asked, tempfile.TemporaryFile(dir=tree.parent) as told:
+        asked.write(b"".join(digest + b"\n" for _, digest, _ in entries))
+        asked.seek(0)
+        _ask_git(commit.top, "cat-file", "--batch", given=asked, told=told)
+        told.seek(0)
+        for mode, _, place in entries:
+            answer = told.readline().split()
+            if len(answer) != 3:
+                raise ModelError(
+                    f"this clone lacks {place.relative_to(tree)} of commit {commit.digest[:12]}: `git fetch` brings it"
+                )
+            content = told.read(int(answer[2]) + 1)[:-1]
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if mode == b"120000":
+                links.append((content, place))
+            else:
+                place.write_bytes(content)
+    for target, link in links:  # last, so that nothing is written through one
+        os.symlink(target, os.fsencode(link))
 
 
 def _find_top(folder: Path) -> Path:
@@ -125,12 +187,33 @@ def _find_top(folder: Path) -> Path:
     return folder
 
 
-def _git(folder: Path, *words: str, **variables: str) -> str:
-    """Return what git says; ModelError with its first line where it fails, UsageError where it is not installed."""
+def _git(folder: Path, *words: str) -> str:
+    """Return what git says, as a line; raises as `_ask_git`."""
+    return os.fsdecode(_ask_git(folder, *words)).removesuffix("\n")
+
+
+def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO[bytes] | None = None) -> bytes:
+    """Return what git says, or write it to a file; ModelError with its first line where it fails.
+
+    A repository's own configuration may name programs. What is asked here runs none: hooks, monitors of files and
+    helpers of transports are turned off, and nothing is fetched. Raises UsageError where git is not installed.
+    """
+    variables = {name: value for name, value in os.environ.items() if name not in UNSET}
+    command = ["git", "--no-pager", *(word for one in PLAIN for word in ("-c", one)), *words]
     try:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, cwd=folder, env=os.environ | variables)
+        done = subprocess.run(
+            command,
+            stdin=given or subprocess.DEVNULL,
+            stdout=told or subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=variables | QUIET,
+        )
     except FileNotFoundError as error:
         raise UsageError("git is not installed, and a version is named by its commit") from error
+    except ValueError as error:  # a zero in a word
+        raise ModelError(str(error)) from error
     if done.returncode:
-        raise ModelError(done.stderr.strip().partition("\n")[0].removeprefix("fatal: ") or f"git {words[0]} failed")
-    return done.stdout.strip()
+        first = os.fsdecode(done.stderr).strip().partition("\n")[0]
+        raise ModelError(first.removeprefix("fatal: ") or f"git {words[0]} failed")
+    return done.stdout or b""

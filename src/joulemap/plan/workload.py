@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,14 @@ if TYPE_CHECKING:
 
 LIBRARY: Final = "hf"
 """Prefix of models of the library that knows any configuration of a language model."""
+
+
+PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
+"""Arguments of a pass of a model that is traced, by which its name is told from that of a factory with arguments."""
+
+_MEASURED: Final = re.compile(r"(?P<model>.+?)\((?P<rest>[^()]*)\)")
+
+_INPUT: Final = re.compile(r"(?:[A-Za-z_]\w*=)?[0-9]+(?:x[0-9]+)*:\w+")
 
 
 @frozen(kw_only=True)
@@ -93,6 +102,9 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
     if is_step(name):
         return _find_step(name, settings, batch)
+    if (measured := split_measured(name)) is not None and not (settings.inputs or settings.arguments):
+        before, arguments, inputs = measured
+        return find_model(before, attrs.evolve(settings, arguments=arguments, inputs=inputs), batch)
     if is_traced_pass(name, settings):
         return _find_pass(name, settings, batch)
     held = settings.modules.get(name)
@@ -263,6 +275,30 @@ def name_model(request: ModelRequest) -> str:
     own += [f"{name}={value}" for name, value in request.arguments]
     own += [str(spec) for spec in request.inputs]
     return request.model if request.is_default or not own else f"{request.model}({', '.join(own)})"
+
+
+def split_measured(name: str) -> tuple[str, dict[str, str], tuple[str, ...]] | None:
+    """Return (model, arguments, inputs) of a name that `name_model` made of them; None for any other name.
+
+    A pass of a model has sizes in its brackets, and no inputs.
+    """
+    found = _MEASURED.fullmatch(name)
+    if found is None:
+        return None
+    parts = found["rest"].split(", ")
+    inputs = tuple(one for one in parts if _INPUT.fullmatch(one))
+    pairs = [one.partition("=") for one in parts if one not in inputs]
+    if not all(key and equals for key, equals, _ in pairs):
+        return None
+    arguments = {key: value for key, _, value in pairs}
+    if not inputs and (not _is_file(found["model"]) or not arguments.keys().isdisjoint(PASS_SIZES)):
+        return None
+    return found["model"], arguments, inputs
+
+
+def _is_file(name: str) -> bool:
+    """Return True if the name is of a factory in a Python file."""
+    return ".py:" in name
 
 
 def stored_key(connection: Connection, model: Model) -> str | None:

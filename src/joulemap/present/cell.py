@@ -18,6 +18,7 @@ PROJECTION_NOTE: Final = f"{PROJECTED} can be neither bought nor rented: `joulem
 _SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
 _PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
+_AMOUNTS: Final = {"s", "J", "B"}
 
 
 MOST_TEXTS: Final = 50_000
@@ -76,6 +77,7 @@ def heading(column: Column) -> str:
         if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
             name = name.removesuffix(suffix)
             name += " share" if suffix == "_fraction" and not name.endswith("share") else ""
+            name += " ratio" if suffix == "_ratio" else ""
             break
     return name.replace("_", " ").strip()
 
@@ -116,11 +118,58 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if unit in _SI_UNITS:
         return show_quantity(float(value), unit)
     if unit in _PLAIN_UNITS:
-        return f"{show_plain(float(value), 4 if unit == 'USD/h' else 3)} {unit}"
+        return _show_plain_unit(float(value), unit)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     number = float(value)
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
+
+
+WHOLE_USD: Final = 100.0
+"""Amount from which on money is shown without cents."""
+
+LEAST_CENTS_USD: Final = 0.1
+"""Amount from which on money is shown in cents; less has three significant digits."""
+
+
+def _show_plain_unit(value: float, unit: str) -> str:
+    """Return a number of a unit that takes no SI prefix: money with its cents."""
+    if unit == "USD" and LEAST_CENTS_USD <= abs(value) < WHOLE_USD:
+        return f"{value:.2f} {unit}"
+    return f"{show_plain(value, 4 if unit == 'USD/h' else 3)} {unit}"
+
+
+def show_amount(count: float, per: str) -> str:
+    """Return how often an action happens; of one that is counted in seconds, joules or bytes, that amount."""
+    return show_quantity(count, per if per in _AMOUNTS else "")
+
+
+def show_price(energy_j: float | None, per: str) -> str:
+    """Return the energy of one action: a power, a share or an energy per byte where it is counted in such a unit."""
+    if per == "J":
+        return show_share(energy_j)
+    return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))
+
+
+def show_within(value: float | None, unit: str, half_width: float | None) -> str:
+    """Return a number to the digits that the half-width of its logarithm leaves; to three where none is known."""
+    if value is None or not value or not half_width or unit in _PLAIN_UNITS:
+        return show_quantity(value, unit)
+    digits = min(3, max(0, math.ceil(-math.log10(half_width))) + 1)
+    return show_quantity(float(f"{value:.{max(digits, 2) - 1}e}"), unit)
+
+
+DASH: Final = "\N{EN DASH}"
+"""Between the ends of a range."""
+
+
+def show_span(*ends: str) -> str:
+    """Return a range of two shown values: the unit once where both have it, one value where they agree."""
+    if len(set(ends)) < 2:
+        return "".join(ends[:1])
+    first, last = ends[0], ends[-1]
+    is_alike = first.partition(" ")[2] == last.partition(" ")[2]
+    return f"{first.partition(' ')[0] if is_alike else first}{DASH}{last}"
 
 
 LEAST_RATE: Final = 1e-3
@@ -131,6 +180,8 @@ def show_quantity(value: float | None, unit: str) -> str:
     """Return a number with SI prefix and unit, a rate as count per second; nothing for None."""
     if value is None:
         return ""
+    if unit in _PLAIN_UNITS:
+        return _show_plain_unit(value, unit)
     if unit == "1":
         return f"{value:.4g}"
     if unit == "1/s":

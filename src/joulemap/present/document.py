@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
+from joulemap.domain.dimension import TELLING
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_count, show_in, show_quantity
@@ -27,10 +28,25 @@ Shown = tuple[str, "str | Callable[[Row], str]"]
 """Heading, and the field that is shown or what makes a cell of the row."""
 
 
+@frozen
+class Made:
+    """A function that makes a cell of a row, with the name of the field that it shows."""
+
+    field: str
+    make: Callable[[Any], str]
+
+    def __call__(self, row: Any) -> str:
+        """Return the cell of a row."""
+        return self.make(row)
+
+
 STAR: Final = "★"
 """What marks the best of a column; a word where a terminal has no colour."""
 
 BEST: Final = "best"
+
+SHORT_TEXT: Final = 24
+"""Maximum characters of a cell that stays on one line and that can name its row."""
 
 MOST_INSIGHTS: Final = 3
 """Sentences on what decides that a terminal shows."""
@@ -53,8 +69,22 @@ class Grid:
     headings: tuple[str, ...] = attrs.field(converter=make_all_visible)
     rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_make_rows_visible)
     keep: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings that stay longest where a terminal is narrow, the most important first; the first column always does.
-    The others fold from the right."""
+    """Headings that stay longest where a terminal is narrow, the most important first; the others fold from the
+    right."""
+    telling: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    """Headings of the columns that tell the rows apart. They are never folded, and neither is the first column."""
+    ranked: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    """Headings of the columns that the rows are ranked by. They are never folded."""
+    cut: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Number of rows of the table that are not in `rows`."""
+    cut_of: int = 0
+    """Number of rows of the whole table where some are cut."""
+    noun: str = "rows"
+    """Noun for rows in the sentence that counts the cut ones."""
+    in_all: str = ""
+    """Summary of the cut rows."""
+    way: str = ""
+    """Option that shows them all; `--limit` with their count where this is empty."""
     keeps_headings: bool = False
     """Whether the headings are shown where there are no rows."""
     is_tree: bool = False
@@ -78,6 +108,25 @@ class Grid:
     def numbers(self) -> frozenset[int]:
         """The columns of numbers with their units, which are read from the right."""
         return frozenset(index for index in range(len(self.headings)) if _are_numbers(self.column(index)))
+
+    @property
+    def fixed(self) -> list[int]:
+        """Indices of the columns that are never folded, from the left."""
+        names = {*self.telling, *self.ranked}
+        return [index for index, name in enumerate(self.headings) if not index or name in names]
+
+    @property
+    def told_cut(self) -> str:
+        """The sentence that counts the rows which are not shown; empty where all are."""
+        if not self.cut:
+            return ""
+        amount = f", {self.in_all}" if self.in_all else ""
+        way = self.way or f"--limit {self.cut_of}"
+        return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {way} shows all"
+
+    def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
+        """Return the grid as that of a table with `count` rows, of which it shows `shown`; `way` shows all."""
+        return attrs.evolve(self, cut=max(0, count - shown), cut_of=count, noun=noun, way=way)
 
     @property
     def is_marked(self) -> bool:
@@ -233,16 +282,23 @@ def grid(
     *,
     limit: int | None = None,
     keep: Sequence[str] = (),
+    ranked: Sequence[str] = (),
     projected: frozenset[str] = frozenset(),
     first: Sequence[Sequence[str]] = (),
+    noun: str = "rows",
+    stays: Callable[[Row], bool] | None = None,
+    is_plain: bool = False,
 ) -> Grid:
     """Return rows of a table as people read them; numbers get the unit of their column, hardware its mark.
 
-    `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most.
+    `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most beside those
+    that `stays` names; the others are counted as `noun`. `ranked` are the headings that the rows are ranked by. Rows
+    whose cells do not tell them apart get a column for each dimension that does, unless the table `is_plain`.
     """
     places = {column.name: index for index, column in enumerate(rows.columns)}
     has_units = {"value", "unit"} <= places.keys()
-    chosen = tuple(columns)
+    chosen = list(columns)
+    shown = choose_rows(rows.rows, limit, stays)
 
     def read(row: Row, name: str) -> Any:
         return row[places[name]] if isinstance(row, tuple) else getattr(row, name)
@@ -257,20 +313,89 @@ def grid(
             return show_quantity(value, read(row, "unit"))
         return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 
+    cells = [[cell(row, what) for row in shown] for _, what in chosen]
+    values = {name: [read(row, name) for row in shown] for name in TELLING if name in places and not is_plain}
+    for name in _find_lacking(chosen, cells, values) if values else ():
+        place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in TELLING), default=0)
+        chosen.insert(place, (name.replace("_", " "), name))
+        cells.insert(place, [cell(row, name) for row in shown])
+    headings = tuple(heading for heading, _ in chosen)
     return Grid(
-        headings=tuple(heading for heading, _ in chosen),
-        rows=(
-            *(tuple(cells) for cells in first),
-            *(tuple(cell(row, what) for _, what in chosen) for row in rows.rows[:limit]),
-        ),
+        headings=headings,
+        rows=(*(tuple(texts) for texts in first), *zip(*cells, strict=True)),
         keep=tuple(keep),
+        telling=() if is_plain else tuple(headings[index] for index in _find_telling(chosen, cells)),
+        ranked=tuple(ranked),
+        cut=len(rows.rows) - len(shown),
+        cut_of=len(rows.rows),
+        noun=noun,
     )
 
 
-def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
-    """Return what stands below a table that shows `limit` of `count` rows; nothing where it shows all."""
-    rest = "one more" if count == limit + 1 else f"{count - limit} more {noun}"
-    return (Text(f"{rest}; --limit {count} shows all"),) if count > limit else ()
+def choose_rows(rows: Sequence[Row], limit: int | None, stays: Callable[[Row], bool] | None = None) -> tuple[Row, ...]:
+    """Return the first `limit` rows and those after them that `stays` names, in their order; all rows for no limit."""
+    if limit is None:
+        return tuple(rows)
+    return (*rows[:limit], *(row for row in rows[limit:] if stays is not None and stays(row)))
+
+
+def _field(what: object) -> str:
+    """Return the field that a column shows; empty for one that is made of several."""
+    return what if isinstance(what, str) else getattr(what, "field", "")
+
+
+def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
+    """Return the rows that are alike in all of these columns, where they are several."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for index in range(count):
+        found.setdefault(tuple(column[index] for column in columns), []).append(index)
+    return [rows for rows in found.values() if len(rows) > 1]
+
+
+def _find_lacking(
+    chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]], values: Mapping[str, Sequence[Any]]
+) -> list[str]:
+    """Return the dimensions that tell rows apart which the shown columns do not, each needed beside those before it."""
+    shown = {_field(what) for _, what in chosen}
+    count = len(cells[0]) if cells else 0
+    told = [
+        list(column)
+        for (_, what), column in zip(chosen, cells, strict=True)
+        if _field(what) in TELLING or not _are_numbers(column)
+    ]
+    lacking: list[str] = []
+    for name in TELLING:
+        if name in values and name not in shown:
+            texts = list(map(str, values[name]))
+            if any(len({texts[row] for row in rows}) > 1 for rows in _group(told, count)):
+                lacking.append(name)
+                told.append(texts)
+    return lacking
+
+
+def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns that tell rows apart: dimensions that differ, and what rows need beside these.
+
+    That is short texts, and where they are not enough the first column of numbers.
+    """
+    if not cells:
+        return []
+    count = len(cells[0])
+    found = [index for index, (_, what) in enumerate(chosen) if _field(what) in TELLING and len(set(cells[index])) > 1]
+    are_numbers = [_are_numbers(column) for column in cells]
+    texts = [index for index in range(len(cells)) if not are_numbers[index] and _is_short(cells[index])]
+    numbers = [index for index in range(len(cells)) if are_numbers[index]]
+    for index in [*texts, *numbers]:
+        alike = _group([cells[one] for one in {0, *found}], count)
+        if any(len({cells[index][row] for row in rows}) > 1 for rows in alike):
+            found.append(index)
+            if are_numbers[index]:
+                break
+    return sorted(found)
+
+
+def _is_short(column: Sequence[str]) -> bool:
+    return max(map(len, column), default=0) <= SHORT_TEXT
 
 
 def show_under(title: str, drawn: Grid, *below: Text) -> Section:
@@ -283,23 +408,34 @@ def draw_columns(
     *,
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
+    ranked: Sequence[str] = (),
     limit: int | None = None,
     is_bare: bool = False,
     projected: frozenset[str] = frozenset(),
+    noun: str = "rows",
 ) -> Grid:
     """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
 
-    `columns` are those that are shown, all for none; `keep` those of them that stay longest. Without rows there are
-    headings, unless it is bare.
+    `columns` are those that are shown, all for none; `keep` those of them that stay longest, `ranked` those that the
+    rows are ranked by. Without rows there are headings, unless it is bare.
     """
     merged = "unit" if "value" in table.names else ""
-    shown = {
-        column.name: heading(column)
-        for column in table.columns
-        if (not columns or column.name in columns) and column.name != merged
-    }
-    kept = [shown[name] for name in keep if name in shown]
-    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept, projected=projected)
+    shown: dict[str, str] = {}
+    for column in table.columns:
+        if (not columns or column.name in columns) and column.name != merged:
+            text = heading(column)
+            shown[column.name] = text if text not in shown.values() else column.name.replace("_", " ")
+    drawn = grid(
+        table,
+        [(text, name) for name, text in shown.items()],
+        limit=limit,
+        keep=[shown[name] for name in keep if name in shown],
+        ranked=[shown[name] for name in ranked if name in shown],
+        projected=projected,
+        noun=noun,
+        # columns of a typed statement have no meaning of their own: nobody knows which of them name its rows
+        is_plain=not any(column.meaning for column in table.columns),
+    )
     return attrs.evolve(drawn, keeps_headings=not is_bare)
 
 

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -21,16 +23,33 @@ if TYPE_CHECKING:
 TABLE: Final = "table"
 """The format for people."""
 
+SCHEMA_VERSION: Final = 1
+"""Version of the JSON Schema that documents follow; `docs/json.md` says what a new one is for."""
+
+
+LEAST_WIDTH: Final = 20
+LEAST_HEIGHT: Final = 5
+MOST_PAGE: Final = 10_000
+"""Columns and lines of a page: a terminal of fewer breaks lines itself, and none has more."""
+
+
+def _fit_width(columns: int | None) -> int | None:
+    return None if columns is None else min(max(columns, LEAST_WIDTH), MOST_PAGE)
+
+
+def _fit_height(lines: int | None) -> int | None:
+    return None if lines is None else min(max(lines, LEAST_HEIGHT), MOST_PAGE)
+
 
 @frozen
 class Page:
     """What a document is written on."""
 
-    width: int | None = None
+    width: int | None = attrs.field(default=None, converter=_fit_width)
     """Of the terminal; None where there is none."""
     is_raw: bool = False
     """Whether a program reads it that takes no text for a formula."""
-    height: int | None = None
+    height: int | None = attrs.field(default=None, converter=_fit_height)
     """Of the terminal; None where there is none."""
     has_colour: bool = False
     """Whether what is drawn may have colours, as escape sequences."""

@@ -90,7 +90,10 @@ class CostOption(Row, query="cost.million"):
     price_unit: str | None
     price_basis: str | None
     price_half_width: float | None
-    price_date: str | None
+    price_told: str | None
+    seller_kind: str | None
+    compared_kind: str | None
+    is_alike: bool
     price_source: str | None
     price_note: str | None
     throughput_per_s: float | None
@@ -108,3 +111,23 @@ class CostOption(Row, query="cost.million"):
     is_available: bool
     reason: str
     run_id: int
+
+
+class HardwarePrice(Row, query="cost.price"):
+    """What the hardware of runs costs at the kind of seller that is compared, with who asks it and when; one row
+    per hardware version and way of paying that has a price.
+    """
+
+    hardware_digest: str
+    hardware_id: str
+    way: str
+    usd: float
+    half_width: float
+    basis: str
+    kind: str
+    seller: str
+    told: str
+    is_alike: bool
+    compared_kind: str
+    price_source: str
+    price_note: str

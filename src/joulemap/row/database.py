@@ -12,3 +12,11 @@ class StoredTable(Row, query="database.content"):
     row_count: int
     column_count: int
     meaning: str
+
+
+class StoredView(Row, query="database.view"):
+    """The promised views of the database; one row per view."""
+
+    view_name: str
+    column_count: int
+    meaning: str

@@ -43,6 +43,8 @@ class ServedPhase(Row, query="llm.phase"):
     way: str | None
     price_half_width: float
     seller: str
+    told: str
+    unlike_told: str
     usd_half_width: float | None
     activation_bytes: int
     is_available: bool

@@ -31,10 +31,12 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     likely_best: bool
     probability_kept: float | None
     latency_s: float | None
+    energy_j: float | None
     energy_per_inference_j: float | None
     throughput_per_s: float | None
     throughput_limit: str | None
     average_power_w: float | None
+    total_power_w: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
     price_cloud_usd_per_hour: float | None
@@ -45,6 +47,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     rented_usd_per_million: float | None
     bought_usd_per_million: float | None
     price_half_width: float
+    told: str
     gco2_per_million: float | None
     failed_count: int
     failed: str

@@ -39,4 +39,6 @@ class TrainedStep(Row, query="train.step"):
     gco2_per_million: float | None
     usd_per_million: float | None
     usd_half_width: float | None
+    told: str
+    unlike_told: str
     is_available: bool

@@ -83,6 +83,10 @@ class Book:
             self._together[key] = Together(tuple(_name_kernels(self._works[one], kernels) for one in asked))
         return self._together[key]
 
+    def release(self) -> None:
+        """Forget what was formed of passes that go together; the passes themselves stay known."""
+        self._together.clear()
+
     def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
         if not self.decoder.is_traced:
             return pass_columns(self.decoder, asked)

@@ -24,6 +24,8 @@ class Log:
 
     gaps: list[float]
     """Times between tokens that are no pass's alone: of those that just joined, or were worked out again."""
+    gap_ends: list[float]
+    """When each of these gaps ended."""
     arrival: list[float | None]
     first_token: list[float | None]
     finished: list[float | None]
@@ -36,6 +38,7 @@ class Log:
         """Return the empty log of so many requests."""
         return Log(
             gaps=[],
+            gap_ends=[],
             arrival=[None] * count,
             first_token=[None] * count,
             finished=[None] * count,

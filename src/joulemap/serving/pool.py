@@ -15,16 +15,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from joulemap.domain.load import Limits, Load, Served
+from joulemap.domain.load import Limits, Load, Served, Window
 from joulemap.serving.batch import grow, prefill
 from joulemap.serving.grid import Pass
 from joulemap.serving.log import Log, Spell
 from joulemap.serving.memory import Room
 from joulemap.serving.queue import NEVER, Server, accept
 from joulemap.serving.request import draw_requests
-from joulemap.serving.summary import summarize, tabulate_spells
-from joulemap.serving.surface import Passes
+from joulemap.serving.settle import Site, settle
+from joulemap.serving.summary import sum_within, summarize, tabulate_spells
+from joulemap.serving.surface import KNOTS, Passes
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -64,6 +67,9 @@ def simulate_pools(
     flight are those of each server of prompts.
     """
     prompts, answers = pools
+    if load.is_steady:
+        site = Site(surface=answers.surface, limits=answers.limits, count=answers.count, reads_prompts=False)
+        load = settle(load, site, seed, flights=prompts.count)
     requests = draw_requests(load, seed)
     fitting = set(accept(requests, answers.limits))
     log = Log.of(len(requests.prompt_tokens))
@@ -99,19 +105,25 @@ def simulate_pools(
             server.rest(end)
     served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits)
     return served, (
-        _add_work([server.spells for server in before], end),
-        _add_work([server.spells for server in behind], end),
+        _add_work([server.spells for server in before], served.window),
+        _add_work([server.spells for server in behind], served.window),
     )
 
 
-def _add_work(pools: Sequence[Sequence[Spell]], end: float) -> Work:
-    """Return what servers did up to the end."""
+def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
+    """Return what servers do in the window of a run."""
     tables = [tabulate_spells(spells) for spells in pools]
-    idle = [table["running"] == 0 for table in tables]
-    pairs = list(zip(tables, idle, strict=True))
+    sums = [
+        [
+            sum_within(table, np.where(is_kept, table[name], 0.0), window.start_s, window.end_s)
+            for name, is_kept in (("spent_s", table["running"] == 0), ("spent_j", table["running"] != 0))
+        ]
+        for table in tables
+    ]
+    idle_s, busy_j = (sum(column) for column in zip(*sums, strict=True))
     return Work(
-        idle_fraction=sum(float(table["spent_s"][rests].sum()) for table, rests in pairs) / (end * len(tables)),
-        power_w=sum(float(table["spent_j"][~rests].sum()) for table, rests in pairs) / end,
+        idle_fraction=idle_s / (window.duration_s * len(tables)),
+        power_w=busy_j / window.duration_s,
     )
 
 
@@ -148,6 +160,62 @@ class Able:
     """Of one."""
 
 
+@frozen(kw_only=True)
+class Ability:
+    """Rates of a server at prompts alone and at answers alone."""
+
+    alone_s: float
+    """From a prompt to its first token, with nothing else to do."""
+    prompts: Able | None
+    """None where not even one alone is in time."""
+    answers: Able | None
+    """None where not even one alone is in time."""
+
+
+def find_ability(
+    deployment: Deployment, prompt_tokens: float, output_tokens: float, *, most_s: float | None = None
+) -> Ability:
+    """Return what a server does at most of each part of requests, whose steps take `most_s` at most.
+
+    From passes at a few numbers of sequences, between which steps are on straight lines; all are asked for at once.
+    """
+    stack, room = deployment.stack, Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
+    room = max(1.0, min(room, stack.sequence_limit))
+    many = max(1.0, stack.step_tokens // prompt_tokens)
+    full, full_times = prefill(many, prompt_tokens, 0.0, stack.step_tokens)
+    one, one_times = prefill(1.0, prompt_tokens, 0.0, stack.step_tokens)
+    counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
+    steps = max(1.0, output_tokens - 1.0)
+    answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps)
+    cost = deployment.price(Passes.joined((full, one, answering)))
+    ends = np.cumsum([len(full_times), len(one_times)])
+    full_s, one_s, step_s = np.split(cost.seconds, ends)
+    full_j, _, step_j = np.split(cost.joules, ends)
+    most = room if most_s is None else _find_most(counts, step_s, most_s)
+    kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
+    each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
+    answers = None
+    if len(kept):
+        best = int(np.argmax(kept / each_s))
+        answers = Able(per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min()))
+    return Ability(
+        alone_s=float(one_s @ one_times) + stack.value("request"),
+        prompts=Able(per_s=many / float(full_s @ full_times), joules=float(full_j @ full_times) / many),
+        answers=answers,
+    )
+
+
+def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s: float) -> float:
+    """Return the most sequences whose step takes no longer; 0 where that of the fewest does."""
+    late = np.flatnonzero(step_s > most_s)
+    if not len(late):
+        return float(counts[-1])
+    if not late[0]:
+        return 0.0
+    place = int(late[0])
+    return float(np.interp(most_s, step_s[place - 1 : place + 1], counts[place - 1 : place + 1]))
+
+
 def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
     """Return how many prompts a server works out in a second where more always wait."""
     many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
@@ -156,34 +224,11 @@ def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
     return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
 
-def time_prompt(deployment: Deployment, prompt_tokens: float) -> float:
-    """Return the seconds from a prompt to its first token on a server with nothing else to do."""
-    passes, times = prefill(1.0, prompt_tokens, 0.0, deployment.stack.step_tokens)
-    return float(deployment.price(passes).seconds @ times)
-
-
-def count_answers(
-    deployment: Deployment, prompt_tokens: float, output_tokens: float, *, most_s: float | None = None
-) -> Able | None:
-    """Return how many requests a server answers in a second, behind their first token, where its cache is full.
-
-    With fewer sequences at once where a step would take longer than `most_s`; None where one alone does.
-    """
+def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> Able:
+    """Return how many requests a server answers in a second, behind their first token, where its cache is full."""
     steps = max(1.0, output_tokens - 1.0)
     room = Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
     room = max(1.0, min(room, deployment.stack.sequence_limit))
     places, shares = grow(prompt_tokens, steps)
-
-    def step_s(sequences: float) -> float:
-        return float(deployment.price(Passes.of(sequences, context=places)).seconds @ shares)
-
-    if most_s is not None and step_s(room) > most_s:
-        if step_s(1.0) > most_s:
-            return None
-        low = 1.0
-        while room > 1.03 * low and room - low > 1.0:
-            middle = math.sqrt(low * room)
-            low, room = (middle, room) if step_s(middle) <= most_s else (low, middle)
-        room = low
     cost = deployment.price(Passes.of(room, context=places))
     return Able(per_s=room / (steps * float(cost.seconds @ shares)), joules=steps * float(cost.joules @ shares) / room)

@@ -23,6 +23,7 @@ from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.serving.grid import Grid, Pass
 from joulemap.serving.log import Log, Spell
 from joulemap.serving.request import draw_requests
+from joulemap.serving.settle import Site, settle
 from joulemap.serving.summary import summarize
 from joulemap.system.errors import UnsupportedError
 
@@ -35,6 +36,8 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
 
     A request whose tokens exceed cache or context is refused and counted; UnsupportedError where all are.
     """
+    if load.is_steady:
+        load = settle(load, Site(surface=surface, limits=limits), seed)
     requests = draw_requests(load, seed)
     accepted = accept(requests, limits)
     server = Server(surface, requests, limits, load, Log.of(len(requests.prompt_tokens)))
@@ -234,6 +237,7 @@ class Server:
             log.first_token[number] = self.now
         else:
             log.gaps.append(self.now - log.token_at[number])
+            log.gap_ends.append(self.now)
         log.token_at[number] = self.now
         self.joined[number] = self.passes
         self.left[number] = left
@@ -305,6 +309,7 @@ class Server:
         gain, end = self.limits.accepted_tokens, start + seconds
         for number in self.fresh:
             self.log.gaps.append((end - self.log.token_at[number]) / gain)
+            self.log.gap_ends.append(end)
         self.fresh.clear()
         self.last_pass = self.now
         self.passes += count

@@ -60,9 +60,10 @@ def _draw_lengths(draw: np.random.Generator, longest: int, spread: float, count:
 
 
 def read_requests(path: Path) -> Requests:
-    """Return the requests of a CSV file with these columns, in order of arrival.
+    """Return the requests of a CSV file with these columns, whose lines are in order of arrival.
 
-    Raises UsageError for a file that cannot be read, or that has lines which are none; the text names them.
+    Raises UsageError for a file that cannot be read, for lines that are no requests and for those out of order; the
+    text names them.
     """
     try:
         lines = csv.reader(read_text(path).splitlines())
@@ -74,11 +75,17 @@ def read_requests(path: Path) -> Requests:
         raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
     places = {name: names.index(name) for name in COLUMNS if name in names}
     rows: list[tuple[float, int, int, int]] = []
-    faults = []
+    faults, latest = [], 0.0
     for cells in lines:
         if any(cell.strip() for cell in cells):
             try:
-                rows.append(_read_request({name: cells[place] for name, place in places.items()}))
+                row = _read_request({name: cells[place] for name, place in places.items()})
+                if row[0] < latest:
+                    raise ValueError(
+                        f"arrival_s is {row[0]:g}, before the {latest:g} of a line above it: sort the file"
+                    )
+                latest = row[0]
+                rows.append(row)
             except IndexError:
                 faults.append(f"line {lines.line_num}: {len(cells)} cells, {len(names)} expected")
             except ValueError as error:
@@ -88,7 +95,6 @@ def read_requests(path: Path) -> Requests:
         raise UsageError(f"{path}, {'; '.join(faults[:SHOWN_FAULTS])}{more}")
     if not 0 < len(rows) <= MOST_REQUESTS:
         raise UsageError(f"{path} has {len(rows):,} requests, from 1 to {MOST_REQUESTS:,} expected")
-    rows.sort(key=lambda row: row[0])
     arrivals, prompts, outputs, cached = zip(*rows, strict=True)
     return Requests(
         prompt_tokens=prompts,
@@ -108,9 +114,13 @@ def _read_request(cells: dict[str, str]) -> tuple[float, int, int, int]:
 
 
 def _read(cells: dict[str, str], name: str, least: int) -> float:
-    text = cells.get(name, "").strip()
-    if not text and name not in NEEDED:
+    if name not in cells:
         return least
+    text = cells[name].strip()
+    if not text and name == "cached_tokens":
+        return least
+    if not text:
+        raise ValueError(f"{name} is empty, expected {least} to {LONGEST:,}")
     try:
         number = read_real(text) if name == "arrival_s" else read_whole(text)
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.load import Limits, Load, Moment, Outcomes, Requests, Served, Spread
+from joulemap.domain.load import Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
 from joulemap.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]
@@ -38,6 +38,11 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
     end = float((spell["start"] + spell["spent_s"]).max())
     is_open = load.in_flight is None and arrival[served].max() > 0.0
     rates = _find_rates(arrival[served], first[served], finished[served], end, is_open=is_open)
+    answers = tuple(column[served] for column in (first, finished, outputs))
+    bounds = (0.0, end)
+    if load.warm_up and arrival[counted].max() > arrival[counted].min():
+        bounds = (float(arrival[counted].min()), float(arrival[counted].max()))
+    window = _find_window(tables, answers, bounds)
     return Served(
         requests=int(served.sum()),
         refused=len(served) - int(served.sum()),
@@ -51,12 +56,13 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
         idle_j=float(spell["spent_j"][is_idle].sum()),
         idle_s=float(spell["spent_s"][is_idle].sum()),
         first_token=_spread((first - arrival)[counted]),
-        between_tokens=_spread(*_find_gaps(spell, log.gaps, limits.accepted_tokens)),
+        between_tokens=_spread(*_find_gaps(*_cut_start(spell, log, window.start_s), limits.accepted_tokens)),
         token_time=_spread((finished - first)[several] / (outputs[several] - 1.0)),
         latency=_spread((finished - arrival)[counted]),
         arrivals_per_s=rates[0],
         served_per_s=rates[1],
         is_growing=rates[2],
+        window=window,
         timeline=_find_moments(tables, arrival[served], finished[served], end, limits.accepted_tokens),
         outcomes=Outcomes(
             arrival_s=tuple(log.arrival),
@@ -89,6 +95,50 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
     places = np.searchsorted(below, np.array([0.5, 0.9, 0.99]) * below[-1] * (1.0 - 1e-12))
     p50, p90, p99 = values[np.minimum(places, len(values) - 1)].tolist()
     return Spread(mean=float(values @ weights / below[-1]), p50=p50, p90=p90, p99=p99)
+
+
+def sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
+    """Return what spells spend from one time to another, evenly over each spell."""
+    ends = np.concatenate(([0.0], table["start"] + table["spent_s"]))
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    low, high = np.interp([start, end], ends, sums).tolist()
+    return float(high - low)
+
+
+def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...], bounds: tuple[float, float]) -> Window:
+    """Return what happens between two times; `answers` are first token, last token and tokens of each request.
+
+    A request gets its tokens evenly from the first to the last.
+    """
+    start, end = bounds
+    first, last, tokens = answers
+    within = np.clip(last, start, end) - np.clip(first, start, end)
+    share = np.divide(within, last - first, out=np.zeros(len(first)), where=last > first)
+    begun = (first >= start) & (first <= end)
+    energy_j = idle_j = idle_s = 0.0
+    for table in tables:
+        is_idle = table["running"] == 0
+        energy_j += sum_within(table, table["spent_j"], start, end)
+        idle_j += sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
+        idle_s += sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
+    return Window(
+        start_s=start,
+        end_s=end,
+        output_tokens=float((share * (tokens - 1.0)).sum() + begun.sum()),
+        energy_j=energy_j,
+        idle_j=idle_j,
+        idle_s=idle_s,
+    )
+
+
+def _cut_start(spell: dict[str, Array], log: Log, start: float) -> tuple[dict[str, Array], Sequence[float]]:
+    """Return the spells that begin, and the gaps that end, no sooner than a time."""
+    if start <= 0.0:
+        return spell, log.gaps
+    kept = spell["start"] >= start
+    return {name: column[kept] for name, column in spell.items()}, [
+        gap for gap, end in zip(log.gaps, log.gap_ends, strict=True) if end >= start
+    ]
 
 
 def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
     from joulemap.domain.doubt import Doubt
     from joulemap.domain.event import Event
+    from joulemap.domain.offer import Offer
     from joulemap.domain.role import ActionRole
 
 
@@ -78,8 +79,19 @@ def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
 
 
-def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], regions: Sequence[GridRegion]) -> None:
-    """Replace what is stored of assumptions of use and grids by these."""
+def write_cost(
+    connection: Connection,
+    assumptions: Sequence[CostAssumption],
+    regions: Sequence[GridRegion],
+    offers: Sequence[Offer] = (),
+) -> None:
+    """Replace what is stored of assumptions of use, grids, and offers with their prices by these."""
+    from joulemap.domain.offer import summarize_offers
+
+    prices = summarize_offers(offers)
+    ways = [one.way for one in offers]
+    replace_records(connection, "offer", offers, offer_index=range(len(offers)), way=ways)
+    replace_records(connection, "seller_price", prices, price_index=range(len(prices)))
     replace_records(
         connection,
         "cost_assumption",

@@ -48,7 +48,18 @@ TELL_AFTER_S: Final = 1.0
 WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
 """The engine checkpoints when it is told to, never by itself: see `journal`."""
 
-READING: Final = Kind(is_reading=True)
+CONFINED: Final = (
+    ("python_enable_replacements", "false"),
+    ("enable_external_access", "false"),
+    ("autoinstall_known_extensions", "false"),
+    ("autoload_known_extensions", "false"),
+)
+"""No files, network, extensions or variables of this program for statements that read.
+
+Those of joulemap too: a database may be a stranger's, with views of its own under the names that they read.
+"""
+
+READING: Final = Kind(is_reading=True, config=CONFINED)
 
 LOGGER: Final = "joulemap"
 """The one logger, for programs that use joulemap as a library."""
@@ -313,6 +324,10 @@ def is_internal(error: duckdb.Error) -> bool:
     )
 
 
+REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedError)
+"""Errors of data that joulemap itself wrote or asked for: a value that does not convert, a row that breaks a rule."""
+
+
 def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
     return EngineError(
         f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
@@ -328,7 +343,18 @@ def telling(path: Path | str) -> Iterator[None]:
     except duckdb.Error as error:
         if is_internal(error):
             raise _blame_engine(path, error) from error
-        raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        if isinstance(error, duckdb.OutOfMemoryException) and not is_full(error):
+            raise EngineError(
+                f"{path}: the database engine ran out of memory ({reason.removeprefix('Out of Memory Error: ')}); "
+                "ask about fewer models, hardware or batches at a time"
+            ) from error
+        if isinstance(error, REFUSED):
+            raise EngineError(
+                f"{path}: the database refused what joulemap asked of it ({reason}); nothing was changed: please "
+                "report this with the command, and try it with `--calibration none` and without own hardware files"
+            ) from error
+        raise DatabaseError(f"{path}: {reason}") from error
 
 
 @contextlib.contextmanager
@@ -377,31 +403,30 @@ def transaction(connection: Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-CONFINED: Final = (
-    ("python_enable_replacements", "false"),
-    ("enable_external_access", "false"),
-    ("autoinstall_known_extensions", "false"),
-    ("autoload_known_extensions", "false"),
-)
-"""No files, network, extensions or variables of this program for statements that a person wrote."""
-
+ALLOWED: Final = "allowed_paths"
+"""Setting: files that a confined engine may reach all the same, as a list of texts."""
 
 LOCKED: Final = ("lock_configuration", "true")
 
 
-def limit(memory_bytes: float, *, is_confined: bool, output: Path | None = None) -> Kind:
+def allow_folder(folder: Path) -> Kind:
+    """Return how a database is open to statements that write files below a folder, named from the root."""
+    return Kind(is_reading=True, later=(("allowed_directories", f"[{quote_text(f'{folder}/')}]"), *CONFINED))
+
+
+def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
     """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting.
 
     With an `output`, that is the one file that the engine may reach.
     """
     memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
     if output is None:
-        return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, LOCKED))
-    allowed = ("allowed_paths", f"[{quote_text(os.path.relpath(output))}]")
+        return Kind(is_reading=True, config=(*CONFINED, *memory, LOCKED))
+    allowed = (ALLOWED, f"[{quote_text(os.path.relpath(output))}]")
     return Kind(is_reading=True, config=memory, later=(allowed, *CONFINED, LOCKED))
 
 
 def configure(connection: Connection, kind: Kind) -> None:
     """Give a database that is open the settings of a kind, those last that forbid others."""
-    for name, value in sorted(kind.config, key=lambda item: (item[0] == "lock_configuration", item in CONFINED)):
-        connection.execute(f"SET {name} = '{value}'")
+    for name, value in sorted(kind.config, key=lambda item: (item == LOCKED, item in CONFINED)):
+        connection.execute(f"SET {name} = {value if name == ALLOWED else quote_text(value)}")

@@ -30,7 +30,7 @@ from zlib import crc32
 import attrs
 import duckdb
 
-from joulemap.store.literal import execute
+from joulemap.store.literal import execute, quote_name
 from joulemap.system.record import frozen
 
 OWN_NUMBERS: Final = frozenset(
@@ -51,8 +51,8 @@ NAMED: Final = "named"
 """What stands beside the columns of a table for the numbers left out."""
 
 REPLACED_TABLES: Final = (
-    "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
-    "action_role", "event", "event_term", "error_scale", "error_share", "basis_spread",
+    "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "offer", "seller_price",
+    "operator_measurement", "action_role", "event", "event_term", "error_scale", "error_share", "basis_spread",
     "serving_scale",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
@@ -359,7 +359,7 @@ class Digester:
     def read_table(self, table: str) -> str:
         """Return the digest of all rows of a table."""
         rows = self.connection.execute(
-            f"SELECT {', '.join(self.types(table))} FROM internal.{table} ORDER BY rowid"
+            f"SELECT {', '.join(map(quote_name, self.types(table)))} FROM internal.{table} ORDER BY rowid"
         ).fetchall()
         return digest_values(rows)
 
@@ -380,7 +380,7 @@ class Digester:
 
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
         """Run the query of what rows under some keys say, the key first, in stored order."""
-        shown = [f"t.{name}" for name in (seal.key, *self._said(seal, table))]
+        shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._said(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
         if isinstance(keys[0], int):  # many rows, as they were appended: sorting them would take longer than all else

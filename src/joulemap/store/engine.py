@@ -121,11 +121,14 @@ SETTINGS: Final = (
     ("storage_compatibility_version", "latest"),
     ("default_block_size", str(BLOCK)),
     ("dynamic_or_filter_threshold", "1000"),
+    ("autoinstall_known_extensions", "false"),
+    ("autoload_known_extensions", "false"),
 )
 """Files are of the engine's own newest layout: only there do file and log have an identity.
 
 Up to so many runs that are asked about are looked up in what is known of each group of rows, which is then left out
-where it has none of them: above the threshold only what lies before the first or after the last.
+where it has none of them: above the threshold only what lies before the first or after the last. No statement brings
+extensions, and with them a network, whatever the views of a database ask for.
 """
 
 SMALL_BYTES: Final = 32 << 20

@@ -21,18 +21,16 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.block import QUESTION
 from joulemap.domain.dimension import fill_dimensions, spell_labels
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
-from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.store.engine import connect
+from joulemap.store.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.shard import (
     CATEGORIES,
-    KEY,
     MOST_POINTS,
     PART,
-    TOTALS,
     Shard,
     digest_bytes,
     is_lake,
@@ -43,6 +41,7 @@ from joulemap.store.sharing import Kind
 from joulemap.store.surface import load_surface
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
+from joulemap.system.file import FileError
 from joulemap.system.record import frozen
 from joulemap.system.resource import cache_folder, folder as resource_folder
 
@@ -50,7 +49,7 @@ MOST_MEMORY: Final = "700MB"
 """That the engine takes for a lake, of whatever size: beyond it, it writes beside."""
 
 ABSENT: Final = (
-    "subgraph_results", "operator_results", "energy_ledger", "energy_ledger_wide", "energy_parts", "event_counts",
+    "subgraph_results", "operator_results", "energy_ledger", "energy_parts", "event_counts",
     "run_overheads", "operators", "uncounted", "assumptions", "caveats", "placements", "placement_ledger", "estimates",
     "run_subgraph", "run_operator", "ledger_line", "run_action", "workload_operator",
 )  # fmt: skip
@@ -64,19 +63,6 @@ _ERRING: Final = re.compile(r"CREATE MACRO erring\(.*?\n\);", re.DOTALL)
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
 """What a statement reads, as the engine writes out how it is understood."""
 
-_TYPES: Final[Mapping[str, str]] = {
-    "text": "VARCHAR", "whole": "BIGINT", "count": "INTEGER", "number": "DOUBLE",
-    "int64": "BIGINT", "int32": "INTEGER", "float64": "DOUBLE", "string": "VARCHAR",
-}  # fmt: skip
-
-_COLUMNS: Final[Mapping[str, str]] = {
-    **{name: _TYPES[kind] for name, kind in QUESTION.items()},
-    **{name: _TYPES[kind] for name, (kind, _) in TOTALS.items()},
-    "package_version": "VARCHAR",
-    "is_edge": "BOOLEAN",
-}
-"""Columns of a shard -> their types."""
-
 
 @frozen(kw_only=True)
 class Survey:
@@ -84,6 +70,8 @@ class Survey:
 
     shards: tuple[Shard, ...]
     """Whole ones of the formulas and rules of today, by question."""
+    footers: Mapping[Path, Footer]
+    """Path of each of them with its footer."""
     stale: tuple[Shard, ...]
     """Of other formulas or rules."""
     damaged: tuple[tuple[Shard, str], ...]
@@ -110,7 +98,7 @@ class Survey:
 
 
 def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
-    """Return what is in a lake; `is_thorough` reads all of every shard, else only those that were written since.
+    """Return what is in a lake; `is_thorough` reads every row of every shard, else bytes that were written since.
 
     Raises DatabaseError for a folder that is no lake.
     """
@@ -122,6 +110,11 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     found = [shard for path in paths if (shard := read_name(path)) is not None]
     fresh = [one for one in found if one.folder in current]
     reasons = _look_through(lake, fresh, is_thorough=is_thorough)
+    footers, strange = read_footers([one for one in fresh if one.path not in reasons])
+    reasons |= strange
+    if is_thorough:
+        rows = {one.path: check_rows(one, footers[one.path]) for one in fresh if one.path in footers}
+        reasons |= {path: why for path, why in rows.items() if why}
     whole: dict[tuple[str, str], Shard] = {}
     for one in fresh:
         if one.path not in reasons:
@@ -129,6 +122,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     kept = {one.path for one in whole.values()}
     return Survey(
         shards=tuple(whole.values()),
+        footers={one.path: footers[one.path] for one in whole.values()},
         stale=tuple(one for one in found if one.folder not in current),
         damaged=tuple((one, reasons[one.path]) for one in fresh if one.path in reasons),
         twice=tuple(one for one in fresh if one.path not in kept and one.path not in reasons),
@@ -172,6 +166,8 @@ def _sight(path: Path) -> list[int]:
 def _judge(shard: Shard) -> str:
     try:
         found = digest_bytes(shard.path)
+    except FileError as error:
+        return str(error)
     except OSError as error:
         return f"it cannot be read: {error.strerror or error}"
     return (
@@ -193,10 +189,10 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> It
         connection = stack.enter_context(contextlib.closing(_open(stack, template)))
         connection.execute(f"SET threads = {os.cpu_count() or 1 if len(found.shards) > 1 else 1}")
         connection.execute(f"SET memory_limit = '{MOST_MEMORY}'")
+        connection.execute("SET parquet_metadata_cache = true")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        _fill(connection, found.shards)
-        connection.execute(f"SET allowed_directories = [{quote_text(f'{lake.resolve()}/')}]")
-        configure(connection, kind)
+        configure(connection, confine(kind, found.shards))
+        _fill(connection, found)
         yield connection
 
 
@@ -208,40 +204,25 @@ def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
         return open_in_memory()
     import shutil
 
-    place = stack.enter_context(drafting(cache_folder()))
-    shutil.copyfile(template, place / "lake.duckdb")
+    try:
+        place = stack.enter_context(drafting(cache_folder()))
+        shutil.copyfile(template, place / "lake.duckdb")
+    except OSError as error:
+        raise DatabaseError(f"a lake is read in {cache_folder()}, which fails: {error.strerror or error}") from error
     return connect(place / "lake.duckdb")
 
 
-def _fill(connection: Connection, shards: Sequence[Shard]) -> None:
+def _fill(connection: Connection, found: Survey) -> None:
     """Put scans of shards in the place of the tables of runs, and what they say of workloads and hardware in theirs."""
-    paths = [str(one.path.resolve()) for one in shards]
-    told = _read_footers(connection, paths)
-    columns = {one["column"]: one["name"] for about in told for one in about["varied"]}
-    workloads = {one["workload_key"]: one for about in told for one in about["workloads"]}
+    paths = [str(one.path.resolve()) for one in found.shards]
+    told = [found.footers[one.path] for one in found.shards]
+    columns = {one.column: one.name for about in told for one in about.varied}
+    workloads = {one["workload_key"]: one for about in told for one in about.workloads}
     connection.execute("DROP TABLE internal.run; DROP TABLE internal.run_total")
     _insert_workloads(connection, workloads.values())
-    _insert_hardware(connection, {one["hardware_digest"]: one for about in told for one in about["hardware"]}.values())
-    connection.execute("SET parquet_metadata_cache = true")
-    connection.execute(_scan(connection, shards, paths, list(workloads), sorted(columns)))
+    _insert_hardware(connection, {one["hardware_digest"]: one for about in told for one in about.hardware}.values())
+    connection.execute(_scan(connection, found.shards, paths, [str(key) for key in workloads], sorted(columns)))
     connection.execute(_views(connection, dict(sorted(columns.items()))))
-
-
-def read_footers(shards: Sequence[Shard]) -> dict[str, dict[str, Any]]:
-    """Return question -> what the footer of its shard says; raises duckdb.Error for a file that is not whole."""
-    with contextlib.closing(connect(IN_MEMORY)) as connection:
-        told = _read_footers(connection, [str(one.path.resolve()) for one in shards])
-    return {str(one["question"]): one for one in told}
-
-
-def _read_footers(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]]:
-    if not paths:
-        return []
-    statement = (
-        f"SELECT decode(value) FROM parquet_kv_metadata([{', '.join(map(quote_text, paths))}]) "
-        f"WHERE decode(key) = '{KEY}' ORDER BY file_name"
-    )
-    return [json.loads(value) for (value,) in connection.execute(statement).fetchall()]
 
 
 def number_shards(shards: Iterable[Shard]) -> list[int]:
@@ -260,7 +241,7 @@ def _scan(
 ) -> str:
     """Return the view of all points, with the columns that no shard has as nulls."""
     if not shards:
-        nulls = {**_COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
+        nulls = {**COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
                  "created_at": "TIMESTAMP"}  # fmt: skip
         none = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in nulls.items())
         return f"CREATE VIEW internal.point AS SELECT {none} WHERE FALSE"
@@ -268,7 +249,7 @@ def _scan(
     there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     listed = [
         f"s.{quote_name(name)}" if name in there else f"CAST(NULL AS {kind}) AS {quote_name(name)}"
-        for name, kind in _COLUMNS.items()
+        for name, kind in COLUMNS.items()
     ]
     numbers = ", ".join(str(number * MOST_POINTS) for number in number_shards(shards))
     questions = ", ".join(quote_text(one.question[:16]) for one in shards)
@@ -296,7 +277,7 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
         ).fetchall()
     ]
     told = ", ".join(
-        f"CASE WHEN p.{column} IS NOT NULL THEN {quote_text(f'{name}=')} || p.{column} END"
+        f"CASE WHEN p.{quote_name(column)} IS NOT NULL THEN {quote_text(f'{name}=')} || p.{quote_name(column)} END"
         for column, name in varied.items()
     )
     labels = {name: _of_points(text) for name, text in spell_labels().items() if name != "error_case"}
@@ -306,10 +287,10 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
     filled = {
         "p.{label}": ", ".join(f"{text} AS {name}" for name, text in labels.items()),
         "p.{category}": ", ".join(f"p.{name}" for name in CATEGORIES),
-        ",\n    p.{varied}": "".join(f", p.{name}" for name in varied),
-        ", p.{varied}": "".join(f", p.{name}" for name in varied),
-        "p.{promised}": ", ".join(f"p.{name}" for name in promised),
-        "{changes}": " AND ".join(["TRUE", *(f"p.{name} IS NULL" for name in varied)]),
+        ",\n    p.{varied}": "".join(f", p.{quote_name(name)}" for name in varied),
+        ", p.{varied}": "".join(f", p.{quote_name(name)}" for name in varied),
+        "p.{promised}": ", ".join(f"p.{quote_name(name)}" for name in promised),
+        "{changes}": " AND ".join(["TRUE", *(f"p.{quote_name(name)} IS NULL" for name in varied)]),
         "{told}": f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])",
         "{power_half_width}": width.format("-"),
         "{edp_half_width}": width.format("+"),
@@ -352,9 +333,9 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
             connection,
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
-            "doubts, priced_at, boundary, described_digest, needs_host, host) SELECT $hardware_digest, $hardware, "
-            "$hardware, '', $architecture, string_split($deployment, ','), '', $unit_name, '', $projection, "
-            "$unavailable, '', $power_mode, [], [], $boundary, $boundary, '', $needs_host, $host "
+            "doubts, priced_at, boundary, described_digest, needs_host, host, tf32) SELECT $hardware_digest, "
+            "$hardware, $hardware, '', $architecture, string_split($deployment, ','), '', $unit_name, '', $projection, "
+            "$unavailable, '', $power_mode, [], [], $boundary, $boundary, '', $needs_host, $host, $tf32 "
             "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
             dict(one),
         )

@@ -58,7 +58,7 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     """
     queries, refused = [], []
     paths = [path for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
-    _remember([path for path in paths if _ships(path)])
+    _remember([path for path in paths if ships(path)])
     for path in paths:
         try:
             queries.append(_load(path))
@@ -85,7 +85,7 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 def _load(path: Path) -> Query:
     """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
-    if not _ships(path):
+    if not ships(path):
         query = parse_query(path)
         if query.called:
             raise SqlError(f"{path}: `from` is for queries that ship")
@@ -104,7 +104,8 @@ def _load(path: Path) -> Query:
     )
 
 
-def _ships(path: Path) -> bool:
+def ships(path: Path) -> bool:
+    """Return whether a query file is one of the package."""
     return folder("queries") in path.parents
 
 

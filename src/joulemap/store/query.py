@@ -14,9 +14,9 @@ from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.store import literal
 from joulemap.store.bound import BATCH
-from joulemap.store.connection import begin_beside
+from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
-from joulemap.store.library import find_query, share_queries
+from joulemap.store.library import find_query, share_queries, ships
 from joulemap.store.run import find_projected_hardware
 from joulemap.store.statement import (
     Statement,
@@ -112,6 +112,21 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return _run(connection, _find_query_of(record), given, partial(tuple.__new__, record))
 
 
+@contextlib.contextmanager
+def _answering(*queries: Query) -> Iterator[None]:
+    """Turn what a query is to blame for into SqlError.
+
+    Data that the engine refuses inside a shipped query is a fault of joulemap, so that error goes on as it is.
+    """
+    try:
+        with blaming():
+            yield
+    except SqlError as error:
+        if isinstance(error.__cause__, REFUSED) and all(ships(query.path) for query in queries):
+            raise error.__cause__ from None
+        raise
+
+
 def _find_query_of(record: type[Row]) -> Query:
     query = find_query(record.query)
     if [column.name for column in query.columns] != list(record.columns):
@@ -139,7 +154,7 @@ def fetch_all(
     texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
     shared, written = share_queries(texts)
     found: dict[str, Table[Any]] = {}
-    with blaming():
+    with _answering(*queries.values()):
         for table, sql in shared.items():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {literal.list_numbers(sql)}")
         for (name, query), sql in zip(queries.items(), written, strict=True):
@@ -158,7 +173,7 @@ def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) ->
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
     """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
     query = _find_query_of(record)
-    with contextlib.closing(begin_cursor(connection)) as own, blaming():
+    with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         cursor = execute(own, query.sql, bind(query, given))
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):
@@ -174,7 +189,7 @@ def _run(
 ) -> Table[Made]:
     parameters = bind(query, given)
     filled = filled or literal.fill(query.sql, parameters)
-    with blaming():
+    with _answering(query):
         cursor = (
             execute(connection, query.sql, parameters)
             if filled is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from joulemap.domain.compiler import UNLISTED_NAME
 from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
@@ -46,6 +47,8 @@ class Outline:
     """With its power mode."""
     boundary: str
     """What its energy contains."""
+    tf32: str
+    """`allowed` if its libraries may compute fp32 products in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
     """What was set of its hardware."""
@@ -72,7 +75,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
+        "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
         "coalesce(t.latency_basis = other_work(), FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
@@ -82,6 +85,32 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
     found = {run_id: Outline(*row) for run_id, *row in rows}
     return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+
+
+@frozen
+class AssumedEnergy:
+    """Part of the energy of a run whose price per action is assumed."""
+
+    energy_fj: float
+    """Energy of the whole run."""
+    fraction: float
+    static_fraction: float
+    """The part of the energy that is assumed static power."""
+
+
+def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:
+    """Return run_id -> the part of its energy that is priced by assumed numbers, from the bases of its ledger."""
+    statement = (
+        "SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) AS whole_fj, "
+        "coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / nullif(whole_fj, 0e0), "
+        "coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed' AND a.part = 'static'), 0) / nullif(whole_fj, 0e0) "
+        "FROM internal.run_action AS l JOIN internal.run AS r USING (run_id) "
+        "JOIN internal.action AS a USING (action_id) JOIN internal.energy_per_action AS e "
+        "ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id "
+        "WHERE list_contains($ids, l.run_id) GROUP BY l.run_id"
+    )
+    rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
+    return {run_id: AssumedEnergy(*numbers) for run_id, *numbers in rows if None not in numbers}
 
 
 def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, str, bool, float], ...]:
@@ -99,6 +128,17 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
     )
     values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
     return tuple(execute(connection, statement, values).fetchall())
+
+
+def find_unlisted_hardware(connection: Connection) -> frozenset[str]:
+    """Return the ids of the hardware of which nobody has listed what operators its compiler runs."""
+    rows = execute(
+        connection,
+        "SELECT DISTINCT v.hardware FROM internal.hardware_operator AS o "
+        "JOIN internal.hardware_version AS v ON v.hardware_digest = o.hardware_digest WHERE o.compiler = ?",
+        [UNLISTED_NAME],
+    ).fetchall()
+    return frozenset(name for (name,) in rows)
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:

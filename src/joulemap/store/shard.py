@@ -12,11 +12,14 @@ bytes under the same name. Row n of a shard is point n of its block.
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -26,11 +29,14 @@ import numpy as np
 from joulemap.domain.block import QUESTION, Block, name_column
 from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.run import BOTTLENECKS
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import DatabaseError, UsageError
+from joulemap.system.file import FileError, open_regular, read_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version
 
 MARKER: Final = "joulemap-lake.json"
+MOST_MARKER_BYTES: Final = 10_000
+
 FORMAT: Final = 1
 """Of shards: a lake of another one is refused."""
 
@@ -61,7 +67,7 @@ WORKLOAD: Final = (
 )  # fmt: skip
 HARDWARE: Final = (
     "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
-    "needs_host", "boundary", "power_mode",
+    "tf32", "needs_host", "boundary", "power_mode",
 )  # fmt: skip
 """Columns that say what a workload and a hardware are: the footer lists those of its points."""
 
@@ -145,18 +151,25 @@ def rule_version() -> str:
 
 
 def open_lake(folder: Path) -> None:
-    """Make a folder a lake if it is new or empty; UsageError where it is neither, or cannot be written."""
+    """Make a folder a lake if it is new or empty; UsageError where it is neither, or cannot be written.
+
+    Raises DatabaseError where the disk is full.
+    """
     if is_lake(folder):
         return
+    draft = folder / f".{MARKER}.{_token()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(one.name != MARKER and not one.name.startswith(f".{MARKER}") for one in folder.iterdir()):
             raise UsageError(f"{folder} is a folder with other files: name a lake, or a folder that is new or empty")
-        draft = folder / f".{MARKER}.{_token()}"
         draft.write_text(json.dumps({"format": FORMAT}), encoding="utf-8")
         draft.replace(folder / MARKER)
     except OSError as error:
-        raise UsageError(f"cannot make a lake of {folder}: {error.strerror or error}") from error
+        kind = DatabaseError if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else UsageError
+        raise kind(f"cannot make a lake of {folder}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
 
 
 def is_lake(folder: Path) -> bool:
@@ -167,22 +180,20 @@ def is_lake(folder: Path) -> bool:
             "the two (`aws s3 sync`, `rclone copy`): shards are never changed"
         )
     try:
-        found = json.loads((folder / MARKER).read_text(encoding="utf-8")).get("format")
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError, AttributeError) as error:
+        if not os.path.lexists(folder / MARKER):
+            return False
+        found = json.loads(read_text(folder / MARKER, MOST_MARKER_BYTES)).get("format")
+    except (FileError, OSError, ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"{folder / MARKER} cannot be read: {error}") from error
     if found != FORMAT:
         raise UsageError(f"{folder} is a lake of format {found}, this joulemap reads format {FORMAT}")
     return True
 
 
-def find_shard(place: Path, question: str) -> Shard | None:
-    """Return the shard in a folder of a lake that answers a block, by its digest; None where there is none."""
-    for path in sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else ():
-        if (shard := read_name(path)) is not None:
-            return shard
-    return None
+def find_shards(place: Path, question: str) -> list[Shard]:
+    """Return the shards in a folder of a lake that answer a block, by their names."""
+    paths = sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else []
+    return [shard for path in paths if (shard := read_name(path)) is not None]
 
 
 def read_name(path: Path) -> Shard | None:
@@ -193,41 +204,71 @@ def read_name(path: Path) -> Shard | None:
     try:
         return Shard(path, found[1], found[2], path.stat().st_size)
     except FileNotFoundError:
-        return None
+        return None if not path.is_symlink() else Shard(path, found[1], found[2], 0)
+    except OSError:  # a link to itself, a folder that may not be entered
+        return Shard(path, found[1], found[2], 0)
 
 
 def digest_bytes(path: Path) -> str:
-    """Return what the name of a shard says of its content."""
-    with path.open("rb") as stream:
+    """Return what the name of a shard says of its content; FileError for what is no regular file, OSError."""
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 
 
 def write_shard(lake: Path, block: Block, points: Points) -> Shard:
     """Write the points of a block, whose shard is there whole or not at all; return it, or the one that was there.
 
-    Raises ValueError where points and block differ in length, OSError where it cannot be written.
+    Raises ValueError where points and block differ in length, DatabaseError where it cannot be written.
     """
-    there = find_shard(lake / block.folder, block.digest)
-    if there is not None and digest_bytes(there.path) == there.content:
-        return there
     content = encode(block, points)
     digest = hashlib.sha256(content).hexdigest()[:16]
     place = lake / block.folder
-    place.mkdir(exist_ok=True)
-    draft = place / f".{block.digest}.{_token()}.part"
     path = place / f"{block.digest}-{digest}.parquet"
+    draft = place / f".{block.digest}.{_token()}.part"
     try:
-        with draft.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with contextlib.suppress(OSError, FileError):
+            if digest_bytes(path) == digest:
+                return Shard(path, block.digest, digest, len(content))
+        place.mkdir(exist_ok=True)
+        _write_locked(draft, content)
         draft.rename(path)
-    except BaseException:
+    except OSError as error:
+        raise DatabaseError(
+            f"{lake}: a shard cannot be written: {error.strerror or error}; what is finished stays, and the same "
+            "command goes on from there"
+        ) from error
+    finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise
     _keep(place)
     return Shard(path, block.digest, digest, len(content))
+
+
+def _write_locked(draft: Path, content: Any) -> None:
+    """Write a file and keep it on the disk; it is locked meanwhile, so that others know whether its writer lives."""
+    with draft.open("xb") as stream:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def is_abandoned(part: Path, patience_s: float) -> bool:
+    """Return whether nobody writes an unfinished file any more.
+
+    A process of this machine holds a lock on what it writes. One of another machine is given `patience_s` seconds from
+    its last byte on, because locks may not reach across a shared file system.
+    """
+    try:
+        with open_regular(part) as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (OSError, FileError):
+        pass
+    is_own = part.name.split(".")[2].startswith(f"{_host()}-")
+    return is_own or time.time() - part.lstat().st_mtime >= patience_s
 
 
 def encode(block: Block, points: Points) -> Any:
@@ -344,8 +385,11 @@ def _plain(value: Any) -> Any:
 
 
 def _token() -> str:
-    host = re.sub(r"[^A-Za-z0-9]", "", socket.gethostname())[:20]
-    return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
+    return f"{_host()}-{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9]", "", socket.gethostname())[:20]
 
 
 def _keep(place: Path) -> None:

@@ -15,7 +15,7 @@ import duckdb
 
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.store.literal import execute
+from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
@@ -84,8 +84,8 @@ def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
     """Replace the macros and views that joulemap made by those of this version, inside the transaction that is open."""
-    for name in _find_made(connection):
-        connection.execute(f"DROP {name}")
+    for kind, name in _find_made(connection):
+        connection.execute(f"DROP {kind} {quote_name(name)}")
     surface = load_surface()
     text = surface.sql if has_comments else COMMENT.sub("", surface.sql)
     connection.execute(_CREATE.sub("CREATE OR REPLACE ", text))
@@ -97,18 +97,18 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
     )
 
 
-def _find_made(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """Return kind and name of each macro and view that joulemap made and that is there."""
     try:
-        rows = connection.execute(
+        return connection.execute(
             "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "
-            "SELECT 'VIEW ' || view_name FROM duckdb_views() WHERE NOT internal AND view_name IN (FROM made) UNION "
-            "SELECT CASE function_type WHEN 'macro' THEN 'MACRO ' ELSE 'MACRO TABLE ' END || function_name "
+            "SELECT 'VIEW' AS kind, view_name AS name FROM duckdb_views() WHERE NOT internal "
+            "AND view_name IN (FROM made) UNION "
+            "SELECT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, function_name "
             "FROM duckdb_functions() WHERE NOT internal AND function_name IN (FROM made) ORDER BY ALL"
         ).fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):  # a new database
         return []
-    return [name for (name,) in rows]
 
 
 def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:
@@ -134,7 +134,7 @@ def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> Non
         "AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"
     ).fetchall()
     comments = [
-        f"COMMENT ON COLUMN {view}.{column} IS '{meanings[column].replace(chr(39), chr(39) * 2)}'"
+        f"COMMENT ON COLUMN {quote_name(view)}.{quote_name(column)} IS {quote_text(meanings[column])}"
         for view, column in silent
         if column in meanings
     ]

@@ -159,7 +159,8 @@ def _grown(column: str) -> str:
 
 
 def _sizes(shape: str) -> str:
-    return f"CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
+    # TRY_CAST: the engine may evaluate this for rows that the CASE around it leaves out, empty texts among them
+    return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:

@@ -11,6 +11,7 @@ What a killed process leaves is removed by the next command that looks here, and
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -21,6 +22,9 @@ from typing import Final
 PLACE: Final = ".joulemap-drafts"
 MARKER: Final = "drafts-of-joulemap"
 _LOCK: Final = re.compile(r"([0-9a-f]{32})\.lock")
+
+TRIES: Final = 100
+"""Times that a place is made anew; another process that removes it as empty each time would have to be very busy."""
 
 _own: dict[Path, int] = {}
 """Drafts of this process -> the descriptor of their lock."""
@@ -79,15 +83,18 @@ def discard() -> None:
 
 
 def _make(place: Path) -> Path:
-    """Make a draft, and the place with its marker; another process may remove the place meanwhile, as empty."""
-    while True:
+    """Make a draft, and the place with its marker; another process may remove the place meanwhile, as empty.
+
+    Raises OSError where the folder is gone, or takes no files though it is there, as one of `/proc` does.
+    """
+    for _ in range(TRIES):
         draft = place / os.urandom(16).hex()
         try:
             place.mkdir(exist_ok=True)
             (place / MARKER).touch()
             lock = os.open(draft.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
-            if not place.parent.is_dir():
+            if not place.parent.is_dir() or not place.parent.stat().st_nlink:
                 raise
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -98,6 +105,7 @@ def _make(place: Path) -> Path:
                 _own[draft] = lock
                 return draft
         os.close(lock)
+    raise FileNotFoundError(errno.ENOENT, "no file can be made there", str(place))
 
 
 def _remove(draft: Path) -> None:

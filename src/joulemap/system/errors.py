@@ -11,13 +11,13 @@ class ExitCode(IntEnum):
 
     OK = 0
     INTERNAL = 1
-    """An error inside joulemap: please report it."""
+    """An error inside joulemap or its database engine: please report it."""
     USAGE = 2
     """An option or argument that cannot be read."""
     UNKNOWN_NAME = 3
     """A model, hardware, query, run or measurement that does not exist."""
     UNSUPPORTED = 4
-    """A valid question that no chosen hardware can answer (a precision that it lacks, say)."""
+    """A valid question that no chosen hardware can answer: it lacks a precision, say, or misses a limit."""
     DATABASE = 5
     """The database is missing, locked, damaged, not a joulemap database, too new, too old or not writable."""
     CHECK_FAILED = 6
@@ -30,6 +30,8 @@ class ExitCode(IntEnum):
     """A hardware or energy data file that breaks its rules."""
     BEYOND = 10
     """A change that was measured against a limit is beyond it."""
+    OUTSIDE = 11
+    """A measured number is outside the 80 % interval of its prediction."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -129,6 +131,12 @@ class ThresholdError(JoulemapError):
     """A change is beyond the limit that was set for it."""
 
     exit_code = ExitCode.BEYOND
+
+
+class OutsideError(JoulemapError):
+    """A measured number is outside the interval of its prediction."""
+
+    exit_code = ExitCode.OUTSIDE
 
 
 class ConservationError(JoulemapError):

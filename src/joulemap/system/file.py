@@ -15,6 +15,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -53,16 +54,26 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     name, whose other end may never open.
     """
     try:
-        if not _is_file(path) and not is_open_stream(path):
-            kind = path.stat().st_mode
-            raise FileError("it is a folder" if stat.S_ISDIR(kind) else "it is no regular file")
-        with path.open("rb") as stream:
+        with path.open("rb") if is_open_stream(path) else open_regular(path) as stream:
             content = stream.read(most + 1)
     except (OSError, ValueError) as error:
         raise FileError(_reason(error)) from error
     if len(content) > most:
         raise FileError(f"too large: longer than {most:,} bytes")
     return content
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading; FileError for a folder, a pipe or a device, which would never end, OSError.
+
+    What was opened is looked at, not the name, which another process may give to something else meanwhile.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        raise FileError("it is a folder" if stat.S_ISDIR(kind) else "it is no regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:

@@ -50,12 +50,21 @@ def package_version(name: str) -> str:
         return "absent"
 
 
-def need_torch(what: str) -> None:
-    """Raise ModelError where PyTorch, which `what` needs, is not installed."""
-    if package_version("torch") == "absent":
-        from joulemap.system.errors import ModelError
+OLDEST_TORCH: Final = (2, 9)
+"""Lowest PyTorch release that the tests run on; pyproject.toml asks for it."""
 
+
+def need_torch(what: str) -> None:
+    """Raise ModelError if PyTorch, which `what` needs, is missing or older than the tests cover."""
+    from joulemap.system.errors import ModelError
+
+    version = package_version("torch")
+    if version == "absent":
         raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it")
+    release = re.match(r"(\d+)\.(\d+)", version)
+    if release is not None and tuple(map(int, release.groups())) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        raise ModelError(f"{what} needs PyTorch {oldest} or newer, this is {version}: pip install 'joulemap[torch]'")
 
 
 def digest_code(*places: str) -> str:

@@ -292,7 +292,7 @@ def _revive(stream: TextIO, number: int) -> TextIO:
 @contextlib.contextmanager
 def _keep_torch() -> Iterator[None]:
     """Trace with single precision as the default and no default device, whatever this program has set."""
-    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    dtype, device = torch.get_default_dtype(), default_device()
     is_deterministic = torch.are_deterministic_algorithms_enabled()
     warns_only = torch.is_deterministic_algorithms_warn_only_enabled()
     has_gradient = torch.is_grad_enabled()
@@ -301,13 +301,13 @@ def _keep_torch() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
     if device.type != "cpu":
         torch.set_default_device(None)
-    is_default = torch.get_default_device() != device  # else a `with` around us has set it
+    is_default = default_device() != device  # else a `with` around us has set it
     try:
         with torch.random.fork_rng(devices=()):
             yield
     finally:
         torch.set_default_dtype(dtype)
-        if is_default or torch.get_default_device() != device:
+        if is_default or default_device() != device:
             torch.set_default_device(device if is_default else None)
         torch.set_grad_enabled(has_gradient)
         if torch.are_deterministic_algorithms_enabled() != is_deterministic:
@@ -315,6 +315,14 @@ def _keep_torch() -> Iterator[None]:
         for known, before in hooks:
             known.clear()
             known.update(before)
+
+
+def default_device() -> torch.device:
+    """Return the default device; PyTorch 2.9 raises AttributeError after it was set to None."""
+    try:
+        return torch.get_default_device()
+    except AttributeError:
+        return torch.device("cpu")
 
 
 def _is_hooks(name: str, value: object) -> bool:

@@ -88,6 +88,46 @@ def attended_on_meta(query: torch.Tensor, _key: torch.Tensor, value: torch.Tenso
     return query.new_empty((*outer, tokens, heads, value.shape[-1])).transpose(-3, -2)
 
 
+def grouped_on_meta(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    offs: torch.Tensor | None = None,
+    _bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """Return the output of a grouped product, whose rows start at multiples of 16 bytes.
+
+    The shape rule of PyTorch before 2.15 refuses float32, and float16 without a GPU, though its kernels take both.
+    Source: aten/src/ATen/native/GroupedMMUtils.h, `_grouped_mm_validate_inputs`,
+    `compute_grouped_gemm_output_size_stride`.
+    """
+    if not {left.dim(), right.dim()} <= {2, 3} or (left.dim() == right.dim() == 3) != (offs is None):
+        raise RuntimeError("a grouped product takes matrices of 2 or 3 dimensions, and offsets unless both have 3")
+    if not {left.dtype, right.dtype} <= _GROUPED_TYPES or out_dtype not in (None, left.dtype):
+        raise RuntimeError(f"a grouped product takes float32, float16 or bfloat16, not {left.dtype} by {right.dtype}")
+    cuts_inner = left.dim() == right.dim() == 2
+    if left.shape[-1] != right.shape[-2] and not cuts_inner:
+        raise RuntimeError(f"a grouped product cannot multiply {list(left.shape)} by {list(right.shape)}")
+    if offs is not None and (offs.dim(), offs.dtype) != (1, torch.int32):
+        raise RuntimeError(f"offsets of a grouped product are one row of int32, not {offs.dim()}D of {offs.dtype}")
+    for matrix in (left, right):
+        rows, columns = matrix.stride()[-2:]
+        if 1 not in (rows, columns) or (rows if columns == 1 else columns) * matrix.element_size() % 16:
+            raise RuntimeError(f"strides of a grouped product must be multiples of 16 bytes, not {matrix.stride()}")
+    groups = {matrix.shape[0] for matrix in (left, right) if matrix.dim() == 3}
+    groups |= set() if offs is None else {offs.shape[0]}
+    if len(groups) > 1:
+        raise RuntimeError(f"a grouped product has one number of groups, not {sorted(groups)}")
+    batch, rows, columns = groups if left.dim() == right.dim() else (), left.shape[-2], right.shape[-1]
+    aligned = 16 // left.element_size()
+    padded = -(-columns // aligned) * aligned
+    strides = (rows * padded, padded, 1)[0 if batch else 1 :]
+    return torch.empty_strided((*batch, rows, columns), strides, dtype=left.dtype, device="meta")
+
+
+_GROUPED_TYPES: Final = frozenset({torch.float32, torch.float16, torch.bfloat16})
+
+
 def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the operands of a batched product as its kernel gets them: copied where it cannot take them as they are.
 

@@ -88,7 +88,7 @@ def _copy_on_meta(
     }
     memo.update((id(buffer), _as_input(buffer)) for buffer in module.buffers())
     memo.update((id(part), as_float) for part, as_float in replaced)
-    with _copying_any_tensor():
+    with _copying_any_tensor(), warnings.catch_warnings(action="ignore"):
         return _without_storage(copy.deepcopy(module, memo))
 
 

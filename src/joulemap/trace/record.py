@@ -40,6 +40,7 @@ from joulemap.trace.inference import (
     attended_on_meta,
     copied_operands,
     expand_masks,
+    grouped_on_meta,
     is_mask,
     run_on_zeros,
     selects,
@@ -487,6 +488,8 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if name == ATTENTION and args[0].dim() > 3:
             return attended_on_meta(*args, **kwargs)
+        if name == "_grouped_mm":
+            return grouped_on_meta(*args, **kwargs)
         if name in CELLS:
             return Recurrence.of(name, func, args, kwargs).outputs()
         if name in STAND_INS:

@@ -18,9 +18,11 @@ import attrs
 from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.module import is_module_name
+from joulemap.domain.name import find_meant
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.file import FileError, read_bytes
 from joulemap.system.resource import package_version
 from joulemap.trace.version import builder_version, closed_version, tracer_version
 
@@ -48,6 +50,16 @@ HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
 
 CONFIGURATION_FILE: Final = "config.json"
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "albert": "Albert", "bart": "Bart", "beit": "Beit", "bert": "Bert", "blip": "Blip",
+    "camembert": "Camembert", "clip": "CLIP", "deberta": "Deberta", "deit": "DeiT", "detr": "Detr",
+    "dinov2": "Dinov2", "distilbert": "DistilBert", "electra": "Electra", "hubert": "Hubert",
+    "longformer": "Longformer", "mobilebert": "MobileBert", "mpnet": "MPNet", "roberta": "Roberta",
+    "segformer": "Segformer", "siglip": "Siglip", "t5": "T5", "wav2vec2": "Wav2Vec2", "whisper": "Whisper",
+    "xlnet": "XLNet",
+}  # fmt: skip
+"""Families that ship no workload, as people write them -> their name in transformers. Source: its model_types."""
 """Of a folder that holds a checkpoint."""
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
@@ -297,8 +309,12 @@ def resolve_model(
             raise UsageError(
                 f"{plain} takes nothing in brackets and has no phases: language models have, by their names"
             )
+        family = next((word for word in re.findall(r"[a-z]+\d?[a-z]*\d?", plain.lower()) if word in FAMILIES), "")
+        if family:
+            sizes = "give its sizes by --config config.json"
+            raise UnknownNameError("model", plain, (), sizes, near=(f"hf:{FAMILIES[family]}",))
         hint = "see `joulemap model list`, or give path/to/file.py:factory"
-        raise UnknownNameError("model", plain, (*models, *others()), hint)
+        raise UnknownNameError("model", plain, (), hint, near=find_meant(plain, (*models, *others())))
     return _resolve_known(name, models, size, inputs, given)
 
 
@@ -319,17 +335,13 @@ def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
     try:
         content = b"".join(map(_read_configuration, (path, *find_quantization_files(path))))
         digest = hashlib.sha256(content).hexdigest()[:16]
-    except OSError as error:
-        raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
+    except FileError as error:
+        raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
 
 
 def _read_configuration(path: Path) -> bytes:
-    if path.exists() and not path.is_file():
-        raise ModelError(f"{quote(str(path))} is not a file")
-    if path.stat().st_size > MOST_BYTES:
-        raise ModelError(f"{quote(str(path))} is longer than {MOST_BYTES:,} bytes: it is no configuration")
-    return path.read_bytes()
+    return read_bytes(path, MOST_BYTES)
 
 
 def find_quantization_files(path: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from joulemap.domain.name import FROZEN
 from joulemap.domain.workload import APPEND, Access, Operator, Workload
 from joulemap.system.errors import ModelError
 from joulemap.training.tape import Call, Use, Value
@@ -138,8 +139,13 @@ def _sort(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
 
 
 def is_trained(value: Value) -> bool:
-    """Whether a value is a weight that an optimizer changes."""
-    last = value.name.rpartition(".")[2]
+    """Return True if a value is a weight that an optimizer changes: neither a statistic nor frozen."""
+    return is_weight(value) and not value.name.endswith(FROZEN)
+
+
+def is_weight(value: Value) -> bool:
+    """Return True if a value is a weight, trained or frozen, and not a statistic."""
+    last = value.name.removesuffix(FROZEN).rpartition(".")[2]
     return value.role == "parameter" and value.item_bytes > 0 and last not in STATISTICS
 
 
@@ -200,7 +206,7 @@ def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
         reads=((source, byte_count),),
         writes=((extra, kept.byte_count),),
     )
-    weights = [use for use in others if is_trained(made.values[use[0]])]
+    weights = [use for use in others if is_weight(made.values[use[0]])]
     yield attrs.evolve(
         call,
         operator=attrs.evolve(operator, aten="aten.batch_norm_elemt.default", special_count=0),

@@ -22,6 +22,7 @@ from joulemap.domain.workload import Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.model.workload import number_calls
 from joulemap.system.errors import ModelError
+from joulemap.training.adapter import adapt
 from joulemap.training.exchange import Exchange, Unit
 from joulemap.training.forward import INTEGERS, is_trained, read_forward
 from joulemap.training.gradient import Backward, Gradient, differentiate
@@ -38,7 +39,10 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
     from joulemap.trace.single import check_counts
 
     groups = [one.gemm_groups for one in inner.operators if one.kind == "communication"]
-    made = _Step(read_forward(inner), recipe, max(groups, default=1))
+    forward, devices = read_forward(inner), max(groups, default=1)
+    if recipe.lora:
+        adapt(forward, recipe, inner.model, devices)
+    made = _Step(forward, recipe, devices)
     made.run()
     if not made.units or not any(unit.gradients for unit in made.units):
         raise ModelError(f"{inner.model} returns nothing that its weights could learn from")

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.domain.table import Table
-from joulemap.figure.convert import THEMES, bundle_script, configure, to_svg
+from joulemap.figure.convert import INSTALL, THEMES, bundle_script, configure, is_installed, to_svg
 from joulemap.figure.figure import Figure, draw_svg
+from joulemap.figure.sketch import draw_text
 from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.sketch import Bars, Chart, Heat
@@ -50,6 +51,9 @@ SHOWN_ROWS: Final = 14
 SHOWN_FEW_ROWS: Final = 6
 """The same behind the others."""
 
+IN_CHARACTERS: Final = f"Figures are drawn in characters: {INSTALL} draws images."
+"""Line at the top of a page without images."""
+
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
 """Grade of a badge -> its mark, so that colour is not all that tells it."""
 
@@ -70,15 +74,16 @@ def _warm_up() -> None:
 
 
 def write_page(report: Report) -> str:
-    """Return a report as HTML; MissingPackageError without vl-convert-python."""
-    vega = bundle_script()
+    """Return a report as HTML; without vl-convert-python its figures are in characters, and it has no scripts."""
+    has_images = is_installed()
+    vega = bundle_script() if has_images else ""
     style, script = _read("style.css"), _read("script.js")
-    drawn = _Page(report)
+    drawn = _Page(report, has_images=has_images)
     body = drawn.write_body()
     policy = "; ".join(
         (
             "default-src 'none'",
-            f"script-src {_digest(script)} {_digest(vega)}",
+            *((f"script-src {_digest(script)} {_digest(vega)}",) if has_images else ()),
             f"style-src {_digest(style)}",
             "img-src data:",
             "base-uri 'none'",
@@ -86,7 +91,7 @@ def write_page(report: Report) -> str:
         )
     )
     content = compress(list_content(report, {theme: configure(theme) for theme in THEMES}))
-    packed = compress(vega)
+    scripts = f'<script type="text/plain" id="vega">{compress(vega)}</script>\n<script>{script}</script>\n' * has_images
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -103,8 +108,7 @@ def write_page(report: Report) -> str:
         f'<a id="content" download="joulemap-report.json.gz" href="data:application/gzip;base64,{content}">'
         "joulemap-report.json.gz</a>.</p></section>\n"
         f"{drawn.write_foot()}\n"
-        f'<script type="text/plain" id="vega">{packed}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        f"{scripts}</body>\n</html>\n"
     )
 
 
@@ -121,8 +125,9 @@ def _digest(text: str) -> str:
 class _Page:
     """A report on its way to a page."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, has_images: bool) -> None:
         self._report = report
+        self._has_images = has_images
 
     def write_body(self) -> str:
         """Return the head of the page, its contents and chapters."""
@@ -132,6 +137,7 @@ class _Page:
             f'<header><p class="kicker">{escape(self._report.subject)}</p><h1>{escape(self._report.title)}</h1>',
             f'<p class="verdict">{escape(first)}</p>',
             _lines(rest),
+            "" if self._has_images else f'<p class="kicker">{escape(IN_CHARACTERS)}</p>',
             "</header>",
         ]
         chapters = list(self._report.chapters)
@@ -179,8 +185,9 @@ class _Page:
         figures = []
         for index, choice in enumerate(exhibit.choices):
             label = choice.label if exhibit.chooses else ""
-            is_static = index == 0 or len(exhibit.choices) <= STATIC_CHOICES
-            drawn = _draw(choice.figure, name_figure(exhibit, index)) if is_static else ""
+            is_static = index == 0 or len(exhibit.choices) <= STATIC_CHOICES or not self._has_images
+            draw = _draw if self._has_images else _draw_text
+            drawn = draw(choice.figure, name_figure(exhibit, index)) if is_static else ""
             limit = SHOWN_FEW_ROWS if index else SHOWN_ROWS
             figures.append(_figure(name_figure(exhibit, index), choice.figure, label, drawn, limit))
         chooses = f' data-chooses="{escape(exhibit.chooses)}"' if exhibit.chooses else ""
@@ -211,6 +218,12 @@ def _draw(figure: Figure, name: str) -> str:
     rest = rest.partition("</desc>")[2]
     kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))
     return f"{head}>{_IDS.sub(lambda found: f'{found[0]}{name}-', kept)}"
+
+
+def _draw_text(figure: Figure, _name: str) -> str:
+    """Return a figure in characters; empty where it has none."""
+    drawn = draw_text(figure)
+    return f'<pre aria-label="{escape(figure.title)}">{escape(drawn)}</pre>' if drawn else ""
 
 
 def _round(found: re.Match[str]) -> str:

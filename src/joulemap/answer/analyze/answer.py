@@ -18,8 +18,8 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
+from joulemap.present.cell import show, show_amount, show_plain, show_price, show_quantity, show_share, show_units
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, show_under
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -209,16 +209,16 @@ class AnalyzeAnswer(RunAnswer):
         if by == "event":
             title = f"Events of {self.subgraph}" if self.subgraph else "Events"
             every, told = self._events(), Text(SHARED_ENERGY)
-            shown = attrs.evolve(every, rows=every.rows[: 2 * limit])
-            rest = len(every.rows) - 2 * limit
-            more: tuple[Text, ...] = (Text(f"{rest} more rows: --details"),) if rest > 0 else ()
+            shown = attrs.evolve(every, rows=every.rows[: 2 * limit]).out_of(
+                len(every.rows), 2 * limit, "rows", "--details"
+            )
         else:
             title, told = f"Energy by {by}", self._proof(by)
             every = self._tree(len(self.actions)) if by == "action" else self._parts(by, len(self.rows(by)))
             shown = self._tree(limit) if by == "action" else self._parts(by, limit)
-            more = say_rest(len(self.rows(by)), limit, noun)
-        yield show_under(title, shown, *more)
-        yield Section(f"{title}, whole", (every, told) if more else told)
+            shown = shown.out_of(len(self.rows(by)), limit, noun)
+        yield show_under(title, shown)
+        yield Section(f"{title}, whole", (every, told) if shown.cut else told)
         if by == "event":
             formulas = tuple(self._under(lambda row: (row.formula, row.meaning), 3))
             drawn = Grid(headings=("event", "follows from", "what it is"), rows=formulas, is_tree=True)
@@ -381,14 +381,14 @@ def _pace(total: RunTotal) -> str:
 
 
 def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
-    in_time = row.per == "s"
+    count = show_amount(row.action_count, row.per)
     return (
         f"    {row.component}.{row.action}",
         show_quantity(row.energy_j, "J"),
         show_share(row.share_fraction),
-        show_quantity(row.action_count, "s" if in_time else ""),
-        "" if in_time else row.per,
-        show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
+        count,
+        "" if count.endswith(row.per) else row.per,
+        show_price(row.energy_per_action_j, row.per),
         row.basis,
     )
 

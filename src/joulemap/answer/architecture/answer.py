@@ -21,7 +21,7 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ClassDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
-from joulemap.present.cell import show_plain, show_quantity, show_share
+from joulemap.present.cell import show_amount, show_plain, show_price, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
@@ -237,11 +237,9 @@ class ArchitecturesAnswer(RunAnswer):
             f"action | {count} count | price | {energy} | share share_fraction | basis | per",
             keep=f"{energy.rpartition(' ')[0]} | {count} | price | share | basis",
             action=name_action,
-            count=_count
-            if self.has_macs
-            else lambda one: show_quantity(one.action_count, "s" if one.per == "s" else ""),
-            price=lambda one: show_quantity(one.energy_per_action_j, "W" if one.per == "s" else "J"),
-        )
+            count=_count if self.has_macs else lambda one: show_amount(one.action_count, one.per),
+            price=lambda one: show_price(one.energy_per_action_j, one.per),
+        ).out_of(len(self._of(row)), len(shown), "actions")
         sources: dict[str, list[str]] = {}
         for one in shown:
             sources.setdefault(one.source, []).append(name_action(one))

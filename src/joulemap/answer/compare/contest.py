@@ -19,7 +19,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section, Text, say_rest
+from joulemap.present.document import Document, Grid, Section
 from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -53,7 +53,7 @@ class ContestAnswer(RunAnswer):
         sections = [
             Section(
                 rows[0].model if len(workloads) > 1 else f"Each {self.by} on each hardware",
-                (*lay_out(rows, self.scope, self.by, limit), *self.scope.say_left_out()),
+                (lay_out(rows, self.scope, self.by, limit), *self.scope.say_left_out()),
                 is_tight=True,
             )
             for rows in workloads
@@ -118,7 +118,7 @@ class ContestAnswer(RunAnswer):
         return steps
 
 
-def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> tuple[Grid | Text, ...]:
+def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> Grid:
     """Return a row for each of the largest subgraphs or operators of one workload, with a column per hardware."""
     listed = list(rows)
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
@@ -137,7 +137,7 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
 
     heads = (by, "pattern" if by == "subgraph" else "kind")
     drawn = lay_across(contests, scope, heads, head, ("winner", "next"), tell_next, largest)
-    return (drawn, *say_rest(len(contests), limit, f"{by}s"))
+    return drawn.out_of(len(contests), limit, f"{by}s")
 
 
 def lay_across(

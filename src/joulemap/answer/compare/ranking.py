@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,7 +19,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest, show_under
+from joulemap.present.document import Document, Grid, Section, Text, grid, show_under
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -91,9 +91,14 @@ def tell_strength(row: Strength) -> str:
     }[row.aspect]
 
 
-SHOWN_PLACEMENTS: Final = 8
-"""Subgraphs that people see placed on each hardware; programs get all."""
-
+RANKED: Final[Mapping[RankMetricName, str]] = {
+    "latency": "latency",
+    "throughput": "inferences/s",
+    "power": "power",
+    "efficiency": "inferences/J",
+    "energy": "energy/inference",
+}
+"""Metric -> heading of its column."""
 
 PLACED: Final = (
     "subgraph", "latency_s", "bottleneck", "units_used_count", "compute_utilization_fraction", "energy_j",
@@ -129,9 +134,9 @@ class RankingAnswer(RunAnswer):
         return {**empty, **super().data(), "sort": self.sort, "best_available": best and best.hardware}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of each table; csv holds the whole ranking."""
+        """Return it with `limit` hardware, and every subgraph where these were asked for; csv has all hardware."""
         scope = self.scope
-        below = (*say_rest(len(scope.evaluated_ids), limit, "hardware"), *scope.say_left_out())
+        below = scope.say_left_out()
         spread = {one.run_id: one for one in self.spread or ()}
         details = [Section("Model", Text(self.describe_model()))]
         details += [
@@ -140,13 +145,14 @@ class RankingAnswer(RunAnswer):
             if row.run_id in spread
         ]
         parts = [
-            Section(f"Allocation on {row.rank}. {scope.mark(row.hardware)}", self._allocation(row, limit))
+            Section(f"Allocation on {row.rank}. {scope.mark(row.hardware)}", self._allocation(row))
             for row in self.rows
             if self.placements is not None and row.status == "ok"
         ]
         if self.subgraphs:
             metric = self.subgraphs[0].metric.capitalize()
-            parts.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
+            drawn = lay_out(self.subgraphs, scope, "subgraph", len(self.subgraphs))
+            parts.append(Section(f"{metric} of each subgraph", drawn))
         return self._compose(
             scope.title,
             (show_under(f"Ranked by {self.sort}", self._ranking(limit), *below), *parts),
@@ -182,7 +188,10 @@ class RankingAnswer(RunAnswer):
                 ("microarchitecture", "microarchitecture"),
             ),
             limit=limit,
+            noun="hardware",
             keep=("hardware", "latency", "power", "inferences/J"),
+            ranked=("hardware", RANKED[self.sort]),
+            stays=lambda row: row is self.best_available,
             projected=self.scope.projected,
         )
 
@@ -234,14 +243,11 @@ class RankingAnswer(RunAnswer):
             lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
         return lines
 
-    def _allocation(self, row: RankedHardware, limit: int) -> tuple[Grid | Text, ...]:
+    def _allocation(self, row: RankedHardware) -> Grid:
+        """Return every subgraph on the units of one hardware: who asks for subgraphs asks for all of them."""
         assert self.placements is not None
-        own = [one for one in self.placements if one.run_id == row.run_id]
-        most = min(limit, SHOWN_PLACEMENTS)
-        drawn = self._show(attrs.evolve(self.placements, rows=tuple(own[:most])), PLACED, keep=PLACED[1:6])
-        rest = len(own) - most
-        more = (Text(f"{rest} more subgraphs that take less time; --format json has all"),) if rest > 0 else ()
-        return (drawn, *more)
+        own = tuple(one for one in self.placements if one.run_id == row.run_id)
+        return self._show(attrs.evolve(self.placements, rows=own), PLACED, keep=PLACED[1:6])
 
     def _facts(self, row: RankedHardware, spread: UtilizationSpread) -> Grid:
         """Return what one hardware is made of, and how its utilization spreads."""

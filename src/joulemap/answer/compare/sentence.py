@@ -40,8 +40,8 @@ def tell_winners(answer: ComparedAnswer) -> str:
     frugal, fastest = _find_goals(answer.available)
     each = " per inference" if frugal.goal != "energy" else ""
     is_part = len(answer.available[0].ranked_ids) < len(answered)
-    among = " of what can be had" if is_part else ""
-    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}"
+    among = " of the available chips" if is_part else ""
+    text = f"{answer.scope.mark(frugal.hardware)} uses the least energy{each}{among}"
     text += _advantage(answer, frugal, "less")
     is_same = fastest.hardware == frugal.hardware
     text += f"{', and' if is_same else f'; {answer.scope.mark(fastest.hardware)}'} is the fastest"
@@ -56,12 +56,16 @@ def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommenda
 
 
 def _advantage(answer: ComparedAnswer, row: Recommendation, word: str) -> str:
-    """Return how sure it is that the best is the best of all, and how much better it is than the next."""
+    """Return how sure it is that the best is the best of all, and how much better it is than the next.
+
+    How sure it is to beat the next alone is said where that is another number.
+    """
     other = answer.scope.mark(row.runner_up or "")
     if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
         return f", as {'fast' if word == 'faster' else 'little'} as {other}"
     sure = "" if row.probability_best is None else f" ({show_chance(row.probability_best)} sure)"
-    return f"{sure}, {row.advantage_ratio:.3g}x {word} than {other}"
+    ahead = "" if row.probability_ahead is None else f" ({show_chance(row.probability_ahead)} sure)"
+    return f"{sure}, {row.advantage_ratio:.3g}x {word} than {other}{ahead if ahead != sure else ''}"
 
 
 def _tell_beyond(answer: ComparedAnswer) -> str:
@@ -70,14 +74,14 @@ def _tell_beyond(answer: ComparedAnswer) -> str:
     for row, own, words in zip(
         _find_goals(answer.recommendations),
         _find_goals(answer.available),
-        (("need", "less"), ("be", "faster")),
+        (("use", "less energy"), ("be", "faster")),
         strict=True,
     ):
         if not row.is_available and row.value < own.value:
             verb, word = words
             told.setdefault(row.hardware, []).append(f"{verb} {own.value / row.value:.3g}x {word}")
     better = [f"{answer.scope.mark(name)} would {join_words(gains)}" for name, gains in told.items()]
-    return f" If it could be had, {join_words(better)}." if better else ""
+    return f" If available, {join_words(better)}." if better else ""
 
 
 def _tell_unavailable(answer: ComparedAnswer, row: Recommendation) -> str:

@@ -20,7 +20,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, grid, say_rest, show_under
+from joulemap.present.document import Document, Grid, Section, choose_rows, grid, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
 from joulemap.system.errors import UnsupportedError
@@ -95,7 +95,7 @@ class CompareAnswer(ComparedAnswer):
         each = "energy per inference, the rest per batch" if "batch" in self.varying else "per batch"
         count = len(self.scope.evaluated_ids)
         title = f"Comparison ({each}{f', ratio to {self.scope.mark(baseline)}' if count > 1 else ''})"
-        below = (*say_rest(count, limit, "hardware"), *self.scope.say_left_out())
+        below = self.scope.say_left_out()
         return self._compose(
             self.scope.title,
             (show_under(title, self._figures(limit), *below),),
@@ -141,14 +141,14 @@ class CompareAnswer(ComparedAnswer):
         label = "energy per inference" if "batch" in self.varying else "energy"
         answered = [row for row in self.rows if row.status == "ok"]
         winners = {row.hardware for row in self.available if row.tied_count == 1}
-        shown = tuple(row for place, row in enumerate(answered) if place < limit or row.label in winners)
+        shown = choose_rows(answered, limit, lambda row: row.label in winners)
         ratio = (("energy ratio", "energy_ratio"),) if len(answered) > 1 else ()
         drawn = grid(
             attrs.evolve(self.rows, rows=shown),
             (
                 ("hardware", "hardware"),
                 *((name, name) for name in self.varying),
-                (label, energy),
+                (label, lambda row: self.scope.show_energy(row.run_id, getattr(row, energy))),
                 ("80 %", lambda row: show_doubt(row.energy_half_width)),
                 *((("placed", "placement"),) if any(row.placement for row in shown) else ()),
                 ("latency", "latency_s"),
@@ -163,8 +163,11 @@ class CompareAnswer(ComparedAnswer):
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
             ),
             keep=(*self.varying, label, "latency", "80 %", "80 % of it", "energy x delay", "energy ratio", "power"),
+            ranked=(label, "latency"),
             projected=self.scope.projected,
         )
+        noun = "configurations" if self.varying else "hardware"
+        drawn = drawn.out_of(len(answered), len(shown), noun)
         return attrs.evolve(drawn, best=self._mark_best(shown, drawn.headings, label))
 
     def _mark_best(

@@ -19,7 +19,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, grid
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -130,35 +130,35 @@ class EdpAnswer(RunAnswer):
             ),
         )
 
-    def _shares(self, by: ModelDivision, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
+    def _shares(self, by: ModelDivision, rows: Table[Any], limit: int) -> tuple[Grid, ...]:
         kind = () if by == "subgraph" else (("kind", "kind"),)
         fused = () if by == "subgraph" else (("fused", "is_fused"),)
         rest = rows.rows[limit:]
         share = show_share(sum(row.share_fraction for row in rest))
-        return (
-            grid(
-                rows,
-                (
-                    ("", "rank"),
-                    (by, "name"),
-                    *kind,
-                    ("pattern", "fusion_pattern"),
-                    *fused,
-                    ("energy", "energy_j"),
-                    ("latency", "latency_s"),
-                    ("own EDP", "edp_js"),
-                    ("EDP share", "edp_share_js"),
-                    ("of the run", "share_fraction"),
-                    ("added up", "cumulative_fraction"),
-                    *((part, f"{part}_share_fraction") for part in ENERGY_PARTS),
-                    ("halving it saves", "halving_fraction"),
-                    ("bound by", "bottleneck"),
-                ),
-                limit=limit,
-                keep=(by, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
+        drawn = grid(
+            rows,
+            (
+                ("", "rank"),
+                (by, "name"),
+                *kind,
+                ("pattern", "fusion_pattern"),
+                *fused,
+                ("energy", "energy_j"),
+                ("latency", "latency_s"),
+                ("own EDP", "edp_js"),
+                ("EDP share", "edp_share_js"),
+                ("of the run", "share_fraction"),
+                ("added up", "cumulative_fraction"),
+                *((part, f"{part}_share_fraction") for part in ENERGY_PARTS),
+                ("halving it saves", "halving_fraction"),
+                ("bound by", "bottleneck"),
             ),
-            *say_rest(len(rows), limit, f"{_name_rows(by, rows)} take {share}"),
+            limit=limit,
+            keep=(by, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
+            ranked=("EDP share",),
+            noun=_name_rows(by, rows),
         )
+        return (attrs.evolve(drawn, in_all=f"{share} of it"),)
 
     def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
         energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
@@ -200,8 +200,9 @@ class EdpAnswer(RunAnswer):
             ]
             rows.append((first.name, first.fusion_pattern, *cells, names[best.run_id]))
         return (
-            Grid(headings=("subgraph", "pattern", *names.values(), "least"), rows=tuple(rows), keep=("least",)),
-            *say_rest(len(subgraphs), limit, "subgraphs"),
+            Grid(headings=("subgraph", "pattern", *names.values(), "least"), rows=tuple(rows), keep=("least",)).out_of(
+                len(subgraphs), limit, "subgraphs"
+            ),
             Text("EDP share in Js, and its part of that run's energy x delay"),
         )
 

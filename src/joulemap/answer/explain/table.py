@@ -20,8 +20,8 @@ from joulemap.answer.explain.sentence import SI
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_quantity, show_share, show_signed
-from joulemap.present.document import Block, Grid, Section, Text, grid, say_rest
+from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
+from joulemap.present.document import Block, Grid, Section, Text, grid
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -69,8 +69,8 @@ class DividedAnswer(PairAnswer):
                 ("share", "share_fraction"),
                 ("count A", lambda row: _count(row.count_a, row.per)),
                 ("count B", lambda row: _count(row.count_b, row.per)),
-                ("price A", lambda row: show_quantity(row.energy_per_action_a_j, "W" if row.per == "s" else "J")),
-                ("price B", lambda row: show_quantity(row.energy_per_action_b_j, "W" if row.per == "s" else "J")),
+                ("price A", lambda row: show_price(row.energy_per_action_a_j, row.per)),
+                ("price B", lambda row: show_price(row.energy_per_action_b_j, row.per)),
                 ("per", "per"),
                 ("basis", lambda row: _join(row.basis_a, row.basis_b)),
             ),
@@ -159,10 +159,11 @@ class DividedAnswer(PairAnswer):
                 ("actions B", "actions_b"),
             ),
             limit=limit,
+            noun="roles",
             keep=("A", "B", "difference", "price A", "price B", "count A", "count B"),
         )
         proof = self._prove((row.difference_fj for row in self.roles), self.total.difference_fj, "fJ")
-        return drawn, *say_rest(len(self.roles), limit, "roles"), proof
+        return drawn, proof
 
     def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
         return prove_terms(terms, exact, unit, self.whole)
@@ -190,6 +191,7 @@ class DividedAnswer(PairAnswer):
                 ("bound B", "bottleneck_b"),
             ),
             limit=limit,
+            noun="subgraphs",
             keep=(
                 "difference",
                 "share",
@@ -198,7 +200,7 @@ class DividedAnswer(PairAnswer):
                 "energy B",
             ),
         )
-        return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
+        return (drawn,)
 
     def _traffic(self, limit: int) -> tuple[Block, ...]:
         if self.traffic is None:
@@ -211,7 +213,7 @@ class DividedAnswer(PairAnswer):
             ("energy A", "energy_a_j"),
             ("energy B", "energy_b_j"),
         )
-        return grid(self.traffic, columns, limit=limit), *say_rest(len(self.traffic), limit, "memories")
+        return (grid(self.traffic, columns, limit=limit, noun="memories"),)
 
 
 def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
@@ -271,4 +273,4 @@ def _price(value: float | None, role: Role) -> str:
 
 
 def _count(value: float, per: str) -> str:
-    return show_quantity(value, "s" if per == "s" else "") if value else ""
+    return show_amount(value, per) if value else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,11 +34,12 @@ from joulemap.answer.explore.tell import (
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.settings import Limits, Settings, check_name
+from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.cell import show, show_count
+from joulemap.present.document import Document, Grid, Made, Section, grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
@@ -158,7 +160,7 @@ class ExploreAnswer(Answer):
             self.best,
             "best objective | *value | 80 % ±half_width | *design | over the chip own_ratio | "
             "not told apart like_count",
-            value=lambda row: show_objective(row.value, row.unit),
+            value=lambda row: show_objective(row.value, row.unit, row.half_width),
             like_count=lambda row: show_count(row.like_count, "other"),
         )
         margins = self._lay(
@@ -173,7 +175,7 @@ class ExploreAnswer(Answer):
             answer=self._say(),
             sections=(
                 Section("", best),
-                Section("Front", (self._draw(front, limit), *say_rest(len(front), limit, "designs"))),
+                Section("Front", self._draw(front, limit)),
             ),
             insights=self._tell(),
             sure=self.sure,
@@ -194,6 +196,8 @@ class ExploreAnswer(Answer):
         return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
 
     def _draw(self, rows: Table[Any], limit: int) -> Grid:
+        from joulemap.design.outcome import OBJECTIVES as KNOWN
+
         places = {name: place for place, name in enumerate(rows.names)}
         named = ("hardware", "precision", "batch", "runtime")
         many = [name for name in named if len({row[places[name]] for row in rows}) > 1]
@@ -202,20 +206,48 @@ class ExploreAnswer(Answer):
             unit = find_unit(self.survey, name)
             at = places[name_column(name, unit)]
             shown.append((name, lambda row, at=at, unit=unit: show_constant(row[at], unit)))
-        shown += [(heading, name) for name, heading in SHOWN.items()]
+        judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
+        headings = {**{name: label for name, label in judged.items() if name in places}, **SHOWN}
+        units = {column.name: column.unit for column in rows.columns}
+        widths = {KNOWN[one.objective].column: one.half_width for one in self.best}
+        width = max((one for one in widths.values() if one), default=None)  # of columns that nobody judges by
+        for name, heading in headings.items():
+            doubt = None if units[name] in ("mm2", "USD") else widths.get(name, width)
+            if name == "area_mm2":
+                told = partial(_show_area, place=places[name])
+            else:
+                told = partial(_show_judged, place=places[name], unit=units[name], half_width=doubt)
+            shown.append((heading, Made(name, told)))
         shown.append(("clock left", lambda row: f"{row[places['clock_fraction']]:.0%}"))
-        return grid(rows, shown, limit=limit, keep=(*many, *self.parameters, "energy", "latency"))
+        drawn = grid(
+            rows,
+            shown,
+            limit=limit,
+            noun="designs",
+            keep=(*many, *self.parameters, "energy", "latency"),
+            ranked=[headings.get(name, "energy") for name in judged],  # efficiency is one over the energy
+        )
+        varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
+        return attrs.evolve(drawn, telling=(*many, *varied))
 
     def _say(self) -> str:
         if self.point_count == 1:
-            values = (f"{row.objective} {show_objective(row.value, row.unit)}" for row in self.best)
-            return f"{self.best[0].design} makes {' and '.join(values)}"
+            values = (f"{row.objective} {show_objective(row.value, row.unit, row.half_width)}" for row in self.best)
+            return f"{self.best[0].design} makes {' and '.join(values)}{self._say_dies()}"
         names = " and ".join(self.objectives)
         beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
         front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
         verb = ("keep" if self.is_limited else "run") + "s" * (self.kept_count == 1)
         limits = " the limits" if self.is_limited else ""
-        return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
+        told = f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
+        return f"{told}{self._say_dies()}"
+
+    def _say_dies(self) -> str:
+        """Return how many designs of the front need several dies; empty for none."""
+        front = self._select("front")
+        area = front.names.index("area_mm2")
+        count = sum(count_dies(row[area]) > 1 for row in front)
+        return f"; {count:,} of the front exceed the reticle limit of one die" if count else ""
 
     def _tell(self) -> tuple[str, ...]:
         lines = [*([self._say_rate()] if self.design_count > 1 else ()), *self.beyond]
@@ -250,6 +282,18 @@ class ExploreAnswer(Answer):
         chip = first.design.partition(":")[0].partition(" ")[0]
         step = ["joulemap", "sensitivity", self.models[0], chip, *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
+
+
+def _show_area(row: Sequence[Any], *, place: int) -> str:
+    """Return an area, with the dies that it needs where one cannot be printed."""
+    if row[place] is None:
+        return ""
+    shown, dies = show(row[place], "area_mm2"), count_dies(row[place])
+    return shown if dies == 1 else f"{shown} ({dies} dies)"
+
+
+def _show_judged(row: Sequence[Any], *, place: int, unit: str, half_width: float | None) -> str:
+    return "" if row[place] is None else show_objective(row[place], unit, half_width)
 
 
 def explore(

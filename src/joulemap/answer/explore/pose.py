@@ -17,7 +17,7 @@ from joulemap.design.group import Group
 from joulemap.design.limit import Bound
 from joulemap.design.outcome import OBJECTIVES, Load
 from joulemap.design.solve import Target, solve_values
-from joulemap.design.space import MOST_POINTS, Space, vary_usual
+from joulemap.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
 from joulemap.design.survey import Difference
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
@@ -126,7 +126,7 @@ def pose(
     chips: dict[tuple[str, str], Space] = {}
     for run in plan.runs(""):
         key = run.hardware, run.power_mode
-        if key not in chips:
+        if key not in chips or run.tf32:  # of no effect on runs at other precisions
             chip = targets[run.target]
             chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
@@ -136,6 +136,10 @@ def pose(
             f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
             "or look for the best: --search optuna --points 5000"
         )
+    if count is not None and min(count, total) > MOST_DRAWN:
+        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
+    if total >= MOST_NUMBERED:
+        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
     with holding_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]

@@ -23,7 +23,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Section, say_rest
+from joulemap.present.document import Document, Section
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -84,6 +84,8 @@ class RegretAnswer(Answer):
             f"*model | *best hardware | precision | batch | runtime | *{self.objective} value | next runner_up | "
             "worse runner_up_ratio | *surely probability | not told apart alike",
             limit=limit,
+            noun="models",
+            ranked=self.objective,
             value=lambda row: show_objective(row.value, row.unit),
             probability=lambda row: "" if row.probability is None else f"{row.probability:.0%}",
             alike=lambda row: _say_alike(row.alike),
@@ -93,6 +95,8 @@ class RegretAnswer(Answer):
             "*chip hardware | *loses regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
             "not missing",
             limit=limit,
+            noun="chips",
+            ranked="loses",
         )
         first = self.rows[0]
         whole = first.model_count == len(self.models)
@@ -105,8 +109,8 @@ class RegretAnswer(Answer):
             title=f"{len(self.models)} models on the catalogue: one chip for all of them, by {self.objective}",
             answer=answer,
             sections=(
-                Section("One chip for all", (chips, *say_rest(len(self.rows), limit, "chips"))),
-                Section("The best of each model", (winners, *say_rest(len(self.winners), limit, "models"))),
+                Section("One chip for all", chips),
+                Section("The best of each model", winners),
             ),
             insights=(f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second", *self._tell()),
             notes=(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.computed import told
+from joulemap.answer.scope import name_tf32
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_doubt, show_quantity
+from joulemap.present.cell import show_doubt, show_within
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class RuleRow:
     source: str = told("document, or arithmetic")
 
 
-def show_objective(value: float, unit: str) -> str:
-    """Return the value of an objective for people."""
-    return f"{value:.3g} {unit}" if unit in ("mm2", "USD") else show_quantity(value, unit)
+def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
+    """Return the value of an objective for people, to the digits that its interval leaves."""
+    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
 
 
 def describe_design(done: Survey, row: int) -> str:
@@ -104,6 +105,9 @@ def name_question(posed: Posed) -> str:
         for name, value in (("batch", f"batch {first.batch}"), *first.dimensions.items())
         if len({_dimension(one, name) for one in posed.groups}) == 1
     ]
+    if first.space.hardware.tf32:
+        fast = name_tf32(one.dimensions.get("runtime", "") for one in posed.groups)
+        same = [f"fp32 ({fast})" if value == "fp32" else value for value in same]
     who = ", ".join(chips) if len(chips) <= 3 else f"{len(chips)} chips"
     return f"{', '.join((' + '.join(shares), *same))}: designs like {who}"
 
@@ -167,8 +171,8 @@ def list_rules(posed: Posed) -> list[RuleRow]:
 
 def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> tuple[str, ...]:
     """Return in which numbers some designs are beyond all chips of their class, and beyond what one die can be."""
-    from joulemap.design.area import RETICLE
     from joulemap.design.beyond import find_beyond, find_oversize
+    from joulemap.domain.silicon import RETICLE, count_dies
 
     said = {
         f"{one.name} {show_constant(one.value, one.unit)} (of every {one.known or 'chip'} of the catalogue the "
@@ -177,12 +181,12 @@ def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> 
     }
     lines = [f"beyond what is built: {'; '.join(said)}"] if said else []
     if (found := find_oversize(done, rows)) is not None:
-        which, up = f"{found.design_count:,} of {len(rows):,} designs that are best or on the front are", "up to "
-        if len(rows) == 1:
-            which, up = "the best design is", ""
+        which = "the best design is" if len(rows) == 1 else f"{found.design_count:,} of {len(rows):,} best designs are"
         lines.append(
-            f"{which} larger than one die can be, {RETICLE.value:.0f} mm2 ({RETICLE.source}; {RETICLE.basis}): {up}"
-            f"{found.largest_mm2:,.0f} mm2, where {found.chip} itself comes out at {found.own_mm2:,.0f}"
+            f"{which} larger than the reticle limit of one die, {RETICLE.value:.0f} mm2 ({RETICLE.source}; "
+            f"{RETICLE.basis}): up to {found.largest_mm2:,.0f} mm2, which is {count_dies(found.largest_mm2)} dies in a "
+            f"package; die cost is that of equal dies, without packaging and links between them. {found.chip} itself "
+            f"comes out at {found.own_mm2:,.0f} mm2"
         )
     return tuple(lines)
 

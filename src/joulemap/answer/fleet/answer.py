@@ -33,7 +33,7 @@ from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.default import CANDIDATES, USAGE
+from joulemap.domain.default import FLEETS, USAGE
 from joulemap.domain.doubt import chance_above
 from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
@@ -57,7 +57,7 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 def fleet(
     source: Source,
     model: str,
-    settings: Settings = CANDIDATES,
+    settings: Settings = FLEETS,
     *,
     demand: Demand,
     serving: Serving = SERVING,
@@ -138,26 +138,31 @@ def _serve(
     prices: Sequence[Price],
 ) -> FleetAnswer:
     """Return how many servers of each hardware keep the promises of a language model."""
-    from joulemap.answer.fleet.served import open_servers, size_servers
-    from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, key_runs, refuse
+    from joulemap.answer.fleet.division import open_servers
+    from joulemap.answer.fleet.served import size_servers
+    from joulemap.answer.llm.demand import divide, find_ids, key_runs, refuse
 
     if demand.beside:
         raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
-    settings = attrs.evolve(settings, batch=(1,))
+    published = settings.precision == FLEETS.precision
+    settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     question, whole, every = list_served(source, model, settings, serving)
-    cases = [case for case in every if case.status == FITS]
-    if not cases:
+    opened = open_servers(question, every, levels, demand)
+    if not opened:
         raise refuse(every)
-    with holding_plans(source, divide(question, whole, cases), needs_catalogue=True) as (connection, held):
-        _, decode = find_ids(question, cases, key_runs(held))
+    plans = [plan for one in opened for plan in divide(one.question, whole, [one.case])]
+    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+        ids = key_runs(held)
+        decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
         found = _read(connection, decode, usage, prices, question.stack.name, question.work)
         scope = widen(find_stored_scope(connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
-    servers = open_servers(question, cases, levels, demand)
+    servers, cases = [one.server for one in opened], [one.case for one in opened]
     rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
     both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
     pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
-    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing)
+    engine = f"{question.stack.label} {question.stack.date}"
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing, engine)
 
 
 def make_answer(
@@ -168,10 +173,12 @@ def make_answer(
     sized: Sequence[Sizing],
     found: Mapping[str, Any],
     pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
+    engine: str = "",
 ) -> FleetAnswer:
-    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise.
+    """Return an answer of fleets, the best first; UnsupportedError where none meets the latency target.
 
-    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes.
+    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes. `engine` serves a
+    language model.
     """
     pay = found["stations"][0].pay
     paid = [choose_way(one.row, pay, demand) for one in sized]
@@ -186,7 +193,7 @@ def make_answer(
     if all(row.status == LATE for row in paid) and not pairs:
         ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
         nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
-        raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
+        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {nearest or 'nothing runs it'}")
 
     def rank(row: FleetRow) -> tuple[Any, ...]:
         value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
@@ -205,6 +212,7 @@ def make_answer(
         shares=shares,
         levels=levels,
         pay=pay,
+        engine=engine,
         rows=make_table("fleet", FleetRow, ordered),
         winners=make_table("fleet winners", FleetWinner, find_winners(ordered, takes_all=takes_all)),
         pairs=make_table("fleet pairs", PairRow, pairs),

@@ -52,6 +52,7 @@ class MixedRow:
     )
     device_count: int = told("of all kinds, at the highest rate")
     power_w: float = told("of all devices at the highest rate", "W")
+    host_power_w: float = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
     kwh_per_month: float = told("with what data centres add", "kWh")
     gco2_per_month: float = told("CO2 of that", "g")
     cost_per_month: float | None = told("in the way of paying that is asked for", "USD")
@@ -93,6 +94,9 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
     return {
         "device_count": sum(part.device_count for part in parts),
         "power_w": sum(part.loads[0].draw(part.sizing.idle_w) for part in parts),
+        "host_power_w": sum(
+            part.loads[0].draw(part.sizing.idle_w) * part.sizing.station.host_energy_share_ratio for part in parts
+        ),
         "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
         "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
@@ -127,7 +131,9 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
         attrs.evolve(one, saved_fraction=1.0 - value / best)
         for value, one in sorted(told, key=lambda pair: (pair[0], pair[1].label))
     ]
-    return [one for one in ranked if demand.max_power_w is None or one.power_w <= demand.max_power_w][:TOLD]
+    return [
+        one for one in ranked if demand.max_power_w is None or one.power_w + one.host_power_w <= demand.max_power_w
+    ][:TOLD]
 
 
 def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
@@ -235,7 +241,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
     if not demand.releases or len(rates) < 2:
         return []
     is_cost = demand.objective == "cost"
-    if is_cost and any(row.way != "rented" for row in kinds):
+    if is_cost and any(row.way != "rented" or row.owned_device_count for row in kinds):
         return []
     chosen = [
         min(some, key=lambda one: (one.rented_usd_per_hour or math.inf) if is_cost else one.power_w)
@@ -257,6 +263,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
             form=BY_THE_HOUR,
             device_count=peak.device_count,
             power_w=peak.power_w,
+            host_power_w=(by_label[peak.label].host_power_w or 0.0),
             kwh_per_month=kwh,
             gco2_per_month=kwh * (kinds[0].gco2_per_month or 0.0) / (kinds[0].kwh_per_month or 1.0),
             cost_per_month=None

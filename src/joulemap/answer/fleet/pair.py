@@ -53,11 +53,12 @@ class PairRow:
     answer_hardware: str = told("catalogue id of those that give all tokens but the first")
     answer_device_count: int = told("devices of these")
     device_count: int = told("of both")
-    first_token_p99_s: float = told("from arrival to first token, 99 of 100", "s")
-    between_p99_s: float = told("mean time between tokens, 99 of 100 requests, the handover included", "s")
-    promise_fraction: float = told("of the promise that is nearest: what is taken of it")
+    first_token_p99_s: float = told("p99 time to first token", "s")
+    between_p99_s: float = told("p99 over requests of the mean time between tokens, the handover included", "s")
+    promise_fraction: float = told("p99 over its target, of the target that is nearest")
     handover_s: float = told("that a prompt's cache takes over the link", "s")
     power_w: float = told("of all devices at the highest rate, and of what the handovers take", "W")
+    host_power_w: float = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
     kwh_per_month: float = told("with what data centres add", "kWh")
     gco2_per_month: float = told("CO2 of that", "g")
     cost_per_month: float | None = told("in the way of paying that is asked for", "USD")
@@ -88,11 +89,13 @@ class _Kind:
         devices = math.ceil(levels[0].rate_per_s / able.per_s) * row.server_device_count
         rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
         ways = []
-        if pay in ("rented", "both") and rent is not None and row.chip not in demand.owned:
-            ways.append(devices * rent * HOURS / MONTHS)
-        if (pay in ("bought", "both") or row.chip in demand.owned) and price is not None:
-            bought = max(devices - demand.owned.get(row.chip, 0), 0)
-            ways.append(bought * price / (MONTHS * station.lifetime_years))
+        more = max(devices - demand.owned.get(row.chip, 0), 0)
+        if not more:
+            return 0.0
+        if pay in ("rented", "both") and rent is not None:
+            ways.append(more * rent * HOURS / MONTHS)
+        if pay in ("bought", "both") and price is not None:
+            ways.append(more * price / (MONTHS * station.lifetime_years))
         return min(ways, default=None)
 
 
@@ -111,7 +114,7 @@ def pair_servers(
     `best` is what the best fleet of one kind takes; pairs that take more at least are not tried, but the nearest is.
     Devices are all powered at every rate.
     """
-    kinds = [_judge(server, sizing, demand) for server, sizing in servers if sizing.station.is_available or takes_all]
+    kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
     bounds = []
     for first in (one for one in kinds if one.prompts):
         for second in (one for one in kinds if one.answers):
@@ -138,19 +141,11 @@ def pair_servers(
     return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:TOLD]]
 
 
-def _judge(server: Server, sizing: Sizing, demand: Demand) -> _Kind:
+def _judge(server: Server, sizing: Sizing) -> _Kind:
     """Return how many prompts and answers a server can do under the promises."""
-    from joulemap.serving.pool import count_answers, count_prompts, time_prompt
-
-    deployment, load = server.case.server, server.requests
-    prompt, output = float(load.prompt_tokens), float(load.output_tokens)
-    alone = time_prompt(deployment, prompt)
-    is_late = demand.first_token_s is not None and alone > demand.first_token_s
+    able = server.able
     return _Kind(
-        server=server,
-        sizing=sizing,
-        prompts=None if is_late else count_prompts(deployment, prompt),
-        answers=count_answers(deployment, prompt, output, most_s=demand.between_s),
+        server=server, sizing=sizing, prompts=able.prompts if able else None, answers=able.answers if able else None
     )
 
 
@@ -182,7 +177,7 @@ def _place(
         for kind, count, some in zip((first, second), counts, loads, strict=True)
     ]
     figures = add_up(parts, pay, demand)
-    if demand.max_power_w is not None and figures["power_w"] > demand.max_power_w:
+    if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
         return None
     cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]
     if demand.max_cost_per_month is not None and cost > demand.max_cost_per_month:

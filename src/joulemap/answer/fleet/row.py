@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.computed import told
 from joulemap.domain.fleet import MOST_CARRIED
 from joulemap.domain.use import add_up
+from joulemap.present.cell import show, show_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
 NEARLY: Final = 0.98
 """Of the most that is tried: what a fleet carries is found no nearer."""
 
+NEAR: Final = 1.2
+"""Times the best number of devices up to which another is named: predictions hardly tell the two apart."""
+
 HALF_MORE: Final = 1.5
 """Times the highest rate at which it is told what fails."""
 
@@ -57,38 +61,49 @@ class FleetRow:
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
     runtime: str = told("how each device runs the models")
-    status: str = told("ok, over a limit, or late: no number of devices keeps the promise")
+    status: str = told("ok, over a limit, or late: no number of devices meets the latency target")
     device_count: int | None = told("devices at the highest rate")
     device_low_count: int | None = told("below it one time in ten, as predictions may be off")
     device_high_count: int | None = told("above it one time in ten")
     server_device_count: int = told("devices that work together as one server")
+    expert_device_count: int = told("devices of a server that whole experts are divided among; 1 where none are")
     batch: int | None = told("most requests of a batch; of a language model in work at once on a server, in the mean")
     batch_mean: float | None = told("requests of a batch at the highest rate")
     wait_s: float | None = told("longest that the first of a batch waits for others while a device is free", "s")
-    p50_latency_s: float | None = told("from arrival to answer, half of the requests, of the slowest model", "s")
-    p99_latency_s: float | None = told("99 of 100 requests, of the model that is nearest to its promise", "s")
-    first_token_p99_s: float | None = told("of a language model: from arrival to first token, 99 of 100", "s")
-    between_p99_s: float | None = told("of a language model: mean time between tokens, 99 of 100 requests", "s")
-    promise_fraction: float | None = told("of the promise that is nearest: what is taken of it")
-    server_rate_per_s: float | None = told("requests that one server alone carries with the promises kept", "1/s")
-    carried_ratio: float | None = told("times the highest rate up to which the promises are kept by this fleet")
-    fails_first: str = told("what fails first as the demand grows by half: a promise or a limit; empty where none does")
+    p50_latency_s: float | None = told("median latency from arrival to answer, of the slowest model", "s")
+    p99_latency_s: float | None = told(
+        "p99 latency from arrival to answer, of the model that is nearest to its target", "s"
+    )
+    first_token_p99_s: float | None = told("p99 time to first token of a language model", "s")
+    between_p99_s: float | None = told("p99 over requests of the mean time between tokens of a language model", "s")
+    promise_fraction: float | None = told("p99 over its target, of the target that is nearest")
+    server_rate_per_s: float | None = told("requests that one server alone carries within the targets", "1/s")
+    carried_ratio: float | None = told("times the highest rate that this fleet carries within the targets")
+    fails_first: str = told("first limit to break as load grows to 1.5x: latency or power; empty where none does")
     busy_fraction: float | None = told("of the devices' time at the highest rate")
     busy_mean_fraction: float | None = told("of the powered devices' time over all rates")
     power_w: float | None = told("of all devices at the highest rate", "W")
+    host_power_w: float | None = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
     mean_power_w: float | None = told("of all devices over all rates", "W")
     idle_power_w: float | None = told("of all devices with nothing to do", "W")
     energy_per_request_j: float | None = told("of devices, their idling included", "J")
     kwh_per_month: float | None = told("with what data centres add", "kWh")
     gco2_per_month: float | None = told("CO2 of that", "g")
-    rented_per_month: float | None = told("all devices rented", "USD")
+    owned_device_count: int = told("devices that are owned: they cost their electricity alone")
+    rented_per_month: float | None = told("devices that are not owned, rented; electricity of those that are", "USD")
     bought_per_month: float | None = told(
         "devices that are not owned over their lifetime, hosts and electricity", "USD"
     )
     rented_device_per_month: float | None = told("one device, rented all the time", "USD")
     bought_device_per_month: float | None = told("one device that is bought, with its host, over its lifetime", "USD")
-    way: str = told("rented, bought, or owned, all of it: what cost_per_month pays; empty without a price")
+    way: str = told(
+        "what cost_per_month pays: rented or bought, for devices that are not owned, or owned, where all are; empty "
+        "without a price"
+    )
     cost_per_month: float | None = told("in that way", "USD")
+    rented_told: str = told("rent of one device, who asks it, and when; empty without one that is compared")
+    bought_told: str = told("purchase price of one device, who asks it, and when; empty likewise")
+    unlike_told: str = told("price that is not compared, as it is of another kind of seller; empty elsewhere")
     time_half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
     energy_half_width: float | None = told("of the 80 % interval of the logarithm of its energy")
     rented_half_width: float = told("of the 80 % interval of the logarithm of the rent")
@@ -101,6 +116,16 @@ class FleetRow:
     def chip(self) -> str:
         """The hardware without its power mode."""
         return self.hardware.partition("@")[0]
+
+    @property
+    def price_told(self) -> str:
+        """The price that cost_per_month pays, who asks it, and when; empty for what is owned and without a price."""
+        return {"rented": self.rented_told, "bought": self.bought_told}.get(self.way, "")
+
+    @property
+    def total_power_w(self) -> float | None:
+        """Watts of devices and hosts at the highest rate: what a limit is about."""
+        return None if self.power_w is None else self.power_w + (self.host_power_w or 0.0)
 
     def find_doubt(self, objective: Objective) -> float:
         """Return the half-width of the 80 % interval of the logarithm of what an objective counts."""
@@ -133,7 +158,7 @@ class LevelRow:
     device_count: int = told("that are powered")
     busy_fraction: float = told("of their time")
     power_w: float = told("of all of them", "W")
-    rented_usd_per_hour: float | None = told("of all of them", "USD/h")
+    rented_usd_per_hour: float | None = told("of those that are not owned", "USD/h")
 
 
 @frozen(kw_only=True)
@@ -144,10 +169,10 @@ class QueueRow:
     quantity: str = told("latency, first token or between tokens: what is promised")
     rate_per_s: float = told("requests that come", "1/s")
     load_ratio: float = told("times the highest rate that is asked for")
-    p50_s: float | None = told("half of the requests; null where ever more wait", "s")
-    p99_s: float | None = told("99 of 100; null where ever more wait", "s")
-    promise_s: float = told("what 99 of 100 are promised", "s")
-    power_w: float | None = told("of all devices; null where ever more wait", "W")
+    p50_s: float | None = told("median; null where the queue grows without end", "s")
+    p99_s: float | None = told("p99; null where the queue grows without end", "s")
+    promise_s: float = told("target p99", "s")
+    power_w: float | None = told("of all devices; null where the queue grows without end", "W")
 
 
 @frozen(kw_only=True)
@@ -198,7 +223,8 @@ def cost_fleet(
 ) -> dict[str, Any]:
     """Return what a fleet takes a month, as the columns of its row: energy, carbon and cost.
 
-    `domain/use.py` says how a request's share adds up. What is owned costs its electricity and what a host adds to it.
+    `domain/use.py` says how a request's share adds up. Owned devices cost their electricity and what a host adds to it.
+    They are powered before others, which are rented or bought.
     """
     powered = sum(one.level.share * one.devices for one in loads)
     busy = sum(one.level.share * one.busy_devices for one in loads)
@@ -229,7 +255,13 @@ def cost_fleet(
 
     rent = station.price_cloud_usd_per_hour
     months = MONTHS * station.lifetime_years
+    hired = sum(one.level.share * max(one.devices - owned, 0) for one in loads)
+    own_w = sum(
+        one.level.share * one.draw(idle_w or 0.0) * min(owned / one.devices, 1.0) for one in loads if one.devices
+    )
+    own_kwh = own_w * HOURS / MONTHS / 1e3 * station.pue_ratio * (1.0 + station.host_energy_share_ratio)
     return {
+        "owned_device_count": min(owned, devices),
         "busy_mean_fraction": busy / powered,
         "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
         "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
@@ -237,12 +269,19 @@ def cost_fleet(
         "mean_power_w": None if found["powered_j"] is None else found["powered_j"] * rate,
         "kwh_per_month": month("kwh_per_million"),
         "gco2_per_month": month("gco2_per_million"),
-        "rented_per_month": month("rented_usd_per_million"),
+        "rented_per_month": _add_rent(rent, hired, own_kwh * station.usd_per_kwh),
         "bought_per_month": month("bought_usd_per_million"),
     }
 
 
-def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float) -> tuple[LevelRow, ...]:
+def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
+    """Return what rented devices cost a month beside owned ones; None where a rent is needed and not known."""
+    if not devices:
+        return owned_usd
+    return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
+
+
+def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
     """Return what a fleet does at each rate."""
     rent = station.price_cloud_usd_per_hour
     return tuple(
@@ -253,7 +292,7 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
             power_w=one.draw(idle_w),
-            rented_usd_per_hour=None if rent is None else rent * one.devices,
+            rented_usd_per_hour=None if rent is None else rent * max(one.devices - owned, 0),
         )
         for one in loads
     )
@@ -266,37 +305,36 @@ def show_carried(ratio: float | None) -> str:
 
 def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
     """Return what fails as the demand grows by half, first what fails at the lower rate; power grows evenly."""
-    fails = [(carried, "the promise")] if carried < HALF_MORE else []
+    fails = [(carried, "latency")] if carried < HALF_MORE else []
     if limit_w is not None and grown_w > limit_w:
         part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
-        fails.append((1.0 + max(part, 0.0) * (HALF_MORE - 1.0), "the power limit"))
+        fails.append((1.0 + max(part, 0.0) * (HALF_MORE - 1.0), "power"))
     return ", then ".join(what for _, what in sorted(fails))
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:
     """Return how many times a limit of the whole fleet is taken at most; endless where a price is not known."""
-    limits = ((demand.max_power_w, row.power_w), (demand.max_cost_per_month, row.cost_per_month))
+    limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
     return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
 
 
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
-    is_owned = row.chip in demand.owned
-    if is_owned:
-        ways["rented"] = None
-    known = {way: cost for way, cost in ways.items() if cost is not None and (is_owned or pay in (way, "both"))}
+    is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
+    known = {way: cost for way, cost in ways.items() if cost is not None and (is_there or pay in (way, "both"))}
     way = min(known, key=lambda one: known[one], default="")
-    is_there = is_owned and (row.device_count or 0) <= demand.owned[row.chip]
     row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
     over = []
+    hosts = f", {show_quantity(row.host_power_w, 'W')} of it for hosts" if row.host_power_w else ""
     for bound, value, noun, unit in (
-        (demand.max_power_w, row.power_w, "power", "W"),
-        (demand.max_cost_per_month, row.cost_per_month, "cost", "USD a month"),
+        (demand.max_power_w, row.total_power_w, "power", "W"),
+        (demand.max_cost_per_month, row.cost_per_month, "cost", "USD"),
     ):
         if bound is not None and value is not None and value > bound:
-            told = f"{value / bound - 1.0:.1%} over" if value < 2.0 * bound else f"{value / bound:,.3g} times"
-            over.append(f"{noun} is {value:,.4g} {unit}, {told} the limit of {bound:,.4g}")
+            told = f"{value / bound - 1.0:.1%} over" if value < 2.0 * bound else f"{value / bound:,.3g}x"
+            more, per = (hosts, "") if noun == "power" else ("", " a month")
+            over.append(f"{noun} is {show(value, '', unit)}{per}{more}: {told} the limit of {show(bound, '', unit)}")
     if demand.max_cost_per_month is not None and row.cost_per_month is None:
         over.append("its price is not known")
     return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
     from joulemap.row.fleet import Station
+    from joulemap.serving.pool import Ability
     from joulemap.serving.surface import Table
-
-REQUESTS: Final = 600
-"""That are drawn for one server."""
 
 NEAR: Final = 1.06
 """Ratio of the rates of a server that keeps its promises and of one that does not, from which on it is narrowed no
@@ -43,8 +41,15 @@ further."""
 LEAST: Final = 1e-4
 """Of the highest rate that is tried: a server that does not keep its promises at this part of it keeps them at none."""
 
-STEP: Final = 3.0
-"""Ratio of the rates that are tried until one keeps the promises and another does not."""
+GUESSED: Final = 0.8
+"""Fraction of the rate without waiting at which the search for a server's rate starts."""
+
+STEP: Final = 1.25
+"""Ratio of the first two rates that are tried; each next ratio is the square of the one before, until one rate keeps
+the promises and another does not."""
+
+MOST_STEP: Final = 4.0
+"""Ratio of two rates that are tried one after another, at most."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -56,8 +61,12 @@ class Server:
     table: Table
     limits: Limits
     demand: Demand
+    able: Ability | None
+    """Rates at prompts alone and at answers alone."""
     slower: float = 1.0
     """Times that its passes take what is predicted."""
+    most_per_s: float = 0.0
+    """The highest rate that is tried at which it keeps its promises; 0 where it keeps them at none."""
 
     def serve(self, rate_per_s: float) -> Served:
         """Return how it serves requests at a rate, in times of passes that take what is predicted."""
@@ -65,24 +74,36 @@ class Server:
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
+    def count(self, rate_per_s: float) -> int:
+        """Return how many servers a rate needs, in whole nodes."""
+        return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
+
+    def guess(self, rate_per_s: float) -> float:
+        """Return about the rate that it carries, from what it does of prompts and of answers alone."""
+        able = self.able
+        if able is None or able.prompts is None or able.answers is None:
+            return rate_per_s
+        return GUESSED / (1.0 / able.prompts.per_s + 1.0 / able.answers.per_s)
+
     def take(self, rate_per_s: float) -> float:
         """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
         """Return the highest rate up to `most` at which it keeps its promises; 0 where it keeps them at none."""
-        low, high, rate = 0.0, math.inf, min(guess, most)
+        low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
             if self.take(rate) <= 1.0:
                 low = rate
                 if low == most:
                     return most
-                rate = min(STEP * rate, most) if high == math.inf else math.sqrt(low * high)
+                rate = min(step * rate, most) if high == math.inf else math.sqrt(low * high)
             else:
                 high = rate
                 if high < LEAST * most:
                     return 0.0
-                rate = math.sqrt(low * high) if low else rate / STEP
+                rate = math.sqrt(low * high) if low else rate / step
+            step = min(step * step, MOST_STEP)
         return low
 
 
@@ -103,28 +124,27 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
     return [(quantity, spread, promise) for quantity, spread, promise in told if promise is not None]
 
 
-def open_servers(
-    question: Question, cases: Sequence[Case], levels: Sequence[Level], demand: Demand
-) -> list[Server | str]:
-    """Return a server of each case, or why it takes no request."""
+def open_server(
+    question: Question, case: Case, able: Ability | None, levels: Sequence[Level], demand: Demand
+) -> Server | str:
+    """Return the server of a case with the highest rate that it carries, or why it takes no request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.serving.serve import find_limits, tabulate_for
 
+    peak = levels[0].rate_per_s
     requests = Requests(
-        rate_per_s=levels[0].rate_per_s,
-        requests=REQUESTS,
+        rate_per_s=peak,
+        is_steady=True,
         prompt_tokens=question.serving.prompt,
         output_tokens=question.serving.output,
     )
-    found: list[Server | str] = []
-    for case in cases:
-        try:
-            limits = find_limits(case.server)
-            table = tabulate_for(case.server, requests, limits, 0)
-            found.append(Server(case=case, requests=requests, table=table, limits=limits, demand=demand))
-        except UnsupportedError as error:
-            found.append(str(error))
-    return found
+    try:
+        limits = find_limits(case.server)
+        table = tabulate_for(case.server, requests, limits, 0)
+        server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, able=able)
+        return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
+    except UnsupportedError as error:
+        return str(error)
 
 
 def size_servers(
@@ -147,16 +167,16 @@ def size_servers(
 def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
-    rate = server.find_rate(peak, peak * MOST_CARRIED)
+    rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
         told = (
-            f"99 of 100 take {show_quantity(alone.first_token.p99, 's')} to the first token and "
-            f"{show_quantity(alone.token_time.p99, 's')} a token where hardly any come"
+            f"p99 is {show_quantity(alone.first_token.p99, 's')} to the first token and "
+            f"{show_quantity(alone.token_time.p99, 's')} between tokens at hardly any load"
         )
         late = make_late(station, told, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
-    count = _fill_nodes(math.ceil(peak / rate), world, demand)
+    count = server.count(peak)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
     served = server.serve(peak / count)
@@ -164,6 +184,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     power, carried = served.power_w * count, rate * count / peak
     grown = server.serve(HALF_MORE * peak / count).power_w * count
     idle = server.table.idle_w / world
+    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
     row = attrs.evolve(
         make_late(station, ""),
         **_name(server.case),
@@ -181,16 +202,17 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
         carried_ratio=carried,
-        fails_first=tell_failure(carried, demand.max_power_w, power, grown),
-        busy_fraction=1.0 - served.idle_s / served.duration_s,
+        fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * grown),
+        busy_fraction=served.window.busy_fraction,
         power_w=power,
+        host_power_w=station.host_energy_share_ratio * power,
         idle_power_w=idle * count * world,
-        **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
+        **cost_fleet(station, loads, count * world, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=tell_levels(row.label, station, loads, idle),
+        levels=tell_levels(row.label, station, loads, idle, owned),
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
         watch=partial(_watch, server, row.label, count, peak),
     )
@@ -223,7 +245,12 @@ def _fill_nodes(count: int, world: int, demand: Demand) -> int:
 
 
 def _name(case: Case) -> dict[str, Any]:
-    return {"label": f"{case.label} {case.precision}", "server_device_count": case.world}
+    apart = f" ep{case.experts}" if case.experts > 1 else ""
+    return {
+        "label": f"{case.label}{apart} {case.precision}",
+        "server_device_count": case.world,
+        "expert_device_count": case.experts,
+    }
 
 
 def _count(server: Server, peak: float, rate: float) -> int | None:
@@ -249,4 +276,4 @@ def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
 
 def _split_work(served: Served) -> tuple[float, float]:
     """Return the part of its time that a server works, and joules of that a second."""
-    return 1.0 - served.idle_s / served.duration_s, (served.energy_j - served.idle_j) / served.duration_s
+    return served.window.busy_fraction, served.window.busy_w

@@ -211,6 +211,7 @@ def _form_row(
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
     power = _power(sized, idle)
+    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
     row = make_late(station, "")
     label = f"{row.label}{', filled' if sized.wait_s else ''}"
     row = attrs.evolve(
@@ -228,16 +229,17 @@ def _form_row(
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
         carried_ratio=carried,
-        fails_first=tell_failure(carried, demand.max_power_w, power, _power(grown, idle)),
+        fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
         power_w=power,
+        host_power_w=station.host_energy_share_ratio * power,
         idle_power_w=idle * sized.devices,
-        **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
+        **cost_fleet(station, loads, sized.devices, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=tell_levels(label, station, loads, idle),
+        levels=tell_levels(label, station, loads, idle, owned),
         serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )
@@ -283,9 +285,10 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     """Return the row of hardware that does not keep the promise, however many there are of it."""
     station = _first(runs)
     slowest = max((some[0].latency_s or 0.0) for some in runs.values())
-    told = f"one request takes {show_quantity(slowest, 's')} alone, promised are {show_quantity(promise_s, 's')}"
+    target = show_quantity(promise_s, "s")
+    told = f"one request alone takes {show_quantity(slowest, 's')}, the target is {target}"
     if slowest <= promise_s:
-        told = f"99 of 100 are not within {show_quantity(promise_s, 's')} on any number of devices that is tried"
+        told = f"p99 is above {target} with every number of devices that was tried"
     return make_late(station, told, max(slowest / promise_s, 1.0))
 
 
@@ -301,4 +304,4 @@ def make_late(station: Station, reason: str, taken: float | None = None) -> Flee
         "time_half_width": station.latency_half_width,
         "reason": reason,
     }
-    return FleetRow(**found, server_device_count=1, fails_first="", way="")
+    return FleetRow(**found, server_device_count=1, expert_device_count=1, owned_device_count=0, fails_first="", way="")

@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.flip.pair import Flip, Pair
+from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
@@ -237,9 +238,10 @@ class FlipAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each table; programs get all."""
         name_a, name_b = map(self.scope.mark, self.names)
+        chosen = self._chosen(limit)
         return self._compose(
             f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}",
-            (Section("", self._decisive(limit)),),
+            (Section("", self._decisive(chosen).out_of(len(self.rows), len(chosen), "constants", "--details")),),
             self.rows,
             answer=self.say_winner(),
             insights=self.insights(),
@@ -254,9 +256,9 @@ class FlipAnswer(RunAnswer):
         told = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
         return [f"part of that: {line.removeprefix('of which ')}" for line in told]
 
-    def _decisive(self, limit: int) -> Grid:
+    def _decisive(self, chosen: Sequence[Flip]) -> Grid:
         return grid(
-            attrs.evolve(self.rows, rows=tuple(self._chosen(limit))),
+            attrs.evolve(self.rows, rows=tuple(chosen)),
             (
                 ("what", "word"),
                 ("of", "side"),
@@ -381,11 +383,11 @@ def flip(
         raise UsageError("name two different hardware after the model, A and B")
     plan = plan_selected((model,), settings, selection)
     billed = usage if metric in BILLED else None
-    with holding_runs(source, plan) as runs:
+    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
         scope = find_scope(runs)
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
-        side_a, side_b = find_variations(runs, billed)
+        side_a, side_b = find_variations(runs, billed, find_prices(runs.connection, runs.ids, billed))
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
     values = side_a.metric(metric), side_b.metric(metric)
     value_a, value_b = values
@@ -422,8 +424,9 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with holding_runs(source, plan) as runs:
-        found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage)}
+    with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
+        prices = find_prices(runs.connection, runs.ids, usage)
+        found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage, prices)}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []
     for batch in batches:

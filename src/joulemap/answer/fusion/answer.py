@@ -28,7 +28,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -145,7 +145,8 @@ class FusionAnswer(RunAnswer):
     def _parts(self, by: FusionDivision, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
         columns = (*NAMES[by], *AMOUNTS)
         rest = show_quantity(sum(row.saved_energy_j for row in rows.rows[limit:]), "J")
-        return (grid(rows, columns, limit=limit, keep=KEEP), *say_rest(len(rows), limit, f"{by}s save {rest}"))
+        drawn = grid(rows, columns, limit=limit, keep=KEEP, noun=f"{by}s")
+        return (attrs.evolve(drawn, in_all=f"saving {rest}"),)
 
     def _proof(self, by: FusionDivision, rows: Table[Any]) -> Text:
         """Return the sentence that compares what the rows add up to with the run."""

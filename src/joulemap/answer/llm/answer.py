@@ -11,6 +11,7 @@ from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.llm.demand import (
     OK,
+    SIXTEEN_BITS,
     UNSUPPORTED,
     Case,
     Question,
@@ -19,10 +20,11 @@ from joulemap.answer.llm.demand import (
     find_ids,
     key_runs,
     list_cases,
+    list_precisions,
     refuse,
 )
 from joulemap.answer.llm.document import LlmAnswer
-from joulemap.answer.llm.load import LoadRow, serve_load
+from joulemap.answer.llm.load import LoadRow, name_case, serve_load
 from joulemap.answer.llm.pool import PoolRow, serve_pools
 from joulemap.answer.llm.row import ServedRow, form_rows, serve
 from joulemap.answer.price import price_parameters
@@ -75,6 +77,8 @@ def llm(
     reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
     wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
     """
+    from joulemap.catalog.stack import describe_engine
+
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
@@ -89,34 +93,36 @@ def llm(
         found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
-    pools, loads = _serve_load(question, whole, cases, found["phases"])
+    pools, loads, not_loaded = _serve_load(question, whole, kept, served, found["phases"])
     return LlmAnswer(
         model=question.decoder.name,
         serving=serving,
-        engine=f"{question.stack.label} {question.stack.date}",
+        engine=describe_engine(serving.engine),
+        stored=question.describe_stored(),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
         not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
+        not_loaded=tuple(not_loaded),
         **{**found, "scope": widen(found["scope"], whole.selection)},
     )
 
 
 def _serve_load(
-    question: Question, whole: Plan, cases: Sequence[Case], phases: Sequence[ServedPhase]
-) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the pools that are asked about, and what requests get of these or of each hardware."""
+    question: Question, whole: Plan, cases: Sequence[Case], served: Sequence[Case], phases: Sequence[ServedPhase]
+) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
+    """Return the pools that are asked about, what requests get of these or of each hardware, and what has no row."""
     prices = {
-        row.label: row.usd_per_million * row.tokens_per_s / 1e6
+        name_case(served[row.place - 1]): row.usd_per_million * row.tokens_per_s / 1e6
         for row in phases
         if row.phase == "decode" and row.usd_per_million is not None
     }
     if not question.serving.prefill_on:
-        return [], serve_load(question, [case for case in cases if case.status == OK], prices)
+        return [], *serve_load(question, cases, prices)
     names = [name_pair(entry.id, mode) for entry, mode in whole.selection.pairs]
     if len(names) > 2:
         raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
-    return serve_pools(question, cases, (names[0], names[-1]), prices)
+    return *serve_pools(question, cases, (names[0], names[-1]), prices), []
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
@@ -156,14 +162,23 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         check_name("precision of a cache", serving.cache, CACHES)
     decoder = read_decoder(source, model, settings, serving.prompt)
     guesser = find_guesser(source, decoder, settings, serving)
-    question = Question(decoder=decoder, stack=find_engine(serving.engine), serving=serving, guesser=guesser)
+    question = Question(
+        decoder=decoder,
+        stack=find_engine(serving.engine),
+        serving=serving,
+        guesser=guesser,
+        takes_published=not settings.precision and not settings.weight_precision,
+    )
     question.check()
     if serving.prefill_on:
         if settings.hardware:
             raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
         settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
+    precisions, weights = list_precisions(decoder)
     settings = attrs.evolve(
         settings,
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS[:1]),
+        weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
         runtime=cast("Runtime", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.domain.configuration import Precision
+from joulemap.domain.name import name_precision
 from joulemap.domain.weight import label_precision
 from joulemap.plan.decoder import find_mixed
 from joulemap.plan.run import Plan
@@ -44,6 +46,9 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 MOST_STORED: Final = 36
 """Configurations whose passes are all stored as runs: more take longer than the rest of the answer."""
 
+SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
+"""Precisions that checkpoints of 16 bits run at, the usual one first."""
+
 NARROW: Final = "int4"
 """What weights are stored at that would fit where the others do not, as far as it is told."""
 
@@ -57,6 +62,8 @@ class Question:
     serving: Serving
     guesser: Decoder | None = None
     """The model that guesses tokens ahead; None where none does."""
+    takes_published: bool = False
+    """True if no precision is given, so each hardware runs the checkpoint as published."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip -> how many a box that is asked about has of it: all of them work together."""
 
@@ -106,6 +113,16 @@ class Question:
     def work(self) -> str:
         """What of a served model tells its errors from those of others."""
         return "experts" if self.decoder.is_routed else "model"
+
+    def describe_stored(self) -> str:
+        """Return what to say beside the precision of how the checkpoint is published; empty for 16 bits."""
+        published = self.decoder.published
+        if published is None:
+            return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
+        if not published.weights:
+            return f"; {published.doubt}"
+        told = f"; {published.doubt}" if published.doubt else ""
+        return f" as published{told}" if self.takes_published else f" (published with {published.describe()})"
 
     def check(self) -> None:
         """Raise UsageError for a context that is longer than the model's."""
@@ -215,6 +232,8 @@ class Case:
     room: Room | None = None
     most: int = 0
     """Sequences that fit."""
+    experts: int = 1
+    """Number of devices among which whole experts are divided."""
     needed: int | None = None
     """Devices from which on the batch fits; None where none of the usual numbers does."""
 
@@ -240,9 +259,32 @@ class Case:
         return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
 
 
+def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
+    """Return the precisions that a checkpoint may run at as it is published, and those of its weights."""
+    published = decoder.published
+    own = (name_precision(published.precision),) if published and published.precision else ()
+    return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+
+
+def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
+    """Return the precision that a hardware runs a checkpoint at as it is published, and that of its weights.
+
+    Products take narrow operands where the checkpoint has both and the hardware multiplies them, else 16 bits.
+    """
+    precisions, weights = list_precisions(decoder)
+    precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
+    return precision, weights[0] if weights else precision
+
+
 def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     """Return every hardware at every precision, number of devices and batch that is asked for, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
+    if question.takes_published:
+        chosen = {
+            target: choose_precision(question.decoder, targets[target]) for target in {one.target for one in runs}
+        }
+        own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
+        runs = tuple(own)
     order = list(dict.fromkeys(run.target for run in runs))
     found: list[Case] = []
     for run in sorted(runs, key=lambda one: order.index(one.target)):
@@ -270,7 +312,15 @@ def _judge(
     from joulemap.serving.memory import Room
 
     world = devices * question.beside
-    case = Case(run=run, target=target, devices=devices, world=world, batch=batch, status=UNSUPPORTED)
+    case = Case(
+        run=run,
+        target=target,
+        devices=devices,
+        world=world,
+        batch=batch,
+        status=UNSUPPORTED,
+        experts=question.serving.expert_devices,
+    )
     precision = run.point["precision"]
     if precision not in target.peaks:
         return attrs.evolve(case, reason=f"{target.id} has no {precision}; it has {', '.join(target.peaks)}")
@@ -292,6 +342,45 @@ def _judge(
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
     return attrs.evolve(case, reason=describe_shortage(question, case))
+
+
+def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+    """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
+
+    Powers of two that divide the heads, and the number of the case itself; of a mixture of experts with whole experts
+    divided among all devices too, unless that is asked for otherwise. `questions` has those of divided experts, by how
+    many devices have them: one for all hardware.
+    """
+    node, found = count_node(case.target), []
+    for devices in (2**power for power in range(node.bit_length())):
+        world = devices * question.beside
+        if world > node:
+            break
+        experts = [question.serving.expert_devices]
+        experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
+        for count in experts:
+            if count not in questions:
+                serving = attrs.evolve(question.serving, expert_devices=count)
+                questions[count] = attrs.evolve(question, serving=serving)
+            one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
+            if one.status == OK:
+                found.append((questions[count], one))
+    if case.status == OK and case.devices not in [one.devices for _, one in found]:
+        found.append((question, case))
+    return found
+
+
+def count_node(target: Hardware) -> int:
+    """Return how many devices a node has: as many as a switch or mesh joins, or of other links those of a server."""
+    from joulemap.model.communication import HOST_DEVICES
+
+    joined = [
+        int(link.domain_size.value)
+        for link in target.links
+        if link.connects == "device" and link.topology in ("switch", "mesh") and link.domain_size is not None
+    ]
+    others = [link for link in target.links if link.connects == "device" or link.name == "pcie"]
+    return max([*joined, HOST_DEVICES if others else 1])
 
 
 def describe_shortage(question: Question, case: Case) -> str:
@@ -332,14 +421,21 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
     """Return plans of the passes of configurations that fit: one for hardware alike in its devices and batches."""
-    batches: dict[tuple[str, str, int], dict[int, None]] = {}
+    batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
-        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices), {})[case.batch] = None
-    groups: dict[tuple[int, tuple[int, ...]], list[tuple[str, str]]] = {}
-    for (name, mode, count), some in batches.items():
-        groups.setdefault((count, tuple(some)), []).append((name, mode))
+        point = case.run.point
+        pair: tuple[str, ...] = ()
+        if question.takes_published:
+            pair = point["precision"], point["weight_precision"]
+        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
+    groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
+    for (name, mode, count, pair), some in batches.items():
+        groups.setdefault((count, tuple(some), pair), []).append((name, mode))
     found = []
-    for (devices, sizes), hardware in groups.items():
+    for (devices, sizes, pair), hardware in groups.items():
+        settings = whole.settings
+        if pair:
+            settings = attrs.evolve(settings, precision=name_precision(pair[0]), weight_precision=pair[1])
         passes = dict.fromkeys(
             [question.prefill_key(devices, batch) for batch in sizes]
             + [question.decode_key(devices, batch) for batch in sizes]
@@ -348,7 +444,8 @@ def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]
         found.append(
             attrs.evolve(
                 whole,
-                models=tuple(find_model(name, whole.settings, batch) for name, batch in passes),
+                settings=settings,
+                models=tuple(find_model(name, settings, batch) for name, batch in passes),
                 selection=attrs.evolve(whole.selection, pairs=pairs),
             )
         )

@@ -10,15 +10,16 @@ import attrs
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.llm.demand import UNSUPPORTED
-from joulemap.answer.llm.load import LoadRow, say_load
+from joulemap.answer.llm.load import LoadRow, choose_loads, say_load
 from joulemap.answer.llm.pool import PoolRow, say_pools
+from joulemap.answer.llm.row import ServedRow
 from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import show, show_count, show_share
-from joulemap.present.document import Document, Grid, Section, Text, say_rest, show_under
+from joulemap.present.document import Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 
@@ -38,12 +39,14 @@ GOALS: Final = {
 class LlmAnswer(ServedAnswer):
     """A language model on several hardware, each at several batches, as an engine serves it."""
 
-    about = ("model", "engine", "serving", "pay", "not_taken")
+    about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
 
     model: str
     serving: Serving
     engine: str
-    """With its date."""
+    """With the year of its release."""
+    stored: str
+    """How the checkpoint is published, as the title says it; empty for 16 bits."""
     loads: Table[LoadRow]
     """Each hardware under the load of requests that is asked about; none where batches alone are."""
     pools: Table[PoolRow]
@@ -52,6 +55,8 @@ class LlmAnswer(ServedAnswer):
     """What cost and carbon rest on."""
     not_taken: tuple[str, ...] = ()
     """Hardware that nobody asked for and that lacks the precision, with the reasons."""
+    not_loaded: tuple[str, ...] = ()
+    """Configurations that hold the model but cannot take the load of requests, with the reasons."""
 
     @property
     def pay(self) -> str:
@@ -68,7 +73,7 @@ class LlmAnswer(ServedAnswer):
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
         came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
         asked = f"requests of {serving.requests}" if serving.requests else f"{self._say_lengths()}, batch {batches}"
-        return f"{self.model}: {', '.join((asked, f'{precisions}{cache}', self.engine, *came))}"
+        return f"{self.model}: {', '.join((asked, f'{precisions}{self.stored}{cache}', self.engine, *came))}"
 
     def _say_lengths(self) -> str:
         return f"prompt {self.serving.prompt:,}, output {self.serving.output:,}"
@@ -81,16 +86,12 @@ class LlmAnswer(ServedAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one, csv the rows."""
-        told = (
-            *say_rest(len(self.served), limit, "configurations"),
-            *self.scope.say_left_out(),
-            *self._say_unsupported(),
-        )
+        told = (*self.scope.say_left_out(), *self._say_unsupported())
         lengths = f", {self._say_lengths()}" * bool(self.serving.requests)
         heading = f"Batches that come together{lengths}" if self.loads.rows else ""
         batches = show_under(heading, self._figures(limit), *told)
         loaded = [Section("", self._pools())] if self.pools.rows else []
-        loaded += [Section("", self._loads(limit))] if self.loads.rows else []
+        loaded += [show_under("", self._loads(limit), *self._say_not_loaded())] if self.loads.rows else []
         served = attrs.evolve(self.rows, rows=self.served)
         judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
         details = {
@@ -115,6 +116,7 @@ class LlmAnswer(ServedAnswer):
                 served,
                 "hardware @label | *batch | way | *prompt tokens prompt_usd_per_million | "
                 "*output tokens output_usd_per_million | *80 % ±output_usd_half_width | "
+                "price price_told? | "
                 "CO2 of prompts prompt_gco2_per_million | CO2 of output output_gco2_per_million",
                 limit=limit,
             ),
@@ -159,7 +161,10 @@ class LlmAnswer(ServedAnswer):
             "decode waits for decode_bound | prompts wait for prefill_bound | request request_s | "
             "J/prompt token prompt_token_j | tokens/s a user ~user_tokens_per_s | a device ~device_tokens_per_s",
             keep="batch | between | J/token | first token | tokens/s | USD/M | memory | most",
+            ranked="between | J/token | USD/M",
             limit=limit,
+            noun="configurations",
+            stays=self._wins,
             decode_bound=lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}",
             prefill_bound=lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}",
         )
@@ -182,18 +187,31 @@ class LlmAnswer(ServedAnswer):
             "*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
             "*USD/M #output_usd_per_million | *power power_w | idle idle_fraction | request request_s | kept up up | "
             "preempted preemption_count | refused refused_count | handover handover_s? | J of it handover_j?",
+            ranked="99 % | J/token",
             limit=limit,
+            noun="configurations",
+            stays=lambda row: row in choose_loads(self.loads),
             up=lambda row: "no" if row.is_growing else "yes",
         )
 
     def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
         ids = {row.place: (row.label, row.batch) for row in self.phases}
-        shown = {(row.label, row.batch): index for index, row in enumerate(self.served[:limit])}
+        rows = choose_rows(self.served, limit, self._wins)
+        shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
         return frozenset(
             (shown[ids[winner.place]], headings.index(GOALS[winner.goal]))
             for winner in self.winners
             if winner.hardware_count > 1 and ids[winner.place] in shown and GOALS[winner.goal] in headings
         )
+
+    def _wins(self, row: ServedRow) -> bool:
+        """Return whether a configuration is the best at something: sentences name it, so its row stays."""
+        ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
+        return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
+
+    def _say_not_loaded(self) -> tuple[Text, ...]:
+        """Return why configurations have no row under the load."""
+        return (Text(f"Left out: {'; '.join(self.not_loaded)}"),) if self.not_loaded else ()
 
     def _describe_stored(self) -> list[str]:
         """Return which configurations have no runs of their own."""

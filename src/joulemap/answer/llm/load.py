@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+import attrs
 
 from joulemap.answer.computed import find_unknown, take, told
 from joulemap.answer.scope import join_words
@@ -16,15 +18,12 @@ if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Case, Question
     from joulemap.domain.load import Load, Served
 
-REQUESTS: Final = 300
-"""That are drawn where a file names none."""
-
 
 @frozen(kw_only=True)
 class LoadRow:
     """A hardware, so many of it, under a load of requests; joules and watts are of all devices."""
 
-    label: str = told("hardware, with xN where N devices work together")
+    label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     device_count: int = told("devices that work together")
     precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
@@ -36,8 +35,8 @@ class LoadRow:
     between_p99_s: float = told("99 of 100", "s")
     request_s: float = told("from arrival to last token, half of the requests", "s")
     request_p99_s: float = told("99 of 100", "s")
-    output_tokens_per_s: float = told("of all requests, over the whole run", "1/s")
-    power_w: float = told("in the mean of the whole run", "W")
+    output_tokens_per_s: float = told("output tokens of all requests, without the warm-up", "1/s")
+    power_w: float = told("mean, without the warm-up", "W")
     output_token_j: float = told("all energy over the output tokens: of prompts and of waiting too", "J")
     idle_fraction: float = told("of the energy, while there was nothing to do")
     request_count: int = told("that were served")
@@ -64,33 +63,52 @@ def read_load(question: Question) -> Load | None:
         rate_per_s=serving.rate_per_s,
         in_flight=serving.in_flight,
         trace=read_requests(Path(serving.requests)) if serving.requests else None,
-        requests=REQUESTS,
+        is_steady=True,
         prompt_tokens=serving.prompt,
         output_tokens=serving.output,
     )
 
 
-def serve_load(question: Question, cases: Iterable[Case], usd_per_s: Mapping[str, float]) -> list[LoadRow]:
-    """Return what each hardware, with its devices and precision, gives under the load; none without one.
+def name_case(case: Case) -> tuple[str, int, str]:
+    """Return what tells a configuration from others at any batch: its hardware, number of devices and precision."""
+    return case.hardware, case.world, case.precision
 
-    `usd_per_s` is what each label costs. UnsupportedError where none has room for any request.
+
+def serve_load(
+    question: Question, cases: Sequence[Case], usd_per_s: Mapping[tuple[str, int, str], float]
+) -> tuple[list[LoadRow], list[str]]:
+    """Return what each configuration gives under the load, and why others cannot take it; nothing without a load.
+
+    `cases` has refused ones too.
+
+    `usd_per_s` is the price by `name_case`. UnsupportedError where none has room for any request.
     """
     load = read_load(question)
     if load is None:
-        return []
+        return [], []
+    from joulemap.answer.llm.demand import OK, UNSUPPORTED
     from joulemap.serving.serve import serve
 
-    distinct = {(case.run.target, *case.run.point.values(), case.devices): case for case in cases if case.most}
+    distinct: dict[tuple[str, int, str], Case] = {}
+    for case in cases:
+        name = name_case(case)
+        distinct[name] = case if name not in distinct or case.status == OK else distinct[name]
+    has_several = len({case.precision for case in distinct.values()}) > 1
     rows, reasons = [], []
     for case in distinct.values():
+        label = f"{case.label} {case.precision}" if has_several else case.label
+        if case.status != OK:
+            reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
+            continue
         try:
             served = serve(case.server, load, question.draft(case.server))
-            rows.append(form_load(case, served, usd_per_s.get(case.label)))
+            row = form_load(case, served, usd_per_s.get(name_case(case)))
+            rows.append(attrs.evolve(row, label=label))
         except UnsupportedError as error:
-            reasons.append(f"{case.label}: {error}")
+            reasons.append(f"{label}: {error}")
     if not rows:
         raise UnsupportedError("; ".join(reasons))
-    return rows
+    return rows, reasons
 
 
 def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
@@ -112,28 +130,39 @@ def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
         request_s=served.latency.p50,
         request_p99_s=served.latency.p99,
         output_token_j=served.energy_per_output_token_j,
-        idle_fraction=served.idle_j / served.energy_j,
+        idle_fraction=served.window.idle_j / served.window.energy_j,
         request_count=served.requests,
         refused_count=served.refused,
         preemption_count=served.preemptions,
     )
 
 
-def say_load(rows: Iterable[LoadRow]) -> str:
-    """Return who keeps up with the load and answers first; what happens where none does."""
+def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
+    """Return the configuration that answers first and the one with least energy, of those that keep up.
+
+    Where none keeps up both are the one that serves most requests.
+    """
     all_rows = list(rows)
     kept = [row for row in all_rows if not row.is_growing]
     if not kept:
-        first = max(all_rows, key=lambda row: row.served_per_s)
+        most = max(all_rows, key=lambda row: row.served_per_s)
+        return most, most
+    return min(kept, key=lambda row: row.first_token_p99_s), min(kept, key=lambda row: row.output_token_j)
+
+
+def say_load(rows: Iterable[LoadRow]) -> str:
+    """Return who keeps up with the load and answers first; what happens where none does."""
+    all_rows = list(rows)
+    quickest, least = choose_loads(all_rows)
+    if quickest.is_growing:
+        first = quickest
         return (
             f"none keeps up: {first.label} serves {show_quantity(first.served_per_s, '1/s')} of the "
             f"{show_quantity(first.arrivals_per_s, '1/s')} requests that come, and ever more wait"
         )
-    quickest = min(kept, key=lambda row: row.first_token_p99_s)
-    least = min(kept, key=lambda row: row.output_token_j)
     text = (
-        f"{quickest.label} answers 99 of 100 requests within {show_quantity(quickest.first_token_p99_s, 's')}, then "
-        f"every {show_quantity(quickest.between_p99_s, 's')} at most"
+        f"{quickest.label}: p99 time to first token {show_quantity(quickest.first_token_p99_s, 's')}, "
+        f"p99 time per output token {show_quantity(quickest.between_p99_s, 's')}"
     )
     cost = show_quantity(least.output_token_j, "J")
     idle = f", {show_share(least.idle_fraction)} of it idle" if least.idle_fraction >= 0.01 else ""

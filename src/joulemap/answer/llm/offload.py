@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import find_unknown, make_table, take, told
 from joulemap.answer.llm.answer import SERVING
-from joulemap.answer.llm.demand import Question
+from joulemap.answer.llm.demand import SIXTEEN_BITS, Question
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
 from joulemap.domain.table import Table
@@ -18,7 +18,7 @@ from joulemap.model.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.device import bind_box
 from joulemap.present.cell import show_count, show_quantity, show_share
-from joulemap.present.document import Document, say_rest, show_under
+from joulemap.present.document import Document, show_under
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -86,14 +86,14 @@ class OffloadAnswer(Answer):
             f"*tokens/s tokens_per_s | *J/token output_token_j | on it device_fraction | on the host host_fraction | "
             f"copies copy_fraction | it holds device_bytes | host holds host_bytes | *refused refusal",
             limit=limit,
+            noun="divisions",
         )
-        rest = say_rest(len(self.rows), limit, "divisions")
         widths = zip(("--precision", "--weight-precision"), self.precision.split("/"), strict=False)
         return Document(
             title=f"{self.model} on {self.box}: prompt {self.prompt:,}, output {self.output:,}, {self.precision}, "
             f"{self.engine}",
             answer=self._tell(),
-            sections=(show_under(f"Layers on {self.device}, the rest on {self.host}", table, *rest),),
+            sections=(show_under(f"Layers on {self.device}, the rest on {self.host}", table),),
             notes=NOTES,
             steps=(
                 f"joulemap place '{self.model}(cached={self.prompt})' {self.box} "
@@ -169,7 +169,7 @@ def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Setting
         precision="/".join(
             dict.fromkeys((whole.device.precision, whole.device.weight_precision or whole.device.precision))
         ),
-        engine=f"{stack.label} {stack.date}",
+        engine=stack.title,
         prompt=serving.prompt,
         output=serving.output,
         rows=make_table("llm offload", OffloadRow, rows),
@@ -211,6 +211,11 @@ def _deploy(
     from joulemap.serving.deployment import Book, Deployment
     from joulemap.serving.offload import Offload
 
+    if not settings.precision:
+        stored = (decoder.published.weights,) if decoder.published and decoder.published.weights else ()
+        settings = attrs.evolve(
+            settings, precision=SIXTEEN_BITS[0], weight_precision=settings.weight_precision or stored
+        )
     (asked, weights), *others = settings.precisions
     if others:
         raise UsageError("name one precision to divide layers at")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import told
-from joulemap.answer.llm.load import LoadRow, form_load, read_load
+from joulemap.answer.llm.load import LoadRow, form_load, name_case, read_load
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -43,11 +43,11 @@ class PoolRow:
 
 
 def serve_pools(
-    question: Question, cases: Sequence[Case], chosen: tuple[str, str], usd_per_s: Mapping[str, float]
+    question: Question, cases: Sequence[Case], chosen: tuple[str, str], usd_per_s: Mapping[tuple[str, int, str], float]
 ) -> tuple[list[PoolRow], list[LoadRow]]:
     """Return the pools of prompts and of answers on this hardware, and what requests get; UsageError without a load.
 
-    `usd_per_s` is what a server of each label costs.
+    `usd_per_s` is the price of a server by `name_case`.
     """
     load = read_load(question)
     if load is None:
@@ -74,7 +74,6 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
 
     prompt, output = _mean_lengths(load)
     answers = count_answers(second.server, prompt, output)
-    assert answers is not None
     able = (count_prompts(first.server, prompt).per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
@@ -119,7 +118,7 @@ def _simulate(
     load: Load,
     cases: tuple[Case, Case],
     counts: tuple[int, int],
-    usd_per_s: Mapping[str, float],
+    usd_per_s: Mapping[tuple[str, int, str], float],
 ) -> LoadRow:
     from joulemap.serving.pool import Pool, simulate_pools
     from joulemap.serving.serve import find_limits, tabulate_for
@@ -136,7 +135,7 @@ def _simulate(
     served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
     handover_j = served.prompt_tokens * handover.joules / round(prompt)
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
-    prices = [count * usd_per_s[case.label] for case, count in servers if case.label in usd_per_s]
+    prices = [count * usd_per_s[name_case(case)] for case, count in servers if name_case(case) in usd_per_s]
     paid = sum(prices) if len(prices) == len(servers) else None
     row = form_load(second, served, paid)
     return attrs.evolve(
@@ -187,7 +186,7 @@ def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:
     text += f"; {told} for answers would balance. "
     text += (
         f"First token within {show_quantity(load.first_token_s, 's')} in half of requests "
-        f"({show_quantity(load.first_token_p99_s, 's')} in 99 of 100), then every {show_quantity(load.between_s, 's')}"
+        f"({show_quantity(load.first_token_p99_s, 's')} at p99), then every {show_quantity(load.between_s, 's')}"
     )
     cost = "" if load.output_usd_per_million is None else f" and {load.output_usd_per_million:.3g} USD a million"
     return text + f", with {show_quantity(load.output_token_j, 'J')} for an output token{cost}"

@@ -64,6 +64,7 @@ class ServedRow:
     prompt_usd_per_million: float | None = told("of a million tokens of prompts, in that way", "USD")
     output_usd_per_million: float | None = told("of a million output tokens, in that way", "USD")
     output_usd_half_width: float | None = told("of the 80 % interval of its logarithm")
+    price_told: str = told("price of a device, who asks it, and when; empty without one")
     prompt_gco2_per_million: float | None = told("CO2 of a million tokens of prompts", "g")
     output_gco2_per_million: float | None = told("CO2 of a million output tokens", "g")
     weight_bytes: float = told("on one device", "B")
@@ -122,7 +123,13 @@ def form_rows(
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
-    found = {**find_unknown(ServedRow), **take(ServedRow, case), **_measure(question, case), **_spend(phases)}
+    found = {
+        **find_unknown(ServedRow),
+        "price_told": "",
+        **take(ServedRow, case),
+        **_measure(question, case),
+        **_spend(phases),
+    }
     if cost is not None:
         found |= take(ServedRow, cost) | _rate(question, case, cost)
     is_available = "decode" in phases and phases["decode"].is_available
@@ -159,5 +166,6 @@ def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
         if phase in phases:
             found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
     if decode := phases.get("decode"):
-        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width, "label": decode.label}
+        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
+        found |= {"price_told": decode.told or decode.unlike_told, "label": decode.label}
     return found

@@ -42,7 +42,7 @@ DOUBTED: Final = {
 WORDS: Final = {
     "first_token": "has the shortest time to the first token",
     "between_tokens": "the shortest time between tokens",
-    "energy": "needs the least energy for an output token",
+    "energy": "uses the least energy per output token",
     "cost": "costs least",
 }
 
@@ -69,13 +69,13 @@ class ServedAnswer(RunAnswer):
 
 
 def say_winners(answer: ServedAnswer) -> str:
-    """Return who needs the least energy for a token and who is fastest between two; what the only one takes."""
+    """Return who uses the least energy per token and who is fastest between two; what the only one takes."""
     if len({row.label for row in answer.served}) == 1:
         return _say_one(answer)
     goals = {row.goal: row for row in answer.winners}
     energy, between = goals["energy"], goals["between_tokens"]
     cost = show_quantity(energy.value, "J")
-    text = f"{answer.mark(energy.label)} needs the least energy for an output token ({cost} at batch {energy.batch})"
+    text = f"{answer.mark(energy.label)} uses the least energy per output token ({cost} at batch {energy.batch})"
     text += _say_lead(answer, energy, "less")
     is_same = between.label == energy.label
     time = show_quantity(between.value, "s")
@@ -177,9 +177,17 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
     who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
     carbon = show(row.output_gco2_per_million, "", "g")
     return [
-        f"{who}{row.way}, at batch {winner.batch}, a million output tokens cost {cost} (and {carbon} of CO2), a "
-        f"million tokens of prompts {prompt}"
+        f"{who}{row.way} at {row.price_told}, batch {winner.batch}: a million output tokens cost {cost} (and {carbon} "
+        f"of CO2), a million tokens of prompts {prompt}",
+        *_say_unlike(answer),
     ]
+
+
+def _say_unlike(answer: ServedAnswer) -> list[str]:
+    """Return a line on hardware whose price is of another kind of seller; none for none."""
+    told = {row.hardware: row.unlike_told for row in answer.phases if row.unlike_told}
+    names = "; ".join(f"{answer.mark(name)} {price}" for name, price in list(told.items())[:SHOWN_NAMES])
+    return [f"not compared by cost, as the price is of another kind of seller: {names} (--seller)"] if told else []
 
 
 def say_doubt(answer: ServedAnswer) -> str:

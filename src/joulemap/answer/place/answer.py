@@ -70,12 +70,15 @@ WIDTHS: Final = {name: f"{name}_half_width" for name in OF_GOAL}
 class PlaceAnswer(Answer):
     """A model placed on a box."""
 
-    about = ("model", "box", "goal", "batch", "why")
+    about = ("model", "box", "goal", "batch", "precisions", "runtime", "why")
 
     model: str
     box: str
     goal: Goal
     batch: int
+    precisions: tuple[str, ...]
+    """Precisions of the devices, each once."""
+    runtime: str
     rows: Table[PlacementRow]
     """Placements, the best first."""
     devices: Table[DeviceRow]
@@ -95,7 +98,8 @@ class PlaceAnswer(Answer):
 
     def title(self) -> str:
         """Return what was asked about."""
-        return f"{self.model}, batch {self.batch}, on {self.box}"
+        how = f"{join_words(list(self.precisions))}, {self.runtime}"
+        return f"{self.model}, batch {self.batch}, {how}, on {self.box}"
 
     def figures(self) -> Figures:
         """Return the placements beside each other, which part runs where and when, and the difference of the two."""
@@ -257,6 +261,8 @@ def place(
         box=described.id,
         goal=goal,
         batch=work.batch,
+        precisions=tuple(dict.fromkeys(one.configuration.precision for one in members)),
+        runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run)),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),

@@ -133,7 +133,7 @@ class ReportAnswer(Answer):
         )
 
     def html(self) -> str:
-        """Return it as one page that needs no network; MissingPackageError without vl-convert-python."""
+        """Return it as one page that needs no network; without vl-convert-python in characters."""
         return write_page(self.report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

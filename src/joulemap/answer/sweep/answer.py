@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,8 +19,8 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest, show_under
+from joulemap.present.cell import show, show_quantity, show_share, show_span
+from joulemap.present.document import Document, Grid, Section, Shown, grid, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -83,30 +83,27 @@ class SweepAnswer(RunAnswer):
 
         `again` is what the same sweep must repeat besides `repeated`, which every follow-up command must.
         """
-        tables: dict[SweepDivision, tuple[Grid, Table[Any]]] = {
-            "hardware": (self._series(), self.series),
-            "batch": (self._points(), self.points),
-            "winner": (self._winners(), self.winners),
-            "crossing": (self._crossings(), self.crossings),
+        tables: dict[SweepDivision, tuple[Callable[[int | None], Grid], Table[Any]]] = {
+            "hardware": (self._series, self.series),
+            "batch": (self._points, self.points),
+            "winner": (self._winners, self.winners),
+            "crossing": (self._crossings, self.crossings),
         }
-        drawn, table = tables[by]
-        rest = say_rest(len(drawn.rows), limit, "rows")
-        cut = attrs.evolve(drawn, rows=drawn.rows[:limit])
+        draw, table = tables[by]
         return self._compose(
             self._title(),
-            (show_under(HEADINGS[by], cut, *rest, *self.scope.say_left_out()),),
+            (show_under(HEADINGS[by], draw(limit), *self.scope.say_left_out()),),
             table,
             answer=self.say_best(),
             insights=[*self.changes(), *self.overtakings()],
-            details=[Section(HEADINGS[name], one) for name, (one, _) in tables.items() if name != by],
+            details=[Section(HEADINGS[name], one(None)) for name, (one, _) in tables.items() if name != by],
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )
 
     def say_best(self) -> str:
         """Return what has the least energy per inference and the highest throughput, what can be had first."""
-        found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
-        had = [row for row in found if row.is_available or self.scope.settings.takes_all] or found
+        found, had = self._find_answered()
         if not found:
             return ""
         frugal, swift = _find_frugal(had), _find_swift(had)
@@ -118,6 +115,15 @@ class SweepAnswer(RunAnswer):
             *([self._say_rate(row)] if (row := _find_swift(found)) not in had else []),
         ]
         return f"{text} If it could be had: {'; '.join(beyond)}." if beyond else text
+
+    def _find_answered(self) -> tuple[list[SweepSeries], list[SweepSeries]]:
+        """Return the series with answers, and those of them that can be had; all of them where none can."""
+        found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
+        return found, [row for row in found if row.is_available or self.scope.settings.takes_all] or found
+
+    def _is_named(self, row: SweepSeries) -> bool:
+        """Return whether the first sentence names a series."""
+        return any(row in (_find_frugal(rows), _find_swift(rows)) for rows in self._find_answered() if rows)
 
     def _say_energy(self, row: SweepSeries) -> str:
         return f"{self._call(row)} at batch {row.energy_batch}, {show_quantity(row.energy_per_inference_j, 'J')}"
@@ -148,12 +154,28 @@ class SweepAnswer(RunAnswer):
         values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": settings.runtime}
         return tuple(name for name, found in values.items() if len(found) > 1)
 
-    def _draw(self, rows: Table[Any], columns: Iterable[Shown[Any]], keep: Sequence[str]) -> Grid:
+    def _draw(
+        self,
+        rows: Table[Any],
+        columns: Iterable[Shown[Any]],
+        keep: Sequence[str],
+        limit: int | None,
+        *,
+        ranked: Sequence[str] = (),
+        stays: Callable[[Any], bool] | None = None,
+    ) -> Grid:
         varying = tuple((name, name) for name in self._varying)
-        kept = ("hardware", *self._varying, *keep)
-        return grid(rows, (*varying, *columns), keep=kept, projected=self.scope.projected)
+        return grid(
+            rows,
+            (*varying, *columns),
+            keep=("hardware", *self._varying, *keep),
+            ranked=ranked,
+            projected=self.scope.projected,
+            limit=limit,
+            stays=stays,
+        )
 
-    def _series(self) -> Grid:
+    def _series(self, limit: int | None) -> Grid:
         budget = f"within {show_quantity(self.max_latency_s, 's')}" if self.max_latency_s else ""
         within: Shown[SweepSeries] = (
             budget,
@@ -172,18 +194,20 @@ class SweepAnswer(RunAnswer):
             ("latency there", "throughput_latency_s"),
             *limit_columns(self.series),
             ("least energy per inference", lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch)),
-            ("efficient zone", lambda row: _span(str(row.zone_low_batch), str(row.zone_high_batch))
+            ("efficient zone", lambda row: show_span(str(row.zone_low_batch), str(row.zone_high_batch))
              if row.zone_low_batch else ""),
-            ("power there", lambda row: _span(
+            ("power there", lambda row: show_span(
                 show_quantity(row.zone_low_power_w, "W"), show_quantity(row.zone_high_power_w, "W"))),
             ("largest", "largest_batch"),
             ("batch scaling", lambda row: show_share(row.largest_batch_scaling_ratio)),
         )  # fmt: skip
         keep = (*((budget,) if budget else ()), "highest throughput", "least energy per inference", "least latency")
         answered = tuple(row for row in self.series if row.batch_count)
-        return self._draw(attrs.evolve(self.series, rows=answered), columns, keep)
+        ranked = ("highest throughput", "least energy per inference")
+        rows = attrs.evolve(self.series, rows=answered)
+        return self._draw(rows, columns, keep, limit, ranked=ranked, stays=self._is_named)
 
-    def _points(self) -> Grid:
+    def _points(self, limit: int | None) -> Grid:
         columns: tuple[Shown[SweepPoint], ...] = (
             ("hardware", "hardware"),
             ("batch", "batch"),
@@ -200,9 +224,10 @@ class SweepAnswer(RunAnswer):
             ("bandwidth", "bandwidth_utilization_fraction"),
             ("memory", "peak_memory_bytes"),
         )
-        return self._draw(self.points, columns, ("batch", "latency", "throughput", "energy per inference", "power"))
+        keep = ("batch", "latency", "throughput", "energy per inference", "power")
+        return self._draw(self.points, columns, keep, limit)
 
-    def _winners(self) -> Grid:
+    def _winners(self, limit: int | None) -> Grid:
         columns: tuple[Shown[SweepWinner], ...] = (
             ("least", lambda row: METRIC[row.metric].label),
             ("batch", "batch"),
@@ -220,7 +245,7 @@ class SweepAnswer(RunAnswer):
             ("of", "candidate_count"),
             ("new", "is_change"),
         )
-        return self._draw(self.winners, columns, ("least", "batch", "value", "how sure", "new"))
+        return self._draw(self.winners, columns, ("least", "batch", "value", "how sure", "new"), limit)
 
     def _sure(self, row: SweepWinner) -> str:
         if row.probability_ahead is None or row.runner_up is None:
@@ -228,7 +253,7 @@ class SweepAnswer(RunAnswer):
         rivals = [self.scope.mark(row.runner_up)] if self._is_close(row) else []
         return describe_chance(row.probability_ahead, rivals)
 
-    def _crossings(self) -> Grid:
+    def _crossings(self, limit: int | None) -> Grid:
         columns: tuple[Shown[SweepCrossing], ...] = (
             ("least", lambda row: METRIC[row.metric].label),
             ("from batch", "batch"),
@@ -243,7 +268,7 @@ class SweepAnswer(RunAnswer):
                 ),
             ),
         )
-        return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"))
+        return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"), limit)
 
     def _group(self, row: SweepSeries | SweepWinner | SweepCrossing) -> str:
         """Return what a sentence begins with where there are several models, precisions or runtimes."""
@@ -346,10 +371,6 @@ def _at(value: float | None, unit: str, batch: int | None) -> str:
 
 def _pair(unit: str, one: float, other: float) -> str:
     return f"{show_quantity(one, unit)} against {show_quantity(other, unit)}"
-
-
-def _span(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
 
 
 def sweep(

@@ -23,7 +23,7 @@ from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
-from joulemap.present.document import Document, Section, say_rest
+from joulemap.present.document import Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
@@ -59,6 +59,13 @@ NOTES: Final = (
     "with activations of as many small batches as there are stages",
 )
 
+ADAPTED: Final = (
+    "adapters (LoRA) alone have gradients and optimizer state; the base is frozen. Each product widens a base that "
+    "is stored narrow (QLoRA), forward and backward; a separate kernel, as bitsandbytes runs it, takes longer. ZeRO "
+    "divides adapters, not the frozen base"
+)
+"""Note of an answer with adapters."""
+
 
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
@@ -86,12 +93,24 @@ class TrainAnswer(RunAnswer):
         batches = join_words([f"{batch:,}" for batch in sorted({row.batch for row in self.rows})])
         told = [training.optimizer]
         told += [f"ZeRO {training.zero}"] * bool(training.zero) + ["recomputation"] * training.recompute
+        told += self._describe_adapters()
         told += [f"{training.tensor_devices} devices a product"] * (training.tensor_devices > 1)
         told += ["tokens divided over them"] * training.sequence_parallel
         told += [f"{training.pipeline_devices} stages"] * (training.pipeline_devices > 1)
         told += [f"{training.accumulate} small batches"] * (training.accumulate > 1)
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
         return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
+
+    def _describe_adapters(self) -> list[str]:
+        """Return the rank and layers of adapters and the format of the base; nothing where all weights are trained."""
+        training = self.training
+        if training.lora is None:
+            return []
+        layers = ", ".join(training.lora_targets) or "query and value"
+        if training.lora_targets == ("all",):
+            layers = "all linear layers"
+        stored = f"; base {training.quantize.upper()}" if training.quantize else ""
+        return [f"LoRA rank {training.lora} on {layers}{stored}"]
 
     def figures(self) -> Figures:
         """Return what the time of a step and the memory of a device are made of."""
@@ -108,6 +127,8 @@ class TrainAnswer(RunAnswer):
             "*of peak utilization_fraction | *J/sample sample_j | power device_power_w | *memory memory_fraction | "
             "not hidden exchange_seen_fraction? | USD/M #usd_per_million",
             limit=limit,
+            noun="configurations",
+            ranked="tokens/s" if is_language else "samples/s",
             latency_half_width=lambda row: show_doubt(row.latency_half_width) if row.step_s else row.status,
         )
         details = {
@@ -127,7 +148,8 @@ class TrainAnswer(RunAnswer):
             "Cost and carbon": self._lay(
                 rows,
                 "hardware @label | *batch | way | *a million samples usd_per_million | *80 % ±usd_half_width | "
-                "*CO2 gco2_per_million | hours in all total_s? | energy in all total_kwh? | cost in all total_usd? | "
+                "price price_told? | *CO2 gco2_per_million | hours in all total_s? | energy in all total_kwh? | "
+                "cost in all total_usd? | "
                 "CO2 in all total_gco2?",
                 limit=limit,
                 total_s=lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}",
@@ -135,7 +157,7 @@ class TrainAnswer(RunAnswer):
         }
         return self._compose(
             self.title(),
-            (Section("", (figures, *say_rest(len(self.rows), limit, "configurations"))),),
+            (Section("", figures),),
             self.rows,
             answer=self._say_best(),
             insights=[*self._say_time(), *self._say_exchange(), *self._say_refused(), *self._say_total()],
@@ -143,6 +165,7 @@ class TrainAnswer(RunAnswer):
             details=[Section(title, drawn) for title, drawn in details.items()],
             notes=[
                 *NOTES,
+                *((ADAPTED,) if self.training.lora else ()),
                 f"cost and carbon: {describe_use(self.assumptions, self.pay)}; "
                 "`joulemap cost` says what else is assumed",
                 *self.scope.describe(),
@@ -259,10 +282,11 @@ def train(
     for step in steps:
         beside, inner = fetch_beside(source, step, told)
         plan = step.plans["last"]
+        targets = find_targets(source, plan)  # before the runs are held: hardware that is not stored is written
         with holding_runs(source, plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, told)
             names |= {one.run_id: one.model for one in found.values()}
-            rows += form_rows(runs, step, find_targets(source, plan), {"last": found, **beside}, inner, training)
+            rows += form_rows(runs, step, targets, {"last": found, **beside}, inner, training)
             if step is steps[-1]:
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]

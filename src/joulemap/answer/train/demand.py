@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.configuration import OPERAND_ONLY
 from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Settings, Training
 from joulemap.plan.run import Plan, plan_selected
@@ -20,7 +21,7 @@ from joulemap.store.connection import log
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory, measure
-from joulemap.training.recipe import OPTIMIZERS, Recipe
+from joulemap.training.recipe import JOINED, OPTIMIZERS, Recipe
 
 if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
@@ -78,6 +79,11 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
     for precision in settings.precision:
         if precision not in TRAINED:
             raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)}: weights learn at these")
+        if training.quantize and precision in OPERAND_ONLY:
+            raise UsageError(
+                f"--quantize {training.quantize} is made wide to 16 bits before a product, which {precision} is not: "
+                "give --precision bf16"
+            )
     name, is_language = _name_model(model, training)
     stages = training.pipeline_devices
     if stages > training.accumulate:
@@ -96,6 +102,9 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
                 zero=training.zero,
                 recompute=training.recompute,
                 master=precision not in WIDE,
+                lora=training.lora or 0,
+                lora_targets=JOINED.join(training.lora_targets),
+                quantize=training.quantize.lower(),
             )
             recipe.check()
             one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))

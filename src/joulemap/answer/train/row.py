@@ -76,6 +76,7 @@ class TrainingRow:
     usd_half_width: float | None = told("of the 80 % interval of its logarithm")
     gco2_per_million: float | None = told("CO2 of a million samples", "g")
     way: str = told("rented or bought: what is paid for; empty without a price")
+    price_told: str = told("price of a device, who asks it, and when; empty without one")
     total_s: float | None = told("of all samples and epochs that are asked for; null where none are", "s")
     total_kwh: float | None = told("of them, idling and PUE in it", "kWh")
     total_usd: float | None = told("of them", "USD")
@@ -105,7 +106,7 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if whole is None:
-        return TrainingRow(**place, **held, **find_unknown(TrainingRow), way="", is_available=False)
+        return TrainingRow(**place, **held, **find_unknown(TrainingRow), way="", price_told="", is_available=False)
     step = whole.last
     rate = place["batch"] / whole.step_s
     parts = samples / MILLION
@@ -144,6 +145,7 @@ def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
         "usd_half_width": step.usd_half_width,
         "gco2_per_million": of(step.gco2_per_million, more),
         "way": step.way or "",
+        "price_told": step.told or step.unlike_told,
         "total_kwh": of(step.kwh_per_million, more * parts),
         "total_usd": of(step.usd_per_million, longer * parts),
         "total_gco2": of(step.gco2_per_million, more * parts),

@@ -30,7 +30,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_plain, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest, show_under
+from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -105,7 +105,7 @@ class UtilizationAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` hardware; csv holds the rows."""
-        below = (*say_rest(len(self.scope.evaluated_ids), limit, "hardware"), *self.scope.say_left_out())
+        below = self.scope.say_left_out()
         return self._compose(
             self.scope.title,
             (show_under("Utilization", self._use(limit), *below),),
@@ -166,7 +166,9 @@ class UtilizationAnswer(RunAnswer):
                 ("power", "average_power_w"),
             ),
             limit=limit,
+            noun="hardware",
             keep=("of its peak", "time bound by", "better", "less energy x time", "grade"),
+            ranked=("of its peak",),
             projected=self.scope.projected,
         )
 

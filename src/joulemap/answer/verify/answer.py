@@ -20,8 +20,8 @@ from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.exchange.reader import ONE_DEVICE
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity
-from joulemap.present.document import Document, Shown, grid, say_rest, show_under
+from joulemap.present.cell import show_count, show_quantity, show_span
+from joulemap.present.document import Document, Shown, grid, show_under
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
 
@@ -98,13 +98,16 @@ class VerifyAnswer(Answer):
             ("quantity", lambda row: _name(row.quantity)),
             ("measured", lambda row: _show(row.measured, row.quantity)),
             ("predicted", lambda row: _show(row.predicted, row.quantity)),
-            ("80 %", lambda row: " to ".join(_show(one, row.quantity) for one in (row.low, row.high) if one)),
+            (
+                "80 %",
+                lambda row: show_span(*(_show(one, row.quantity) for one in (row.low, row.high))) if row.low else "",
+            ),
             ("measured / predicted", lambda row: f"{row.ratio:.3g}x" if row.ratio else ""),
             ("verdict", lambda row: VERDICTS[row.is_inside]),
             *((("calibrated", lambda row: _show(row.calibrated, row.quantity)),) if first.calibrated else ()),
         )
         drawn = grid(self.rows, columns, limit=limit, keep=("quantity", "measured", "predicted", "verdict"))
-        section = show_under("Measured and predicted", drawn, *say_rest(len(self.rows), limit, "rows"))
+        section = show_under("Measured and predicted", drawn)
         one = f"{first.model} on {first.hardware}, {first.configuration}"
         said = self._conclude()
         causes = [_tell(row) for row in self.causes]
@@ -125,9 +128,19 @@ class VerifyAnswer(Answer):
             table=self.rows,
         )
 
+    @property
+    def judged(self) -> tuple[VerifiedRow, ...]:
+        """The rows whose prediction has an interval."""
+        return tuple(row for row in self.rows if row.is_inside is not None)
+
+    @property
+    def outside(self) -> tuple[VerifiedRow, ...]:
+        """The rows that were measured outside the interval of their prediction."""
+        return tuple(row for row in self.judged if not row.is_inside)
+
     def _conclude(self) -> str:
         """Return how much is inside, what is not predicted, and the cause that explains the rest."""
-        judged = [row.is_inside for row in self.rows if row.is_inside is not None]
+        judged = [bool(row.is_inside) for row in self.judged]
         parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
         if refused := dict.fromkeys(row.reason for row in self.rows if row.reason):
             parts.append(f"not predicted: {'; '.join(refused)}")

@@ -12,7 +12,7 @@ import attrs
 from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
-from joulemap.decoder.name import find_decoder, list_decoders
+from joulemap.decoder.name import find_decoder, find_shipped, list_decoders
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
@@ -128,7 +128,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     replicas = stated["replicas"] or cells.pop("replicas", 1)
     cells.pop("replicas", None)
     stored = STORED.search(cells.get("model", "").rpartition("/")[2])
-    cells["model"] = _name_decoder(cells.get("model", ""), path)
+    cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     if not cells["weight_precision"]:
@@ -194,14 +194,18 @@ def _name_hardware(text: str, path: Path) -> str:
     raise UnknownNameError("hardware", text, (), hint, near=near)
 
 
-def _name_decoder(text: str, path: Path) -> str:
-    """Return the language model that a name is, without what tells how its weights are stored."""
+def _name_decoder(text: str, path: Path, *, is_stated: bool) -> str:
+    """Return the language model that a name is, without what tells how its weights are stored.
+
+    Only a person names a configuration by its path: one that a measured file names is never opened.
+    """
     if not text:
         raise UsageError(f"{path} does not tell the model: add --model, e.g. --model llama-3.1-8b")
     kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", text)  # a folder of the Hugging Face cache
     own = kept[1] if kept else text.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     bare = STORED.split(own, maxsplit=1)[0]
-    found = next((one for one in map(find_decoder, (text, own, bare)) if one is not None), None)
+    asked = (text, own, bare) if is_stated else filter(None, map(find_shipped, (text, own, bare)))
+    found = next((one for one in map(find_decoder, asked) if one is not None), None)
     if found is None:
         names = list_decoders()
         near = find_nearest(bare, [(one,) for one in names])

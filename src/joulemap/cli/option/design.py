@@ -58,7 +58,7 @@ class DesignOptions:
     )
     max_latency: str = option("", "At most this latency of a batch of each model, e.g. 33ms.", shown="any")
     max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
-    max_power: str = option("", "At most this power while it runs, e.g. 15W.", shown="any")
+    max_power: str = option("", "At most this power of the chip alone, without a host, e.g. 15W.", shown="any")
     max_memory: str = option("", "At most this memory for weights and activations, e.g. 512MB.", shown="any")
     min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
     max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")

@@ -29,26 +29,28 @@ ROUNDED: Final = 1e-6
 class DemandOptions:
     """Requests that come, what they are promised, and limits of the fleet."""
 
-    rate: str = option("", "Requests that come by themselves, e.g. 2000/s.")
+    rate: str = option("", "Request rate, with random (Poisson) arrivals, e.g. 2000/s.")
     rates: Path | None = option(
         None,
         "Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
         metavar="FILE.csv",
     )
-    p99: str = option("", "That 99 of 100 requests have their answer within, e.g. 15ms.")
-    first_token: str = option("", "Of a language model, from request to first token, e.g. 500ms.")
-    between_tokens: str = option("", "Of a language model, between two tokens, e.g. 30ms.")
+    p99: str = option("", "Target p99 latency, e.g. 15ms.")
+    first_token: str = option("", "Target p99 time to first token of a language model, e.g. 500ms.")
+    between_tokens: str = option("", "Target p99 time per output token of a language model, e.g. 30ms.")
     beside: list[str] | None = option(
         None, "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."
     )
-    objective: Objective = option("cost", "What a fleet is to take least of.")
-    max_power: str = option("", "Of all devices at the highest rate, e.g. 10kW.", shown="any")
-    max_cost: str = option("", "Of a month, e.g. 5000USD.", shown="any")
-    owned: list[str] | None = option(None, "Devices that are there already, e.g. l4=8; repeatable.")
-    release: bool = option(False, "Give back, or switch off, devices that a lower rate does not need.")
-    variation: float = option(0.0, "Coefficient of variation of the time of a batch; 1 is exponential.")
+    objective: Objective = option("cost", "Quantity to minimize.")
+    max_power: str = option(
+        "", "Maximum power of all devices and their hosts at the highest rate, e.g. 10kW.", shown="any"
+    )
+    max_cost: str = option("", "Maximum cost of a month, e.g. 5000USD.", shown="any")
+    owned: list[str] | None = option(None, "Devices that you own, e.g. l4=8; they cost electricity alone. Repeatable.")
+    release: bool = option(False, "Release rented devices, or switch off bought ones, that a lower rate does not need.")
+    variation: float = option(0.0, "Coefficient of variation of batch times; 1 is exponential.")
 
-    node: int = option(1, "Devices that come together, e.g. 8 of a server: fleets have whole nodes.", min=1)
+    node: int = option(1, "Devices per node, e.g. 8 of a server: fleets have whole nodes.", min=1)
 
     def read(self) -> Demand:
         """Return the demand; UsageError names the option that cannot be read."""

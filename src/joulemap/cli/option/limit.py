@@ -14,6 +14,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.domain.offer import Seller
     from joulemap.domain.settings import Bounds, Limits, Pay, Price, Usage
 
 HOURS: Final = 24.0
@@ -28,7 +29,7 @@ class UseLimitOptions:
     max_energy: str = option("", "At most this energy of a batch, e.g. 1J.", shown="any")
     max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
     max_memory: str = option("", "At most this memory for weights and activations of a batch, e.g. 512MB.", shown="any")
-    max_power: str = option("", "At most this power while it runs, e.g. 15W.", shown="any")
+    max_power: str = option("", "At most this power of the chip and the host it needs, e.g. 15W.", shown="any")
     min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
 
     def read(self) -> Limits:
@@ -115,6 +116,12 @@ class UsageOptions:
         metavar="[rented|bought|both]",
         shown="the way that more of the hardware has a price of",
     )
+    seller: str = option(
+        "",
+        "Kind of seller whose prices are compared; view `offers` lists the offers.",
+        metavar="[hyperscaler|cloud|marketplace|reserved|spot|list|retail]",
+        shown="the kind that most of the hardware has offers of",
+    )
     busy_hours: float | None = option(
         None, "Hours of each 24 that a chip is powered or rented in which it works, at most 24.", shown="12"
     )
@@ -141,6 +148,7 @@ class UsageOptions:
             raise UsageError(f"--busy-hours is {hours:g}, expected above 0 and at most {HOURS:g}")
         return Usage(
             pay=cast("Pay | None", self.pay or None),
+            seller=cast("Seller | None", self.seller or None),
             utilization=None if hours is None else hours / HOURS,
             lifetime_years=self.lifetime,
             hours_per_year=self.hours,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from joulemap.cli.argument import spell_line
 from joulemap.cli.command import option
 from joulemap.cli.output import OutputOptions, check_suffix, emit
+from joulemap.cli.voice import voice
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -39,23 +40,31 @@ class PlotOptions:
         return document.after([section if section.texts else nothing])
 
 
+def begin_drawing() -> None:
+    """Make ready what draws the images of a page; where it is not installed say so on stderr."""
+    from joulemap.figure.convert import INSTALL, is_installed
+    from joulemap.webpage.page import start_drawing
+
+    if is_installed():
+        start_drawing()
+    else:
+        voice.inform(f"joulemap: figures are drawn in characters: {INSTALL} draws images")
+
+
 @frozen(kw_only=True)
 class PageOptions(PlotOptions):
     """Whether an answer is drawn too, and the page that it is written to."""
 
-    report: Path | None = option(None, "Also write a page with figures to this .html; needs joulemap[plot].")
+    report: Path | None = option(None, "Also write a page with figures to this .html.")
 
     def workspace(self, output: OutputOptions) -> Workspace:
         """Return the workspace of an output; raises before anything is asked where the page cannot be written."""
         if self.report is not None:
-            from joulemap.figure.convert import import_converter
             from joulemap.system.file import check_output
-            from joulemap.webpage.page import start_drawing
 
             check_suffix(self.report, ".html", "a page")
             check_output(self.report, (output.db,), force=output.force)
-            import_converter()
-            start_drawing()
+            begin_drawing()
         return output.workspace()
 
     def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:

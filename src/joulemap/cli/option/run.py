@@ -28,7 +28,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
 
-GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "changes")
+GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32", "changes")
 """Options that every follow-up command repeats, whatever it chooses itself."""
 
 MODEL_HELP: Final = (
@@ -43,6 +43,11 @@ CALIBRATION_HELP: Final = (
 BOUNDARY_HELP: Final = (
     "What energies contain. board: the chip, its memory, voltage regulators and what the power limit says of a chip at "
     "work beyond its circuits; chip: the chip and its memory. Times are the same."
+)
+
+TF32_HELP: Final = (
+    "Of fp32 on NVIDIA GPUs with TF32. allowed: convolutions run in TF32, PyTorch's default, and in engine all "
+    "products, TensorRT's default; never: plain fp32."
 )
 
 HOST_HELP: Final = (
@@ -164,6 +169,7 @@ class RunOptions(ModelOptions):
     calibration: str = option("auto", CALIBRATION_HELP)
     host: str = option("", HOST_HELP, shown="not counted", complete=complete_hardware)
     boundary: str = option(BOARD, BOUNDARY_HELP, complete=complete_boundaries)
+    tf32: str = option("allowed", TF32_HELP)
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE")
 
     def keywords(self) -> SettingsKeywords:
@@ -177,6 +183,7 @@ class RunOptions(ModelOptions):
                 "calibration": self.calibration,
                 "host": self.host,
                 "boundary": self.boundary,
+                "tf32": self.tf32,
                 "changes": self.changes,
             },
         )

@@ -45,8 +45,8 @@ class ServerOptions:
     )
     devices: str = option(
         "",
-        "That divide each product (tensor parallel); comma-separated to compare.",
-        shown="as few as hold the model and the smallest batch",
+        "Tensor-parallel devices; comma-separated to compare.",
+        shown="as few as hold the model and the smallest batch; fleet searches up to a node",
     )
     expert_devices: int = option(1, "Of all devices, that whole experts are divided among.", min=1)
     data_devices: int = option(1, "Groups of those, that sequences are divided among in attention.", min=1)
@@ -125,7 +125,9 @@ class PassRunOptions(RunOptions):
         "", "With --phase: whose kernels run it, as llm has it.", shown=ENGINE, complete=complete_engines
     )
     precision: str = precisions(
-        "", "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.", shown="fp32; bf16 with --phase"
+        "",
+        "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
+        shown="fp32; with --phase bf16, and weights as published",
     )
 
     def name(self, model: str) -> str:
@@ -138,6 +140,14 @@ class PassRunOptions(RunOptions):
         sizes |= {name: getattr(self, name) for name in ("devices", "expert_devices") if getattr(self, name) > 1}
         sizes["engine"] = self.engine or ENGINE
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
+
+    def of_checkpoint(self, model: str) -> PassRunOptions:
+        """Return the options with the weights of a pass as its checkpoint stores them, unless a precision is given."""
+        if self.phase is None or self.precision or self.weight_precision:
+            return self
+        from joulemap.answer.engine import find_published
+
+        return attrs.evolve(self, weight_precision=find_published(model))
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -163,7 +173,12 @@ class ServedRunOptions(RunOptions):
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
     batch: str = option("1,8,64", "Sequences at a time, comma-separated.", "--batch", "-b")
-    precision: str = precisions(PRECISION, "Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …")
+    precision: str = precisions(
+        "",
+        "Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …; weights too, unless "
+        "--weight-precision names their own.",
+        shown="as the checkpoint is published",
+    )
     runtime: str = option("", hidden=True)
 
 

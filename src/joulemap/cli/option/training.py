@@ -27,11 +27,17 @@ class TrainingOptions:
     optimizer: str = option("adamw", "sgd, momentum, adam or adamw.", complete=complete_optimizers)
     zero: int = option(0, "Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.")
     recompute: bool = option(False, "Compute activations between layers once more in place of keeping them.")
+    lora: int | None = option(None, "Train adapters of this rank on frozen weights (LoRA), e.g. 16.", min=1)
+    lora_targets: str = option(
+        "", "Linear layers with an adapter: names, patterns or all; comma-separated.", shown="query and value"
+    )
+    quantize: str = option("", "Format of the frozen weights beside adapters (QLoRA), e.g. nf4, int8.")
     samples: str = option("", "Of an epoch, e.g. 1.28M: what all of them take and cost.")
     epochs: float = option(1.0, "How often all of them are learned from.")
 
     def read(self) -> Training:
         """Return how it is trained; UsageError names the option that cannot be read."""
+        from joulemap.domain.name import split_names
         from joulemap.domain.settings import Training
 
         return read_as(
@@ -39,6 +45,7 @@ class TrainingOptions:
             self,
             devices=read_counts("--devices", self.devices),
             optimizer=self.optimizer.lower(),
+            lora_targets=split_names(self.lora_targets),
             samples=read_quantity("--samples", self.samples, "1"),
         )
 

@@ -60,13 +60,14 @@ def _block(block: Block) -> str:
         if not block.texts:
             return ""
         sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
-        return tabulate.tabulate(
+        table = tabulate.tabulate(
             _cells(block.marked()),
             headers=list(map(_cell, block.headings)),
             tablefmt="pipe",
             disable_numparse=True,
             colalign=sides,
         )
+        return table + (f"\n\n{_plain(block.told_cut)}" if block.cut else "")
     if isinstance(block, Lines):
         return "\n".join(
             f"{f'{index}.' if block.is_numbered else '-'} {_plain(line)}" for index, line in enumerate(block.texts, 1)

@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
+from joulemap.present.document import BEST, SHORT_TEXT, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
 GAP: Final = 2
@@ -22,17 +22,14 @@ GAP: Final = 2
 MOST_TEXT: Final = 64
 """Characters beyond which a column of text is wrapped, however wide the terminal is."""
 
-SHORT_TEXT: Final = 24
-"""Characters up to which a cell stays on one line."""
-
 LEAST_TEXT: Final = 20
 """Characters that a column of text keeps when it is wrapped."""
 
 MOST_BLOCKS: Final = 4
-"""Rows that may become blocks; more of them would not be read."""
+"""Maximum rows that become blocks with a line for each column; more rows have one paragraph each."""
 
 MOST_TITLE: Final = 3
-"""Columns that name a row."""
+"""Maximum columns that name a row of a table which does not say what tells its rows apart."""
 
 LEAST_KEPT: Final = 2
 """Headings to keep that make a table worth reading, where it says which to keep."""
@@ -80,7 +77,11 @@ def _wrap(text: str, width: int | None, indent: str = "") -> str:
         return text
     return "\n".join(
         textwrap.fill(
-            UNIT.sub(HARD_SPACE, line), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            UNIT.sub(HARD_SPACE, line),
+            max(width, 1),
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         ).replace(HARD_SPACE, " ")
         for line in text.splitlines()
     )
@@ -135,10 +136,11 @@ def _draw_more(
 def _fit(block: Grid, width: int | None) -> str:
     """Return a table that is no wider than `width`: whole, with wrapped text, with fewer columns, or as blocks."""
     arranged = _arrange(block, width)
+    below = f"\n{_wrap(f'({block.told_cut})', width, ' ')}" if block.cut else ""
     if arranged is None:
-        return _blocks(block, width or 0)
+        return _blocks(block, width or 0) + below
     kept, widths = arranged
-    return _draw(block, kept, widths) + _tell_folded(block, kept, width)
+    return _draw(block, kept, widths) + _tell_folded(block, kept, width) + below
 
 
 def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
@@ -164,7 +166,7 @@ def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[in
     if width is None or _width(needed) <= width:
         return columns, needed
     kept = _fold(block, least, width)
-    if len(kept) < len(columns) and _reads_as_blocks(block, kept):
+    if len(kept) < len(columns) and (not set(block.fixed) <= set(kept) or _reads_as_blocks(block, kept)):
         return None
     return kept, _share_out(kept, needed, least, width)
 
@@ -184,10 +186,10 @@ def _least(block: Grid, index: int, width: int | None) -> int:
 
 
 def _fold(block: Grid, least: Sequence[int], width: int) -> list[int]:
-    """Return the columns that fit: the first, those to keep in their order, then from the left, empty ones last."""
+    """Return the columns that fit: those that never fold, those to keep in their order, then from the left."""
     kept = [0]
-    rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))
-    for index in dict.fromkeys((*_keep(block), *rest)):
+    rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))  # empty ones last
+    for index in dict.fromkeys((*block.fixed, *_keep(block), *rest)):
         if index and _width([*(least[one] for one in kept), least[index]]) <= width:
             kept.append(index)
     return sorted(kept)
@@ -199,7 +201,8 @@ def _keep(block: Grid) -> list[int]:
 
 def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
     """Return whether blocks say more than the columns that fit: of few rows where what matters is folded, or of one."""
-    matters = _keep(block)[:LEAST_KEPT]
+    ranked = [block.headings.index(name) for name in block.ranked if name in block.headings]
+    matters = (ranked or _keep(block))[:LEAST_KEPT]
     says_enough = all(index in kept for index in matters) if matters else len(kept) * 2 >= len(block.headings)
     return (len(block.rows) == 1 and not matters) or (len(block.rows) <= MOST_BLOCKS and not says_enough)
 
@@ -257,9 +260,11 @@ def _wrap_cell(cell: str, width: int) -> str:
 
 
 def _blocks(block: Grid, width: int) -> str:
-    """Return each row as lines of heading and value under what tells it from the others."""
+    """Return each row as lines of heading and value under what tells it from the others; many rows as paragraphs."""
     title = _find_title(block)
     rest = [index for index in range(len(block.headings)) if index not in title]
+    if len(block.rows) > MOST_BLOCKS:
+        return "\n".join(_write_paragraph(block, title, rest, cells, width) for cells in block.rows)
     name = max((len(block.headings[index]) for index in rest), default=0)
     room = width - name - 2 * GAP
     drawn = []
@@ -278,12 +283,21 @@ def _blocks(block: Grid, width: int) -> str:
     return "\n\n".join(drawn)
 
 
+def _write_paragraph(block: Grid, title: Sequence[int], rest: Sequence[int], cells: Sequence[str], width: int) -> str:
+    """Return a row as what names it, and below that every other value behind its heading."""
+    name = ", ".join(_name_cell(block, index, cells) for index in title if cells[index].strip())
+    told = "; ".join(f"{block.headings[index]} {cells[index].strip()}" for index in rest if cells[index].strip())
+    return _wrap(name, width) + (f"\n  {_wrap(told, width - GAP, ' ' * GAP)}" if told else "")
+
+
 def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
     return heading.ljust(indent) + _wrap(value, width - indent).replace("\n", "\n" + " " * indent)
 
 
 def _find_title(block: Grid) -> list[int]:
-    """Return the columns whose cells name a row: the first, and the next while they are numbers or not different."""
+    """Return the columns whose cells name a row: those that tell rows apart, else the first ones that do."""
+    if block.telling:
+        return [index for index, name in enumerate(block.headings) if not index or name in block.telling]
     title: list[int] = []
     for index in dict.fromkeys((0, *_keep(block), *range(len(block.headings)))):
         title.append(index)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
 import attrs
@@ -24,6 +25,12 @@ Kind = Literal["linear", "conv1d", "experts"]
 
 ANY: Final = ("Linear",)
 """Targets that are all linear layers, of experts too."""
+
+LONGEST_EXPRESSION: Final = 1_000
+"""Characters of an expression that a configuration may ask for."""
+
+_ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
+"""Repetition of what is repeated or chosen: matching takes exponential time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,6 +77,8 @@ class Checkpoint:
     """Ends of the names that alone are converted, where any are named."""
     overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
     """(expression, what is stored of what it matches)."""
+    named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
+    """Module -> its own format, before any group; None where it is not converted."""
     remark: str = ""
     """What the counts leave out."""
 
@@ -80,11 +89,13 @@ class Checkpoint:
             return None
         if self.only and not any(name.endswith(self.only) for name in names):
             return None
+        if own := next((name for name in names if name in self.named), None):
+            return self.named[own]
         for pattern, stored in self.overrides:
             if any(_matches(pattern, name) for name in names):
                 return stored
         for group in self.groups:
-            is_meant = not self.is_exact or any(_targets(target, matrix) for target in group.targets)
+            is_meant = not self.is_exact or _find_targets(group.targets).match(matrix)
             if is_meant and matrix.kind in group.kinds:
                 return group.stored
         return None
@@ -93,9 +104,10 @@ class Checkpoint:
         if self.is_in_blocks and not matrix.is_in_blocks and not set(matrix.names) & set(self.outside):
             return True
         if self.is_exact:
-            return any(_targets(target, matrix) for target in self.skipped)
-        skipped = [*self.skipped, *(defaults if self.has_default_skips else ())]
-        return any(_is_named(key, name) for key in skipped for name in matrix.names)
+            return _find_targets(self.skipped).match(matrix)
+        skipped = (*self.skipped, *(defaults if self.has_default_skips else ()))
+        ends, expression = _compile_names(skipped)
+        return any(name.endswith(ends) or bool(expression and expression.match(name)) for name in matrix.names)
 
     def describe(self) -> str:
         """Return it in words: `gptq, 4 bits in groups of 128`."""
@@ -109,22 +121,54 @@ class Checkpoint:
         return f"{self.method}, {told}{narrow}{self.remark}"
 
 
+@cache
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    """Return an expression of a configuration; None for one that is none, or whose matching might never end."""
+    if len(pattern) > LONGEST_EXPRESSION or _ENDLESS.search(pattern):
+        return None
+    with contextlib.suppress(re.error, OverflowError, RecursionError):
+        return re.compile(pattern)
+    return None
+
+
 def _matches(pattern: str, name: str) -> bool:
-    with contextlib.suppress(re.error):
-        return re.match(pattern, name) is not None
-    return pattern == name
+    found = _compile(pattern)
+    return pattern == name if found is None else found.match(name) is not None
 
 
-def _targets(target: str, matrix: Matrix) -> bool:
-    """Whether a target of compressed-tensors is a matrix."""
-    if target.startswith("re:"):
-        return any(_matches(target.removeprefix("re:"), name) for name in matrix.names)
-    return target in matrix.names or target in matrix.classes
+@attrs.frozen
+class _Targets:
+    """Targets of compressed-tensors, sorted by how they are compared."""
+
+    plain: frozenset[str]
+    expressions: tuple[str, ...]
+
+    def match(self, matrix: Matrix) -> bool:
+        """Return whether a matrix is one of the targets."""
+        if not self.plain.isdisjoint(matrix.names) or not self.plain.isdisjoint(matrix.classes):
+            return True
+        return any(_matches(one, name) for one in self.expressions for name in matrix.names)
 
 
-def _is_named(key: str, name: str) -> bool:
-    """Whether a module is one that a list of those not converted names: by its path down to a dot, or by its end."""
-    return _matches(rf"(?:{key})(?:(?<=\.)|(?=\.|$))", name) or name.endswith(key)
+@lru_cache(maxsize=64)
+def _find_targets(targets: tuple[str, ...]) -> _Targets:
+    plain = frozenset(one for one in targets if not one.startswith("re:"))
+    return _Targets(plain, tuple(one.removeprefix("re:") for one in targets if one not in plain))
+
+
+@lru_cache(maxsize=64)
+def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+    """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
+
+    All keys are one expression: a list names every module of every layer.
+    """
+    ends = tuple(key for key in keys if key)
+    known = [key for key in ends if _compile(key) is not None]
+    for several in (known, [re.escape(key) for key in known]):
+        with contextlib.suppress(re.error):  # flags and names of groups stand alone, never beside others
+            joined = "|".join(f"(?:{key})" for key in several)
+            return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None
+    return ends, None
 
 
 @attrs.frozen

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import attrs
-import torch
 
 from joulemap.domain.weight import OPERATIONS
 
@@ -38,7 +37,8 @@ class Part:
     suffix: str
     """Behind the name of the weight, as compressed-tensors has it; empty for codes that lie as the weights do."""
     shape: tuple[int, ...]
-    dtype: torch.dtype
+    dtype: str
+    """Name of a dtype of torch."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +50,8 @@ class PackedFormat:
     is_float: bool = False
     block: tuple[int, int] = (1, 0)
     """Rows and columns of weights that share a scale; 0 for all."""
-    scale: torch.dtype = torch.float16
+    scale: str = "float16"
+    """Name of the dtype of a scale."""
     zero_bits: int = 0
     """Of the zero point of a block."""
     has_order: bool = False
@@ -98,27 +99,27 @@ class PackedFormat:
         high, wide = self.block
         down, along = math.ceil(rows / (high or rows)), math.ceil(columns / (wide or columns))
         yield self._lay_out_codes(rows, columns)
-        yield Part(suffix="_scale", shape=(down, along), dtype=torch.uint8 if self.is_nested else self.scale)
+        yield Part(suffix="_scale", shape=(down, along), dtype="uint8" if self.is_nested else self.scale)
         if self.is_nested:
             yield Part(suffix="_nested_scale", shape=(math.ceil(down * along / NESTED_GROUP),), dtype=self.scale)
         if self.zero_bits:
             yield Part(suffix="_zero_point", shape=(along, self._words(down * self.zero_bits)), dtype=self._word)
         if self.has_order:
-            yield Part(suffix="_g_idx", shape=(columns,), dtype=torch.int32)
+            yield Part(suffix="_g_idx", shape=(columns,), dtype="int32")
         if self.has_global_scale:
-            yield Part(suffix="_global_scale", shape=(1,), dtype=torch.float32)
+            yield Part(suffix="_global_scale", shape=(1,), dtype="float32")
 
     def _lay_out_codes(self, rows: int, columns: int) -> Part:
         if self.bits == 8:
-            return Part(suffix="", shape=(rows, columns), dtype=torch.float8_e4m3fn if self.is_float else torch.int8)
+            return Part(suffix="", shape=(rows, columns), dtype="float8_e4m3fn" if self.is_float else "int8")
         return Part(suffix="_packed", shape=(rows, self._words(columns * self.bits)), dtype=self._word)
 
     def _words(self, bits: int) -> int:
         return math.ceil(bits / self.word_bits)
 
     @property
-    def _word(self) -> torch.dtype:
-        return torch.int32 if self.word_bits == 32 else torch.uint8
+    def _word(self) -> str:
+        return "int32" if self.word_bits == 32 else "uint8"
 
     def describe(self) -> str:
         """Return it in words: `4 bits in groups of 128`."""

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
-import torch
 
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Settings, split_lists
 from joulemap.trace.packed.format import WORD, PackedFormat
-from joulemap.trace.packed.scheme import read_compressed_tensors, read_modelopt, read_torchao
+from joulemap.trace.packed.scheme import read_compressed_tensors, read_modelopt, read_quark, read_torchao
 
 BNB_BLOCK: Final = 64
 """Weights that share a scale in 4 bits. Source: bitsandbytes, `quantize_4bit(blocksize=64)`."""
@@ -23,7 +22,7 @@ BNB_BLOCK: Final = 64
 MX_BLOCK: Final = 32
 """Weights that share a scale of eight bits. Source: OCP Microscaling Formats, version 1.0."""
 
-MXFP4: Final = PackedFormat(bits=4, is_float=True, block=(1, MX_BLOCK), scale=torch.float8_e8m0fnu)
+MXFP4: Final = PackedFormat(bits=4, is_float=True, block=(1, MX_BLOCK), scale="float8_e8m0fnu")
 
 
 def _read_gptq(settings: Settings) -> Checkpoint:
@@ -93,13 +92,13 @@ def _read_bitsandbytes(settings: Settings) -> Checkpoint:
         stored = PackedFormat(
             bits=4,
             block=(1, BNB_BLOCK),
-            scale=torch.float32,
+            scale="float32",
             is_flat=True,
             is_nested=bool(values.get("bnb_4bit_use_double_quant")),
             label=str(values.get("bnb_4bit_quant_type") or "fp4"),
         )
     elif values.get("load_in_8bit"):
-        stored = PackedFormat(bits=8, scale=torch.float32, activations="int8")
+        stored = PackedFormat(bits=8, scale="float32", activations="int8")
         remark = ", outliers not kept apart"
     else:
         raise ModelError(f"{settings.source}: the quantization_config of bitsandbytes says neither 4 nor 8 bits")
@@ -118,7 +117,7 @@ def _read_fp8(settings: Settings) -> Checkpoint:
     skipped, has_defaults = settings.read_skips("modules_to_not_convert", "ignored_layers")
     is_mx = values.get("quant_method") == "mxfp8"
     block = values.get("weight_block_size", (1, MX_BLOCK) if is_mx else (128, 128))
-    scale = torch.float8_e8m0fnu if is_mx or values.get("scale_fmt") == "ue8m0" else torch.float32
+    scale = "float8_e8m0fnu" if is_mx or values.get("scale_fmt") == "ue8m0" else "float32"
     stored = PackedFormat(
         bits=8,
         is_float=True,
@@ -141,7 +140,7 @@ def _read_fp8(settings: Settings) -> Checkpoint:
 
 def _read_fbgemm(settings: Settings) -> Checkpoint:
     skipped, has_defaults = settings.read_skips("modules_to_not_convert")
-    stored = PackedFormat(bits=8, is_float=True, scale=torch.float32, activations="fp8")
+    stored = PackedFormat(bits=8, is_float=True, scale="float32", activations="fp8")
     return Checkpoint(
         method="fbgemm_fp8", groups=(Group(stored=stored),), skipped=skipped, has_default_skips=has_defaults
     )
@@ -169,6 +168,7 @@ _READERS: Final[dict[str, Callable[[Settings], Checkpoint | None]]] = {
     "mxfp4": _read_mxfp4,
     "compressed-tensors": read_compressed_tensors,
     "modelopt": read_modelopt,
+    "quark": read_quark,
     "torchao": read_torchao,
 }
 """`quant_method` -> what reads its settings; None for settings that nothing is known of."""

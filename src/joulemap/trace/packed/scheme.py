@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
-import torch
 
 from joulemap.domain.weight import GROUP_SIZE, NARROW_GROUPS
 from joulemap.system.errors import ModelError
@@ -23,7 +22,7 @@ NVFP4: Final = PackedFormat(
     bits=4,
     is_float=True,
     block=(1, NV_BLOCK),
-    scale=torch.float8_e4m3fn,
+    scale="float8_e4m3fn",
     has_global_scale=True,
     activations="fp4",
 )
@@ -70,7 +69,7 @@ def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedF
     is_symmetric = is_float or weights.values.get("symmetric", True)
     is_mx = "mxfp" in how
     is_nv = is_float and bits == 4 and not is_mx
-    scale = torch.float8_e8m0fnu if is_mx else torch.float8_e4m3fn if is_nv else torch.bfloat16
+    scale = "float8_e8m0fnu" if is_mx else "float8_e4m3fn" if is_nv else "bfloat16"
     return PackedFormat(
         bits=bits,
         is_float=is_float,
@@ -95,22 +94,36 @@ def _read_activations(weights: Settings, activations: Any) -> str:
 
 
 _MODELOPT: Final = {
-    "FP8": PackedFormat(bits=8, is_float=True, block=(0, 0), scale=torch.float32, activations="fp8", is_static=True),
-    "FP8_PER_CHANNEL_PER_TOKEN": PackedFormat(bits=8, is_float=True, scale=torch.float32, activations="fp8"),
-    "FP8_PB_WO": PackedFormat(bits=8, is_float=True, block=(128, 128), scale=torch.float32),
+    "FP8": PackedFormat(bits=8, is_float=True, block=(0, 0), scale="float32", activations="fp8", is_static=True),
+    "FP8_PER_CHANNEL_PER_TOKEN": PackedFormat(bits=8, is_float=True, scale="float32", activations="fp8"),
+    "FP8_PB_WO": PackedFormat(bits=8, is_float=True, block=(128, 128), scale="float32"),
     "NVFP4": NVFP4,
     "W4A16_AWQ": PackedFormat(bits=4, block=(1, GROUP_SIZE)),
 }
 """`quant_algo` of Model Optimizer -> its format."""
 
 
+MIXED: Final = "MIXED_PRECISION"
+"""`quant_algo` of Model Optimizer under which each module has its own."""
+
+
 def read_modelopt(settings: Settings) -> Checkpoint | None:
     """Return what `quant_algo` says, None for one that is not read."""
-    stored = _MODELOPT.get(str(settings.values.get("quant_algo")).upper())
-    if stored is None:
+    algorithm = str(settings.values.get("quant_algo")).upper()
+    stored = _MODELOPT.get(algorithm)
+    if stored is None and algorithm != MIXED:
+        return None
+    named = {}
+    for name, own in settings.read_part("quantized_layers").items() if stored is None else ():
+        algorithm = str(own.get("quant_algo") if isinstance(own, Mapping) else own).upper()
+        if algorithm not in _MODELOPT:
+            return None
+        named[str(name)] = _MODELOPT[algorithm]
+    if stored is None and not named:
         return None
     skipped = settings.read_names("ignore", "exclude_modules") or ()
-    return Checkpoint(method="modelopt", groups=(Group(stored=stored),), skipped=tuple(map(_as_expression, skipped)))
+    groups = (Group(stored=stored),) if stored else ()
+    return Checkpoint(method="modelopt", groups=groups, skipped=tuple(map(_as_expression, skipped)), named=named)
 
 
 def _as_expression(pattern: str) -> str:
@@ -118,14 +131,73 @@ def _as_expression(pattern: str) -> str:
     return ".*".join(part.replace(".", r"\.") for part in pattern.split("*"))
 
 
+def read_quark(settings: Settings) -> Checkpoint | None:
+    """Return what `global_quant_config` and those of layers say; None for a scheme that is not read.
+
+    Source: AMD Quark, `QConfig`; vllm, `model_executor/layers/quantization/quark`.
+    """
+    whole = _quark_format(settings.read_part("global_quant_config"), settings)
+    named: dict[str, PackedFormat | None] = {}
+    overrides: list[tuple[str, PackedFormat | None]] = []
+    for pattern, own in settings.read_part("layer_quant_config").items():
+        stored = _quark_format(own, settings) if isinstance(own, Mapping) else None
+        if stored is None:
+            return None
+        if "*" in pattern:
+            overrides.append((f"{_as_expression(pattern)}$", stored))
+        else:
+            named[pattern] = stored
+    if whole is None:
+        return None
+    skipped = settings.read_names("exclude") or ()
+    return Checkpoint(
+        method="quark",
+        groups=(Group(stored=whole),),
+        skipped=tuple(one.removeprefix("re:") if one.startswith("re:") else _as_expression(one) for one in skipped),
+        overrides=tuple(overrides),
+        named=named,
+    )
+
+
+def _quark_format(values: Mapping[str, Any], settings: Settings) -> PackedFormat | None:
+    """Return the format of a Quark configuration of a layer; None for one without weights or of an unknown kind."""
+    weight = values.get("weight")
+    if not isinstance(weight, Mapping):
+        return None
+    kind = str(weight.get("dtype")).lower()
+    bits = next((bits for name, bits in _QUARK.items() if kind.startswith(name)), 0)
+    scheme = str(weight.get("qscheme") or "per_tensor")
+    is_mx = kind.startswith(("mx", "fp4", "fp6")) or weight.get("scale_format") == "e8m0"
+    group = settings.narrow(weight).read_group(default=32 if is_mx else GROUP_SIZE) if scheme == "per_group" else 0
+    if not bits or scheme not in ("per_tensor", "per_channel", "per_group"):
+        return None
+    is_float = not kind.startswith(("int", "uint"))
+    taken = values.get("input_tensors")
+    narrow = str(taken.get("dtype")).lower() if isinstance(taken, Mapping) else ""
+    activations = {"fp8": "fp8", "int": "int8", "fp4": "fp4", "mxf": "fp4"}.get(narrow[:3], "")
+    return PackedFormat(
+        bits=bits,
+        is_float=is_float,
+        block=(0, 0) if scheme == "per_tensor" else (1, group),
+        scale="float8_e8m0fnu" if is_mx else "float32",
+        zero_bits=bits if kind.startswith("uint") else 0,
+        activations=activations,
+        is_static=isinstance(taken, Mapping) and taken.get("is_dynamic") is False,
+    )
+
+
+_QUARK: Final = {"fp8": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4, "fp4": 4, "mxfp4": 4, "mxfp6": 6, "fp6": 6}
+"""How names of Quark's dtypes begin -> bits."""
+
+
 _TORCHAO: Final = {
-    "int4weightonly": PackedFormat(bits=4, block=(1, GROUP_SIZE), scale=torch.bfloat16, zero_bits=16),
-    "int8weightonly": PackedFormat(bits=8, scale=torch.float32, zero_bits=8),
-    "int8dynamicactivationint8weight": PackedFormat(bits=8, scale=torch.float32, zero_bits=8, activations="int8"),
-    "int8dynamicactivationint4weight": PackedFormat(bits=4, block=(1, 32), scale=torch.bfloat16, activations="int8"),
-    "float8weightonly": PackedFormat(bits=8, is_float=True, scale=torch.float32),
+    "int4weightonly": PackedFormat(bits=4, block=(1, GROUP_SIZE), scale="bfloat16", zero_bits=16),
+    "int8weightonly": PackedFormat(bits=8, scale="float32", zero_bits=8),
+    "int8dynamicactivationint8weight": PackedFormat(bits=8, scale="float32", zero_bits=8, activations="int8"),
+    "int8dynamicactivationint4weight": PackedFormat(bits=4, block=(1, 32), scale="bfloat16", activations="int8"),
+    "float8weightonly": PackedFormat(bits=8, is_float=True, scale="float32"),
     "float8dynamicactivationfloat8weight": PackedFormat(
-        bits=8, is_float=True, block=(0, 0), scale=torch.float32, activations="fp8"
+        bits=8, is_float=True, block=(0, 0), scale="float32", activations="fp8"
     ),
 }
 """Configuration of torchao, without case, `_` and `Config` -> its format."""

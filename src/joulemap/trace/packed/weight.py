@@ -48,7 +48,8 @@ class PackedWeight(nn.Parameter):
         *experts, rows, columns = wide.shape
         layout = stored.lay_out(*((columns, rows) if is_transposed else (rows, columns)))
         with _disable_current_modes():
-            parts = [torch.empty((*experts, *one.shape), dtype=one.dtype, device="meta") for one in layout]
+            sizes = [((*experts, *one.shape), getattr(torch, one.dtype)) for one in layout]
+            parts = [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in sizes]
         return cls.of(wide.shape, wide.dtype, parts, stored)
 
     def reshaped(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> PackedWeight:

@@ -34,7 +34,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, carried_precision
+from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
@@ -47,6 +47,7 @@ from joulemap.model.architecture.gpu.device import (
     stream_seconds,
 )
 from joulemap.model.architecture.gpu.expert import find_supply
+from joulemap.model.architecture.gpu.mixed import choose_counts, choose_placement, find_fast, has_tf32, in_tf32
 from joulemap.model.architecture.gpu.product import SHARPNESS
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.architecture.gpu.trait import Traits
@@ -122,17 +123,24 @@ class Gpu:
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
             *(one in hardware.peaks for one in ("fp32", CARRIED)),
+            *((hardware.tf32 and shows_tensor_cores(hardware, TF32),) if precision == "fp32" else ()),
             count is None or np.equal(count.value, 1.0),
             name_memory(hardware.memory_type),
             *(find_supply(hardware) if work.of_operation("grouped_mm").any() else ()),
             *(("fp8" in hardware.peaks,) if work.has_float_cache.any() else ()),
             hardware.microarchitecture.partition(" ")[0]
-            if any(":" in one for one in set(work.variant.tolist()))
+            if any(":" in one for one in set(work.kernel_family.tolist()))
             else "",
         )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
+        if kernels.precision == "fp32" and has_tf32(kernels, hardware):
+            fast = self._place(in_tf32(kernels), hardware)
+            return choose_placement(kernels, find_fast(kernels), fast, self._place(kernels, hardware))
+        return self._place(kernels, hardware)
+
+    def _place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         kernels = amid_others(kernels)
         work = kernels.work
         device = find_device(hardware)
@@ -177,6 +185,13 @@ class Gpu:
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        if kernels.precision == "fp32" and has_tf32(kernels, hardware):
+            plain = self._count(kernels, placement, hardware)
+            fast = self._count(in_tf32(kernels), placement, hardware)
+            return choose_counts(kernels, find_fast(kernels), fast, plain)
+        return self._count(kernels, placement, hardware)
+
+    def _count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         kernels = amid_others(kernels)
         work = kernels.work
         precision = kernels.precision
@@ -191,7 +206,8 @@ class Gpu:
         padding = placement.executed_macs - work.mac_count
         macs = (work.mac_count + engine.value("padding_energy") * padding) * skipped
         tensor_macs = np.where(on_tensor, macs, 0.0)
-        own_macs = np.where(traits.is_attention, 0.0, tensor_macs) if precision != carried else tensor_macs
+        is_carried = traits.is_attention | work.is_kept
+        own_macs = np.where(is_carried, 0.0, tensor_macs) if precision != carried else tensor_macs
         vector_macs = macs - tensor_macs
         slots = np.where(on_tensor, 0.0, placement.multiplied_macs)
         packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)

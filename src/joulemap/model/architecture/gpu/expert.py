@@ -117,7 +117,8 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
         return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
     ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1]
-    names = _name_kernels(kernels, engine, work.kernel_family[ups].tolist())
+    stored = work.stored_as(kernels.weight_precision)[ups]
+    names = _name_kernels(kernels, engine, work.kernel_family[ups].tolist(), stored.tolist())
     families = np.array([find_family(name) for name in names], dtype=np.str_)
     for family in set(families.tolist()):
         own = families == family
@@ -139,8 +140,10 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
     )
 
 
-def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> list[str]:
+def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], formats: list[str]) -> list[str]:
     """Return the kernel of each call and how its weights are stored; where none is named, what an engine takes.
+
+    `formats` are those of the weights of each call, empty where they are as wide as activations.
 
     Triton's for 16 bits and MXFP4 are of another design where tensor cores read shared memory; before, MXFP4 is
     Marlin's.
@@ -148,17 +151,17 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> li
     hardware = engine.hardware
     has_own, reads_shared = map(decide, find_supply(hardware))
 
-    def name(call: str) -> str:
-        stored = call or kernels.weight_precision
+    def name(call: str, own: str) -> str:
+        stored = call or own
         if kernels.runtime != "engine" or (call and call not in STORED):
-            return f"{call} {kernels.weight_precision}"
+            return f"{call} {own}"
         if has_own and stored in TENSOR_STORED:
             return f"flashinfer_trtllm {stored}"
         if reads_shared and (stored == "mxfp4" or (not stored and kernels.item_bytes >= BETWEEN_BYTES)):
             return "oaitriton"
         return f"marlin {stored}" if stored == "mxfp4" else stored
 
-    return list(map(name, told))
+    return list(map(name, told, formats))
 
 
 @frozen(kw_only=True, eq=False)

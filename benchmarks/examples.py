@@ -1,0 +1,156 @@
+"""Whether every example that help prints works as it is printed (`make test-slow` runs this with --docs).
+
+python benchmarks/examples.py [--docs] [--match TEXT] [--folder FOLDER]
+
+The examples of each `joulemap COMMAND --help` run in the order of the help, then the commands of README, and with
+--docs those of docs/. Each is a line of a shell in one scratch folder, so all share one database and the files that
+earlier ones wrote. The folder begins with the files of a person that examples name: a model, a chip, prices,
+measurements, a saved program, a repository. Examples that need what no script can make are named and left out.
+
+Prints each failure (the line, its exit code, the last line that it printed) and the slowest examples. Exit code 1 after
+a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from example import Example, list_examples, prepare, prepare_program, prepare_repository  # noqa: E402
+
+DATABASE: Final = "joulemap.duckdb"
+DAMAGED: Final = "damaged.duckdb"
+LONGEST_S: Final = 1800
+"""Most seconds that an example may take on a busy machine."""
+SLOWEST: Final = 5
+"""Examples whose times are told."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What became of one example."""
+
+    example: Example
+    code: int
+    said: str
+    """The last line of its output; of its errors if it printed any."""
+    seconds: float
+
+
+def list_missing() -> dict[str, str]:
+    """Return what an example that holds a text needs and this machine lacks."""
+    import torch
+
+    missing = {
+        "calibrate ./mychip.toml": "measurements of one's own chip",
+        "path/to/": "a model file of one's own",
+    }
+    if not torch.cuda.is_available():
+        missing["cuda"] = "a GPU"
+    if find_spec("timm") is None:
+        missing["timm:"] = "the package timm"
+    if find_spec("transformers") is None:
+        missing["hf:"] = "the package transformers"
+    return missing
+
+
+def make_folder(folder: Path) -> dict[str, str]:
+    """Fill a folder with the files that examples name; return the variables of a shell in it."""
+    prepare(folder)
+    prepare_program(folder)
+    prepare_repository(folder)
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "joulemap"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m joulemap "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    (folder / ".config" / "fish" / "completions").mkdir(parents=True)
+    own = {
+        "HOME": str(folder),
+        "JOULEMAP_CALIBRATION": str(folder / "calibration"),
+        "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT / "src"),
+    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JOULEMAP_")}
+    return {**kept, **own}
+
+
+def run_example(example: Example, folder: Path, variables: Mapping[str, str]) -> Outcome:
+    """Run an example as a line of a shell."""
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", example.line],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(example=example, code=124, said=f"no end in {LONGEST_S} s", seconds=time.monotonic() - start)
+    lines = [line for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
+    return Outcome(
+        example=example,
+        code=done.returncode,
+        said=lines[-1] if lines else "",
+        seconds=time.monotonic() - start,
+    )
+
+
+def run_examples(examples: list[Example], folder: Path) -> list[Outcome]:
+    """Run examples in order on one database; keep a copy of it as the damaged one that an example recovers."""
+    variables = make_folder(folder)
+    outcomes = []
+    for example in examples:
+        outcome = run_example(example, folder, variables)
+        outcomes.append(outcome)
+        if outcome.code:
+            print(f"FAILED {outcome.example.line}\n  exit {outcome.code}: {outcome.said}", flush=True)
+        if (folder / DATABASE).exists() and not (folder / DAMAGED).exists():
+            shutil.copy(folder / DATABASE, folder / DAMAGED)
+    return outcomes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--docs", action="store_true", help="run the commands of docs/ too")
+    parser.add_argument("--match", default="", help="run only examples that hold this text")
+    parser.add_argument("--folder", type=Path, help="an empty folder to run in, which is kept")
+    options = parser.parse_args()
+    asked = [
+        one
+        for one in list_examples()
+        if (options.docs or one.place == "README" or one.place.partition(" ")[0] == "joulemap")
+        and options.match in one.line
+    ]
+    missing = list_missing()
+    lacks = {one.line: need for one in asked for text, need in missing.items() if text in one.line}
+    for line, need in lacks.items():
+        print(f"left out, needs {need}: {line}")
+    with tempfile.TemporaryDirectory() as scratch:
+        outcomes = run_examples([one for one in asked if one.line not in lacks], options.folder or Path(scratch))
+    failed = sum(outcome.code != 0 for outcome in outcomes)
+    for outcome in sorted(outcomes, key=lambda one: -one.seconds)[:SLOWEST]:
+        print(f"{outcome.seconds:.1f} s: {outcome.example.line}")
+    print(f"{len(asked)} examples: {len(outcomes) - failed} work, {failed} fail, {len(lacks)} left out")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+/*
+summary = "Prices of the hardware of runs, at the kind of seller that most of it has offers of"
+grain = "one row per hardware version and way of paying that has a price"
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs whose hardware is priced" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and rented or bought, as l4:rented" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
+price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
+[columns]
+hardware_digest = { type = "VARCHAR", meaning = "version of the hardware" }
+hardware_id = { type = "VARCHAR", meaning = "catalogue id, without a power mode" }
+way = { type = "VARCHAR", meaning = "rented or bought" }
+usd = { type = "DOUBLE", unit = "USD", meaning = "of one device, per hour where it is rented: the median over sellers" }
+half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the price's natural logarithm, over sellers; 0 for a given one" }
+basis = { type = "VARCHAR", meaning = "where the price comes from; given where it was asked for" }
+kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of a hardware's own description" }
+seller = { type = "VARCHAR", meaning = "whose prices err together: the one seller, or the kind of several with the hardware" }
+told = { type = "VARCHAR", meaning = "who asks it, and when" }
+is_alike = { type = "BOOLEAN", meaning = "it is of the kind of seller that is compared, or of no kind" }
+compared_kind = { type = "VARCHAR", meaning = "kind of seller that is compared; empty where no price is of a kind" }
+price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives it" }
+price_note = { type = "VARCHAR", meaning = "what the price buys, or what each seller asks" }
+*/
+WITH version AS (
+    SELECT
+        v.hardware_digest,
+        v.hardware AS hardware_id,
+        v.vendor,
+        v.unavailable = '' AS is_available,
+        max(f.value) FILTER (WHERE f.quantity = w.quantity) AS own_usd,
+        max(f.basis) FILTER (WHERE f.quantity = w.quantity) AS own_basis,
+        max(f.source) FILTER (WHERE f.quantity = w.quantity) AS own_source,
+        max(f.note) FILTER (WHERE f.quantity = w.quantity) AS own_note,
+        w.way,
+        coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+    FROM internal.hardware_version AS v
+    CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = w.quantity
+    WHERE v.hardware_digest IN (SELECT r.hardware_digest FROM internal.run AS r WHERE r.run_id IN (SELECT unnest($run_ids)))
+    GROUP BY v.hardware_digest, v.hardware, v.vendor, v.unavailable, w.way
+),
+-- offers stand in place of a hardware's price where that is the catalogue's, and not one of a person's own
+offered AS (
+    SELECT
+        v.hardware_digest,
+        v.hardware_id,
+        v.way,
+        v.is_available,
+        CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, price_spread(v.own_basis)) END AS half_width,
+        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+        coalesce(s.kind, '') AS kind,
+        coalesce(s.kind_index, 0) AS kind_index,
+        coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
+        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+        CASE
+            WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
+            ELSE coalesce(s.source, v.own_source)
+        END AS price_source,
+        CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+    FROM version AS v
+    LEFT JOIN internal.seller_price AS s
+        ON v.given_place = 0 AND s.hardware = v.hardware_id AND s.way = v.way AND s.reference_usd = v.own_usd
+    WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+),
+compared AS (
+    SELECT way, first(kind ORDER BY kind = $seller DESC, hardware_count DESC, kind_index) AS kind
+    FROM (
+        SELECT way, kind, kind_index, count(DISTINCT hardware_id) FILTER (is_available) AS hardware_count
+        FROM offered
+        WHERE kind <> ''
+        GROUP BY way, kind, kind_index
+        UNION ALL
+        SELECT way, $seller, 0, 0
+        FROM (VALUES ('rented'), ('bought')) AS w (way)
+        WHERE $seller <> '' AND w.way = CASE WHEN $seller IN ('list', 'retail') THEN 'bought' ELSE 'rented' END
+    )
+    GROUP BY way
+)
+SELECT
+    o.hardware_digest,
+    o.hardware_id,
+    o.way,
+    o.usd,
+    o.half_width,
+    o.basis,
+    o.kind,
+    o.seller,
+    o.told,
+    o.kind IN ('', c.kind) AS is_alike,
+    coalesce(c.kind, '') AS compared_kind,
+    o.price_source,
+    o.price_note
+FROM offered AS o
+LEFT JOIN compared AS c ON c.way = o.way
+QUALIFY row_number() OVER (
+    PARTITION BY o.hardware_digest, o.way
+    ORDER BY o.kind IN ('', coalesce(c.kind, '')) DESC, o.kind_index, o.kind
+) = 1
+ORDER BY o.hardware_id, o.hardware_digest, o.way

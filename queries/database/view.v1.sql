@@ -1,0 +1,14 @@
+/*
+record = "StoredView"
+summary = "The promised views of the database"
+grain = "one row per view"
+order = ["view_name"]
+[columns]
+view_name = { type = "VARCHAR", meaning = "view" }
+column_count = { type = "BIGINT", meaning = "columns" }
+meaning = { type = "VARCHAR", meaning = "what a row is" }
+*/
+SELECT view_name, column_count, comment AS meaning
+FROM duckdb_views()
+WHERE NOT internal AND schema_name = 'main' AND comment IS NOT NULL
+ORDER BY view_name

@@ -1,0 +1,73 @@
+"""How much of an energy rests on assumed numbers, in the words that stand beside the figure.
+
+The ledger gives the share: lines whose price has the basis `assumed`. It is told above a third, in the cell of the
+figure and in the headline, for every answer about runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from joulemap.present.cell import show_share
+from joulemap.store.run import AssumedEnergy
+
+LEAST_TOLD: Final = 1.0 / 3.0
+"""Share of a figure that rests on assumed numbers above which it is told."""
+
+MOSTLY: Final = 0.8
+"""Share of the assumed energy from which on static power alone is named."""
+
+MOST_NAMED: Final = 3
+"""Hardware that a headline names."""
+
+_ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
+"""A headline about energy."""
+
+
+def show_assumed(one: AssumedEnergy | None) -> str:
+    """Return what stands behind an energy in a table; empty up to a third."""
+    return "" if one is None or one.fraction <= LEAST_TOLD else f" ({show_share(one.fraction)} assumed)"
+
+
+def say_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
+    """Return how much of the energies of a headline is assumed, of the hardware that it names; empty up to a third.
+
+    `energies` is a hardware as answers name it -> the energies of its runs.
+    """
+    if not _ENERGY.search(headline):
+        return ""
+    told = []
+    for name, each in energies.items():
+        shares = sorted(each, key=lambda one: one.fraction)
+        if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline):
+            continue
+        ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
+        told.append((name, ends[0] if ends[0] == ends[1] else f"up to {ends[1]}", name_assumed(shares[-1])))
+    if not told:
+        return ""
+    shown = told[:MOST_NAMED]
+    kinds = {kind for _, _, kind in shown}
+    if len(kinds) == 1:
+        parts = " and ".join(f"{share} of the energy of {name}" for name, share, _ in shown)
+        return f"{parts} {'is' if len(shown) == 1 else 'are'} {kinds.pop()}"
+    return "; ".join(f"{share} of the energy of {name} is {kind}" for name, share, kind in shown)
+
+
+def say_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
+    """Return how much of the difference of two energies is of assumed numbers; empty up to a third."""
+    gap_fj = one.energy_fj - other.energy_fj
+    assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj
+    share = assumed_fj / gap_fj if gap_fj else 0.0
+    if share <= LEAST_TOLD:
+        return ""
+    static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
+    kind = "assumed static power" if static_fj / assumed_fj >= MOSTLY else "assumed numbers"
+    return f"{show_share(share)} of the gap is {kind}" if share <= 1.0 else f"all of the gap is {kind}"
+
+
+def name_assumed(energy: AssumedEnergy) -> str:
+    """Return what an energy is that rests on assumed numbers, in words."""
+    is_static = energy.static_fraction >= MOSTLY * energy.fraction
+    return "assumed static power" if is_static else "based on assumed numbers"

@@ -1,0 +1,14 @@
+"""Computers that cards and sticks sit in, where nobody names one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SLOT_HOSTS: Final[Mapping[str, str]] = {"PCIe": "xeon_8490h", "M.2": "raspberry_pi_5", "USB": "raspberry_pi_5"}
+"""First word of what a chip needs -> a computer that has it: a card for a slot of 16 lanes sits in a server or PC."""
+
+
+def suggest_host(needs_host: str) -> str:
+    """Return the hardware id of a computer for a chip that needs, say, a `PCIe slot`."""
+    return next((host for slot, host in SLOT_HOSTS.items() if needs_host.startswith(slot)), SLOT_HOSTS["PCIe"])

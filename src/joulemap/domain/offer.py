@@ -1,0 +1,253 @@
+"""Offers of hardware by sellers, and the price that offers of one kind of seller give."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import attrs
+
+from joulemap.domain.doubt import FULL_GROUPS, NORMAL
+from joulemap.domain.quantity import BASES, Quantity, least_sure
+from joulemap.system.record import frozen
+
+Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]
+"""Kind of seller, with its terms."""
+
+WAY_OF: Final[Mapping[str, str]] = {
+    "hyperscaler": "rented",
+    "cloud": "rented",
+    "marketplace": "rented",
+    "reserved": "rented",
+    "spot": "rented",
+    "list": "bought",
+    "retail": "bought",
+}
+"""Kind of seller -> rented or bought. The earlier kind is compared where two have offers of as many chips."""
+
+TERMS: Final[Mapping[str, str]] = {
+    "hyperscaler": "hyperscaler on demand",
+    "cloud": "GPU cloud on demand",
+    "marketplace": "marketplace",
+    "reserved": "GPU cloud reserved",
+    "spot": "interruptible",
+    "list": "list price",
+    "retail": "retail price",
+}
+"""Kind of seller -> the words that stand beside its price."""
+
+MANY: Final[Mapping[str, str]] = {
+    "hyperscaler": "hyperscalers on demand",
+    "cloud": "GPU clouds on demand",
+    "marketplace": "marketplaces",
+    "reserved": "GPU clouds reserved",
+    "spot": "clouds interruptible",
+    "list": "list prices",
+    "retail": "retail prices",
+}
+"""Kind of seller -> the words for several of them."""
+
+WAY_UNITS: Final[Mapping[str, str]] = {"rented": "USD/h", "bought": "USD"}
+"""Way of paying -> unit of a price."""
+
+FEW: Final = 5
+"""Pairs of offers from which on the spread within a kind of seller is its own."""
+
+ASSUMED_SPREAD: Final = math.log(1.3)
+"""Half-width of ln(price) over sellers where no two sellers offer one chip: assumed, as for a recalled price."""
+
+BASIS_FACTORS: Final[Mapping[str, float]] = {
+    "measured": 1.1,
+    "published": 1.2,
+    "derived": 1.3,
+    "recalled": 1.3,
+    "scaled": 1.5,
+    "assumed": 2.0,
+}
+"""Basis -> factor within which four of five prices of that basis lie; judgements. The SQL's `price_spread`."""
+
+
+def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if value and not re.fullmatch(r"20\d\d(-(0[1-9]|1[0-2])(-[0-3]\d)?)?", value):
+        raise ValueError(f"{attribute.name} is {value!r}, expected a year, month or day as 2026-09-20")
+
+
+@frozen(kw_only=True)
+class Offer:
+    """One seller's price of one hardware."""
+
+    hardware: str
+    kind: str = attrs.field(validator=attrs.validators.in_(tuple(WAY_OF)))
+    """Kind of seller."""
+    seller: str = attrs.field(validator=attrs.validators.min_len(1))
+    date: str = attrs.field(validator=_is_date)
+    """Day, month or year of the price; empty where its source has none."""
+    usd: float = attrs.field(validator=attrs.validators.gt(0.0))
+    """Price of one device, per hour where it is rented."""
+    unit: str
+    basis: str = attrs.field(validator=attrs.validators.in_(BASES))
+    source: str = attrs.field(validator=attrs.validators.min_len(1))
+    note: str
+    """Scope of the price, and how it was computed."""
+
+    def __attrs_post_init__(self) -> None:
+        """Check that the unit belongs to the kind of seller."""
+        if self.unit != WAY_UNITS[self.way]:
+            raise ValueError(f"{self.hardware}: unit is {self.unit!r}, expected {WAY_UNITS[self.way]} for {self.kind}")
+
+    @property
+    def way(self) -> str:
+        """Way of paying: rented or bought."""
+        return WAY_OF[self.kind]
+
+    @property
+    def quantity(self) -> Quantity:
+        """The price as a number of a hardware."""
+        return Quantity(value=self.usd, unit=self.unit, basis=self.basis, source=self.source, note=self.note)
+
+
+@frozen(kw_only=True)
+class SellerPrice:
+    """Price of one hardware at one kind of seller: the median of the newest offer of each seller."""
+
+    hardware: str
+    way: str
+    kind: str
+    kind_index: int
+    """Place of the kind; the lowest is compared where two have as many chips."""
+    usd: float
+    half_width: float
+    """Half-width of the 80 % interval of ln(price) over sellers."""
+    seller: str
+    """Name of the one seller, whose prices err together; kind and hardware where several sell it."""
+    told: str
+    """Who asks the price, and when."""
+    offer_count: int
+    basis: str
+    """Least sure of the offers."""
+    reference_usd: float
+    """Price of the hardware's record, which these offers stand in place of."""
+    source: str
+    note: str
+
+
+def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the newest offer of each seller of a hardware at one kind, in the order given."""
+    found: dict[tuple[str, str, str], Offer] = {}
+    for one in offers:
+        key = one.hardware, one.kind, one.seller
+        if key not in found or one.date > found[key].date:
+            found[key] = one
+    return tuple(found.values())
+
+
+def reference_offers(offers: Iterable[Offer]) -> dict[tuple[str, str], Offer]:
+    """Return (hardware, way) -> the offer that stands for it where one price is needed: the first of them."""
+    found: dict[tuple[str, str], Offer] = {}
+    for one in offers:
+        found.setdefault((one.hardware, one.way), one)
+    return found
+
+
+def _square(prices: Sequence[float]) -> float:
+    """Return the sample variance of ln(price)."""
+    logs = [math.log(one) for one in prices]
+    mean = sum(logs) / len(logs)
+    return sum((one - mean) ** 2 for one in logs) / (len(logs) - 1)
+
+
+def pool_spreads(groups: Mapping[tuple[str, str], Sequence[Offer]]) -> dict[str, float]:
+    """Return kind of seller -> half-width of ln(price) over sellers of one hardware, pooled over hardware.
+
+    Kinds with too few pairs of offers take the spread of all kinds of their way of paying, and ways without any
+    `ASSUMED_SPREAD`.
+    """
+    freedom: dict[str, int] = defaultdict(int)
+    total: dict[str, float] = defaultdict(float)
+    for (_, kind), offers in groups.items():
+        if len(offers) > 1:
+            for key in (kind, WAY_OF[kind]):
+                freedom[key] += len(offers) - 1
+                total[key] += (len(offers) - 1) * _square([one.usd for one in offers])
+    spread = {key: NORMAL * math.sqrt(total[key] / freedom[key]) for key in freedom if freedom[key] >= FEW}
+    return {kind: spread.get(kind, spread.get(way, ASSUMED_SPREAD)) for kind, way in WAY_OF.items()}
+
+
+def _median(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
+
+
+def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
+    """Return the part of the variance of ln(price) that is common to the prices of one seller, and of how many pairs.
+
+    The mean product of a seller's deviations from the mean of two hardware, over the mean square, at one kind of seller
+    and where at least three sell a hardware.
+    """
+    groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
+    for one in newest_offers(offers):
+        groups[one.hardware, one.kind].append(one)
+    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (_, kind), found in groups.items():
+        logs = [math.log(one.usd) for one in found]
+        scale = math.sqrt(len(logs) / max(len(logs) - 1, 1))
+        for one, log in zip(found, logs, strict=True):
+            if len(logs) > 2:
+                errors[kind, one.seller].append((log - sum(logs) / len(logs)) * scale)
+    squares = [error * error for own in errors.values() for error in own]
+    products = [left * right for own in errors.values() for left, right in itertools.combinations(own, 2)]
+    return sum(products) / len(products) / (sum(squares) / len(squares)), len(products)
+
+
+def _half_width(offers: Sequence[Offer], pooled: float) -> float:
+    """Return the half-width of ln(price): the spread over sellers, shrunk to that of the kind, and the bases' doubt."""
+    degrees = len(offers) - 1
+    own = NORMAL**2 * _square([one.usd for one in offers]) if degrees else 0.0
+    square = (degrees * own + FULL_GROUPS * pooled**2) / (degrees + FULL_GROUPS)
+    basis = sum(math.log(BASIS_FACTORS[one.basis]) ** 2 for one in offers) / len(offers) ** 2
+    return math.sqrt(square + basis)
+
+
+def _describe_dates(offers: Sequence[Offer]) -> str:
+    months = sorted({one.date[:7] for one in offers if one.date})
+    if not months:
+        return "undated"
+    return months[0] if len(months) == 1 else f"{months[0]} to {months[-1]}"
+
+
+def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
+    """Return the price of each hardware at each kind of seller that has an offer of it."""
+    groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
+    for one in newest_offers(offers):
+        groups[one.hardware, one.kind].append(one)
+    pooled = pool_spreads(groups)
+    references = reference_offers(offers)
+    kinds = list(WAY_OF)
+    prices = []
+    for (hardware, kind), found in sorted(groups.items(), key=lambda one: (one[0][0], kinds.index(one[0][1]))):
+        is_one = len(found) == 1
+        name = f"{found[0].seller}, {TERMS[kind]}" if is_one else f"median of {len(found)} {MANY[kind]}"
+        prices.append(
+            SellerPrice(
+                hardware=hardware,
+                way=WAY_OF[kind],
+                kind=kind,
+                kind_index=kinds.index(kind),
+                usd=math.exp(_median(math.log(one.usd) for one in found)),
+                half_width=_half_width(found, pooled[kind]),
+                seller=found[0].seller if is_one else f"{kind} {hardware}",
+                told=f"{name}, {_describe_dates(found)}",
+                offer_count=len(found),
+                basis=least_sure(*(one.basis for one in found)),
+                reference_usd=references[hardware, WAY_OF[kind]].usd,
+                source="; ".join(dict.fromkeys(one.source for one in found)),
+                note=found[0].note
+                if is_one
+                else "; ".join(f"{one.seller} {one.usd:g}" for one in sorted(found, key=lambda one: one.usd)),
+            )
+        )
+    return tuple(prices)

@@ -1,0 +1,336 @@
+"""Footer of a shard: what its points are, read into a record before any of it enters a statement.
+
+A lake is copied between people, so that a footer is the text of a stranger: it is refused as a whole where a key is
+unknown, a value has another type, or a name is none that joulemap writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import duckdb
+
+from joulemap.domain.block import PREFIX, QUESTION, name_column
+from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
+from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.store.literal import quote_text
+from joulemap.store.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
+from joulemap.store.sharing import Kind
+from joulemap.system.record import frozen
+
+TYPES: Final[Mapping[str, str]] = {
+    "text": "VARCHAR", "whole": "BIGINT", "count": "INTEGER", "number": "DOUBLE",
+    "int64": "BIGINT", "int32": "INTEGER", "float64": "DOUBLE", "string": "VARCHAR",
+}  # fmt: skip
+
+COLUMNS: Final[Mapping[str, str]] = {
+    **{name: TYPES[kind] for name, kind in QUESTION.items()},
+    **{name: TYPES[kind] for name, (kind, _) in TOTALS.items()},
+    "package_version": "VARCHAR",
+    "is_edge": "BOOLEAN",
+}
+"""Columns of a shard with their types in the engine, beside those of varied constants."""
+
+NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
+"""Columns that every shard has."""
+
+_VARIED: Final = re.compile(rf"{PREFIX}[a-z0-9_]+")
+_CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
+_UNIT: Final = re.compile(r"[A-Za-z0-9%/^*.-]*")
+
+MOST_FOOTER_CHARACTERS: Final = 50_000_000
+"""Longest footer that is read: a footer repeats what a model and a hardware are, and lists no points."""
+
+
+class FooterError(ValueError):
+    """Reason for which a footer is not one that joulemap wrote."""
+
+
+@frozen(kw_only=True)
+class Varied:
+    """Constant that differs between the points of a shard; its name and column follow one rule."""
+
+    name: str
+    column: str
+    unit: str
+    low: float
+    high: float
+
+    def __attrs_post_init__(self) -> None:
+        if not _CONSTANT.fullmatch(self.name) or not _UNIT.fullmatch(self.unit):
+            raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is no constant of a hardware")
+        if not _VARIED.fullmatch(self.column) or self.column != name_column(self.name, self.unit):
+            raise FooterError(f"{self.column[:40]!r} is not the column of {self.name}")
+
+
+@frozen(kw_only=True)
+class Footer:
+    """Description of the points of a shard."""
+
+    format: int
+    question: str
+    """Digest of the block."""
+    point_count: int
+    refused_count: int
+    """Points that the hardware cannot run."""
+    fixed: Mapping[str, str | int | float]
+    """Column of the question that is the same for all points, with its value."""
+    varied: tuple[Varied, ...]
+    units: Mapping[str, str]
+    """Column of totals with its unit."""
+    workloads: tuple[Mapping[str, str | int], ...]
+    hardware: tuple[Mapping[str, str], ...]
+    package_version: str
+
+    def __attrs_post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise FooterError(f"its footer has format {self.format}, expected {FORMAT}")
+        if not 0 < self.point_count <= MOST_POINTS or not 0 <= self.refused_count <= self.point_count:
+            raise FooterError(f"its footer says {self.point_count} points, of which {self.refused_count} are refused")
+        if len({one.column for one in self.varied}) < len(self.varied):
+            raise FooterError("its footer has a varied constant twice")
+
+    @property
+    def folder(self) -> str:
+        """Folder of a lake that the shard belongs to."""
+        parts = (str(self.fixed.get(name, "")) for name in ("architecture", "formula_version", "rules"))
+        return "-".join(part for part in parts if part)
+
+
+def parse_footer(text: str) -> Footer:
+    """Return the footer that a text describes; FooterError says what is wrong with it."""
+    if len(text) > MOST_FOOTER_CHARACTERS:
+        raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FooterError(f"its footer is not JSON: {error}") from error
+    _check_keys(document, [field.name for field in attrs.fields(Footer)], "its footer")
+    return Footer(
+        format=_whole(document["format"], "format"),
+        point_count=_whole(document["point_count"], "point_count"),
+        refused_count=_whole(document["refused_count"], "refused_count"),
+        question=_text(document["question"], "question"),
+        package_version=_text(document["package_version"], "package_version"),
+        fixed=_read_fixed(document["fixed"]),
+        varied=tuple(map(_read_varied, _list(document["varied"], "varied"))),
+        units=_read_units(document["units"]),
+        workloads=tuple(_read_row(one, WORKLOAD, "workloads") for one in _list(document["workloads"], "workloads")),
+        hardware=tuple(_read_row(one, HARDWARE, "hardware") for one in _list(document["hardware"], "hardware")),
+    )
+
+
+def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
+    """Raise FooterError for what is not a table of these names, or of some of them."""
+    if not isinstance(value, dict):
+        raise FooterError(f"{what} is no table")
+    unknown = sorted(set(value) - set(names))
+    missing = [] if is_partial else [name for name in names if name not in value]
+    if unknown or missing:
+        raise FooterError(f"{what} {f'has the unknown key {unknown[0][:40]!r}' if unknown else f'lacks {missing[0]}'}")
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise FooterError(f"{name} is no list")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise FooterError(f"{name} is no text")
+    return value
+
+
+def _whole(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise FooterError(f"{name} is no whole number from 0 on")
+    return value
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise FooterError(f"{name} is no finite number")
+    return float(value)
+
+
+_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "text": _text, "whole": _whole, "count": _whole, "number": _number,
+}  # fmt: skip
+
+
+def _read_fixed(value: Any) -> Mapping[str, str | int | float]:
+    _check_keys(value, tuple(QUESTION), "fixed", is_partial=True)
+    found = {name: _READERS[QUESTION[name]](one, name) for name, one in value.items()}
+    missing = [name for name in ("architecture", "formula_version", "rules") if name not in found]
+    if missing:
+        raise FooterError(f"fixed lacks {missing[0]}")
+    return found
+
+
+def _read_varied(value: Any) -> Varied:
+    _check_keys(value, [field.name for field in attrs.fields(Varied)], "varied")
+    texts = {name: _text(value[name], name) for name in ("name", "column", "unit")}
+    return Varied(**texts, low=_number(value["low"], "low"), high=_number(value["high"], "high"))
+
+
+def _read_units(value: Any) -> Mapping[str, str]:
+    _check_keys(value, tuple(TOTALS), "units", is_partial=True)
+    return {name: _text(one, name) for name, one in value.items()}
+
+
+def _read_row(value: Any, names: Sequence[str], what: str) -> Mapping[str, Any]:
+    _check_keys(value, names, what)
+    return {name: _READERS[QUESTION[name]](value[name], name) for name in names}
+
+
+@contextlib.contextmanager
+def reading_files(shards: Iterable[Shard]) -> Iterator[Connection]:
+    """Give out a connection to memory that may read these files and reach nothing else."""
+    with contextlib.closing(connect(IN_MEMORY)) as connection:
+        configure(connection, confine(READING, shards))
+        yield connection
+
+
+def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
+    """Return settings as `kind` has them that keep the engine from every file but these and its one output."""
+    settings = {**dict(kind.config), **dict(kind.later), **dict(CONFINED)}
+    paths = [quote_text(str(one.path.resolve())) for one in shards]
+    settings[ALLOWED] = f"[{', '.join(filter(None, (*paths, settings.get(ALLOWED, '[]')[1:-1])))}]"
+    return attrs.evolve(kind, config=tuple(settings.items()), later=())
+
+
+def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path, str]]:
+    """Return the footer of each shard by its path, and for those that have none the reason."""
+    footers: dict[Path, Footer] = {}
+    reasons: dict[Path, str] = {}
+    if not shards:
+        return footers, reasons
+    with reading_files(shards) as connection:
+        for one, told in _describe_files(connection, shards):
+            try:
+                if isinstance(told, str):
+                    raise FooterError(told)
+                footers[one.path] = told.check(one)
+            except FooterError as error:
+                reasons[one.path] = f"it is not as joulemap writes one: {error}"
+    return footers, reasons
+
+
+@attrs.define
+class _File:
+    """Parts of a Parquet file that say what is in it."""
+
+    texts: list[str] = attrs.field(factory=list)
+    row_count: int = 0
+    columns: dict[str, str] = attrs.field(factory=dict)
+
+    def check(self, shard: Shard) -> Footer:
+        """Return the footer of a shard, which the file and its place must bear out; FooterError where they do not."""
+        if len(self.texts) != 1:
+            raise FooterError("it has no footer" if not self.texts else "it has several footers")
+        footer = parse_footer(self.texts[0])
+        if footer.question != shard.question or footer.folder != shard.folder:
+            raise FooterError("its footer answers another question than its name says")
+        if footer.point_count != self.row_count:
+            raise FooterError(f"it has {self.row_count} rows, its footer says {footer.point_count}")
+        known = {**COLUMNS, **{one.column: "DOUBLE" for one in footer.varied}}
+        missing = [name for name in (*NEEDED, *(one.column for one in footer.varied)) if name not in self.columns]
+        if missing:
+            raise FooterError(f"it lacks the column {missing[0]}")
+        for name, kind in self.columns.items():
+            if known.get(name) != kind:
+                expected = f"expected {known[name]}" if name in known else "which shards do not have"
+                raise FooterError(f"its column {name[:40]!r} is {kind[:40]}, {expected}")
+        return footer
+
+
+def _describe_files(connection: Connection, shards: Sequence[Shard]) -> Iterator[tuple[Shard, _File | str]]:
+    """Yield each shard with what its file says of itself, or why it cannot be read."""
+    try:
+        yield from zip(shards, _ask_files(connection, shards), strict=True)
+    except duckdb.Error as error:
+        if len(shards) == 1:
+            yield shards[0], str(error).splitlines()[0]
+            return
+        for one in shards:
+            yield from _describe_files(connection, [one])
+
+
+def _ask_files(connection: Connection, shards: Sequence[Shard]) -> list[_File]:
+    paths = [str(one.path.resolve()) for one in shards]
+    files = {path: _File() for path in paths}
+    listed = f"[{', '.join(map(quote_text, paths))}]"
+    asked = f"SELECT file_name, decode(value) FROM parquet_kv_metadata({listed}) WHERE key = encode('{KEY}')"
+    for path, text in connection.execute(asked).fetchall():
+        files[path].texts.append(text)
+    asked = f"SELECT file_name, num_rows FROM parquet_file_metadata({listed})"
+    for path, count in connection.execute(asked).fetchall():
+        files[path].row_count = count
+    asked = f"SELECT file_name, name, coalesce(duckdb_type, 'a group') FROM parquet_schema({listed}) "
+    asked += "WHERE num_children IS NULL OR num_children = 0 OR type IS NOT NULL"
+    for path, name, kind in connection.execute(asked).fetchall():
+        if name in files[path].columns:
+            raise duckdb.InvalidInputException(f"it has the column {name[:40]!r} twice")
+        files[path].columns[name] = kind
+    return [files[path] for path in paths]
+
+
+def check_rows(shard: Shard, footer: Footer) -> str:
+    """Return why the rows of a shard are not those that its name and footer say; empty where they are."""
+    try:
+        with reading_files([shard]) as connection:
+            return _check_totals(connection, shard, footer) or _check_question(connection, shard, footer)
+    except duckdb.Error as error:
+        return f"its rows cannot be read: {str(error).splitlines()[0]}"
+
+
+def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
+    """Return what is wrong with the totals: every value is read, and energy is the sum of its categories."""
+    source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
+    there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    numbers = [name for name, (kind, _) in TOTALS.items() if kind != "string" and name in there]
+    parts = [f"coalesce({name}, 0)::HUGEINT" for name in CATEGORIES if name in there]
+    negative = " OR ".join(f"{name} < 0 OR NOT isfinite({name}::DOUBLE)" for name in numbers)
+    rules = {
+        f"{{}} of its rows are refused, its footer says {footer.refused_count}": (
+            f"count(*) FILTER (refusal IS NOT NULL) - {footer.refused_count}"
+        ),
+        "{} of its rows lack a total": (
+            "count(*) FILTER (refusal IS NULL AND (latency_fs IS NULL OR energy_fj IS NULL OR latency_fs = 0))"
+        ),
+        "{} of its rows have a negative or an infinite number": f"count(*) FILTER ({negative})",
+        "in {} of its rows the categories of energy do not add up": (
+            f"count(*) FILTER (refusal IS NULL AND energy_fj <> {' + '.join(parts)})" if parts else "0"
+        ),
+    }
+    asked = f"SELECT bit_xor(hash(s)), {', '.join(rules.values())} FROM {source} AS s"
+    ((_, *counts),) = connection.execute(asked).fetchall()
+    return next((rule.format(abs(count)) for rule, count in zip(rules, counts, strict=True) if count), "")
+
+
+def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str:
+    """Return what of the rows is not of the question: its digest is made again from them."""
+    from joulemap.domain.block import Block
+
+    source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
+    listed = [name for name in QUESTION if name not in footer.fixed]
+    asked = [*listed, *(one.column for one in footer.varied)]
+    values = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchnumpy() if asked else {}
+    for name, value in footer.fixed.items():
+        literal = quote_text(value) if isinstance(value, str) else f"'{value!r}'::{COLUMNS[name]}"
+        different = f"SELECT count(*) FROM {source} WHERE {name} IS DISTINCT FROM {literal}"
+        if connection.execute(different).fetchall() != [(0,)]:
+            return f"its rows have another {name} than its footer says"
+    block = Block(
+        columns={**footer.fixed, **{name: values[name] for name in listed}},
+        varied={one.name: (one.unit, values[one.column]) for one in footer.varied},
+    )
+    return "" if block.digest == shard.question else "its rows answer another question than its name says"

@@ -1,0 +1,235 @@
+"""Write the JSON Schema of what `--format json` gives: `python -m joulemap.tools.schema`, or `make rows`.
+
+A command's documents follow from its source: the questions that it asks of a workspace say in their annotations which
+answer they return, the fields of an answer say which tables it has, and the record of a table's rows has the columns.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import typer
+
+from joulemap.cli.app import build, list_commands
+from joulemap.cli.command import name_command
+from joulemap.present.format import SCHEMA_VERSION
+from joulemap.question import Question
+from joulemap.row import Row
+from joulemap.store.library import find_query
+from joulemap.workspace import Workspace
+
+ROOT: Final = Path(__file__).parents[3]
+
+SCHEMA: Final = ROOT / "schemas" / f"answer.v{SCHEMA_VERSION}.json"
+
+PAGE: Final = ROOT / "docs" / "json.md"
+
+MARK: Final = "<!-- commands: written by joulemap.tools.schema -->\n"
+"""Line of the page below which the list of commands begins."""
+
+TEXT: Final[dict[str, Any]] = {"type": "string"}
+TEXTS: Final[dict[str, Any]] = {"type": "array", "items": TEXT}
+
+HEAD: Final[dict[str, Any]] = {
+    "schema_version": {"const": SCHEMA_VERSION, "description": "Version of the schema that the document follows."},
+    "command": {**TEXT, "description": "Command that wrote the document, without its options."},
+    "program": {**TEXT, "description": "Name and version of the program."},
+}
+"""Properties that every document begins with."""
+
+TOLD: Final[dict[str, Any]] = {
+    "answer": {**TEXT, "description": "The answer in a sentence."},
+    "insights": {**TEXTS, "description": "Sentences on what decides."},
+    "how_sure": {**TEXT, "description": "How far figures may be off, in a sentence."},
+    "notes": {**TEXTS, "description": "What the words mean, what is assumed and what is left out."},
+    "next_steps": {**TEXTS, "description": "Commands that lead on from the answer."},
+}
+"""Properties that any document may have."""
+
+PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "datetime": "string"}
+"""Python type -> type of JSON."""
+
+TABLE: Final = re.compile(r"Table\[(\w+)\]")
+"""Annotation of a field that is a table of a record."""
+
+
+def _describe_type(annotation: object) -> dict[str, Any]:
+    """Return the schema of a value with this annotation; anything where it is no plain type."""
+    names = [name.strip() for name in str(getattr(annotation, "__name__", annotation)).split("|")]
+    is_null, names = "None" in names, [name for name in names if name != "None"]
+    if all(name in PLAIN for name in names):
+        kinds = list(dict.fromkeys(PLAIN[name] for name in names)) + ["null"] * is_null
+        return {"type": kinds[0] if len(kinds) == 1 else kinds}
+    if len(names) == 1 and (found := re.match(r"(?:tuple|list|Sequence)\[(\w+)(?:, \.\.\.)?\]$", names[0])):
+        kind = ["array", "null"] if is_null else "array"
+        return {"type": kind, **({"items": {"type": PLAIN[found[1]]}} if found[1] in PLAIN else {})}
+    return {}
+
+
+def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
+    """Yield name, annotation, meaning and unit of each column: those of a query stand in its header."""
+    if issubclass(record, Row):
+        told = {column.name: column for column in find_query(record.query).columns}
+        for name, annotation in inspect.get_annotations(record).items():
+            yield name, annotation, told[name].meaning, told[name].unit
+    else:
+        for field in attrs.fields(record):
+            yield field.name, field.type, field.metadata.get("meaning", ""), field.metadata.get("unit", "")
+
+
+def _is_record(record: object) -> bool:
+    return isinstance(record, type) and (issubclass(record, Row) or attrs.has(record))
+
+
+def describe_record(record: type[Any]) -> dict[str, Any]:
+    """Return the schema of the rows of a record: every column, and no other."""
+    columns: dict[str, Any] = {}
+    for name, annotation, meaning, unit in _list_columns(record):
+        columns[name] = _describe_type(annotation)
+        if meaning:
+            columns[name]["description"] = f"{meaning} ({unit})" if unit else meaning
+    return {
+        "type": "object",
+        "description": _first_line(record),
+        "properties": columns,
+        "required": list(columns),
+        "additionalProperties": False,
+    }
+
+
+def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[str, Any]:
+    """Return the schema of an answer's document, and add the records of its tables to `records`."""
+    known = vars(import_module(answer.__module__))
+    properties = {**HEAD, **TOLD}
+    for name in getattr(answer, "about", ()):
+        properties[name] = _describe_type(_find_annotation(answer, name))
+    for field in attrs.fields(answer):
+        found = TABLE.match(str(field.type))
+        record = known.get(found[1]) if found else None
+        if record is not None and _is_record(record):
+            records[record.__name__] = record
+            kept = "total" if field.name == "totals" else field.name
+            one = {"$ref": f"#/$defs/{record.__name__}"}
+            properties[kept] = one if kept == "total" else {"type": ["array", "null"], "items": one}
+    return {
+        "type": "object",
+        "description": _first_line(answer),
+        "properties": properties,
+        "required": list(HEAD),
+    }
+
+
+def _find_annotation(answer: type[Any], name: str) -> object:
+    shown = inspect.getattr_static(answer, name, None)
+    if isinstance(shown, property):
+        return inspect.signature(shown.fget).return_annotation if shown.fget else ""
+    return next((field.type for field in attrs.fields(answer) if field.name == name), "")
+
+
+def _first_line(record: type[Any]) -> str:
+    return " ".join((inspect.getdoc(record) or "").partition("\n\n")[0].split())
+
+
+def list_callbacks() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the words of each command, with its function."""
+    for name in list_commands():
+        group: Any = typer.main.get_command(build((name,)))
+        found = group.commands[name]
+        for one in getattr(found, "commands", {"": found}).values():
+            callback = inspect.unwrap(one.callback)
+            yield name_command(callback), callback
+
+
+def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """Return the annotations of what a command's questions return, with the variables of their modules."""
+    module = inspect.getmodule(callback)
+    functions = {name: one for name, one in vars(module).items() if inspect.isfunction(one)}
+    seen: set[str] = set()
+    found: dict[str, Any] = {}
+
+    def visit(function: Callable[..., Any]) -> None:
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+            if isinstance(node, ast.Attribute):
+                question = vars(Workspace).get(node.attr)
+                if isinstance(question, Question):
+                    home = import_module(question.home)
+                    told = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
+                    found[told] = vars(home)
+            elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
+                seen.add(node.id)
+                if functions[node.id].__module__ == function.__module__:
+                    visit(inspect.unwrap(functions[node.id]))
+
+    visit(callback)
+    return list(found.items())
+
+
+def make_schema() -> dict[str, Any]:
+    """Return the schema of all documents, with one of each command under `$defs`."""
+    records: dict[str, type[Any]] = {}
+    answers: dict[str, Any] = {}
+    commands: dict[str, list[str]] = {}
+    tables: dict[str, Any] = {}
+    for words, callback in list_callbacks():
+        for told, known in find_returned(callback):
+            rows = TABLE.fullmatch(told)
+            record = known.get(rows[1] if rows else told)
+            if not isinstance(record, type) or not _is_record(record):
+                continue
+            if rows:
+                records[record.__name__] = record
+                tables[words] = {"type": "array", "items": {"$ref": f"#/$defs/{record.__name__}"}}
+            elif hasattr(record, "document"):
+                answers[record.__name__] = describe_answer(record, records)
+                commands.setdefault(words, []).append(record.__name__)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What joulemap writes with --format json",
+        "description": "Documents are objects; a table alone is an array of its rows. `$defs/commands` has both by "
+        "command. Properties that are not listed may be added without a new version.",
+        "type": "object",
+        "properties": HEAD,
+        "required": list(HEAD),
+        "$defs": {
+            "commands": {
+                **{
+                    words: {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+                    for words, names in sorted(commands.items())
+                },
+                **{f"{words} (table)": one for words, one in sorted(tables.items())},
+            },
+            **dict(sorted(answers.items())),
+            **{name: describe_record(record) for name, record in sorted(records.items())},
+        },
+    }
+
+
+def list_rows(schema: dict[str, Any]) -> str:
+    """Return the commands of a schema as a table of Markdown."""
+    lines = ["| command | document |", "|---|---|"]
+    for words, one in schema["$defs"]["commands"].items():
+        names = [ref["$ref"].rpartition("/")[2] for ref in one.get("anyOf", [one.get("items", {})])]
+        kind = "rows of " if "items" in one else ""
+        lines.append(f"| `{words.removesuffix(' (table)')}` | {kind}{', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the schema, and its commands into the page."""
+    schema = make_schema()
+    SCHEMA.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(page + MARK + list_rows(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Configurations of models as people give them: regular files of bounded size, finite numbers, sizes within reason.
+
+Every way to a `config.json` reads it here: decoders known by their sizes, and models of a hub that are traced.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final, NoReturn
+
+from joulemap.system.errors import ModelError
+from joulemap.system.file import FileError, read_text
+from joulemap.trace.source import QUANTIZATION_FILES, find_quantization_files
+
+QUANTIZATION: Final = "quantization_config"
+
+MOST_BYTES: Final = 10_000_000
+"""Bytes of a configuration; the longest published ones list modules by name in less than a tenth of it."""
+
+DEEPEST: Final = 50
+"""Levels of objects and lists within one another."""
+
+LARGEST_COUNT: Final = 2_000_000_000
+"""Limit of a number of whatever is counted; no published configuration has one above 2^31."""
+
+LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
+    (re.compile(r"experts(_per_tok)?$|topk$|top_k"), 10_000),
+    (re.compile(r"layers?$|^n_layer$|_blocks?$|first_k_dense_replace|_interval$|layer_freq$"), 2_000),
+    (re.compile(r"heads?$|_heads_|query_groups?$|group_num$|_groups$"), 16_384),
+    (re.compile(r"vocab"), 100_000_000),
+    (re.compile(r"position|positions$|seq_len|seq_length|context|window|chunk|max_length"), 1_000_000_000),
+    (re.compile(r"^dim$|_dim$|size$|_embd$|^d_model$|^d_ff$|inner$|_rank$|width$|channels$"), 4_194_304),
+)
+"""Names of sizes -> their limit, the first that applies: several times the largest published (126 layers, 512 experts,
+256 heads, a width of 53,248, a vocabulary of 262,400, a context of 10 million)."""
+
+
+def find_limit(name: str) -> int:
+    """Return the largest number that a setting of a configuration may have."""
+    return next((limit for pattern, limit in LARGEST if pattern.search(name)), LARGEST_COUNT)
+
+
+def read_configuration(path: Path, name: str) -> dict[str, Any]:
+    """Return the settings in a file; ModelError, with the name of the file, for what is no configuration.
+
+    Refused are devices and named pipes, long files, what is no JSON object, nesting beyond reason, and numbers that
+    are not finite.
+    """
+    shown = quote(name)
+    try:
+        text = read_text(path, MOST_BYTES)
+        values = json.loads(text, parse_constant=_refuse_constant)
+    except FileError as error:
+        raise ModelError(f"{shown} cannot be read: {error}") from error
+    except RecursionError as error:
+        raise ModelError(f"{shown} is no configuration: more than {DEEPEST} levels within one another") from error
+    except ValueError as error:
+        raise ModelError(f"{shown} is no JSON: {str(error)[:200]}") from error
+    if not isinstance(values, dict):
+        raise ModelError(f"{shown} is no configuration: expected an object with a model_type")
+    _check_finite(values, shown)
+    return values
+
+
+def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
+    """Return the settings in a file, with how the checkpoint is quantized where a file beside it says so.
+
+    Raises as `read_configuration`.
+    """
+    values = read_configuration(path, name)
+    for file in find_quantization_files(path):
+        said = read_configuration(file, str(file))
+        inner = said.get("quantization")
+        values.setdefault(
+            QUANTIZATION,
+            {"quant_method": QUANTIZATION_FILES[file.name], **(inner if isinstance(inner, dict) else said)},
+        )
+    return values
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _check_finite(values: Mapping[str, Any], shown: str) -> None:
+    """Raise ModelError for a number that is not finite, and for what lies too deep."""
+    waiting: list[tuple[str, Any, int]] = [("", values, 0)]
+    while waiting:
+        name, value, level = waiting.pop()
+        if level > DEEPEST:
+            raise ModelError(f"{shown} is no configuration: more than {DEEPEST} levels within one another")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ModelError(f"{shown}: {name} is {value}, expected a finite number")
+        if isinstance(value, Mapping):
+            waiting += [(str(key), one, level + 1) for key, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(name, one, level + 1) for one in value]
+
+
+def check_sizes(values: Mapping[str, Any], model: str) -> None:
+    """Raise ModelError for a size beyond its limit, at any depth: before anything is built of it."""
+    for name, value in _list_numbers(values, ""):
+        limit = find_limit(name)
+        if abs(value) > limit and limit < LARGEST_COUNT:
+            raise ModelError(f"{model}: {name} is {_show(value)}, expected at most {limit:,}")
+
+
+def _list_numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _list_numbers(one, str(key))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _list_numbers(one, name)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+
+
+def read_whole(name: str, value: Any, model: str, least: int = 0) -> int:
+    """Return a setting that is a whole number within its limits; ModelError for anything else."""
+    limit = find_limit(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= limit or value != int(value):
+        raise ModelError(f"{model}: {name} is {_show(value)}, expected a whole number from {least} to {limit:,}")
+    return int(value)
+
+
+def _show(value: object) -> str:
+    """Return a value as an error shows it: short, with its thousands apart."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if abs(value) < LARGEST_COUNT**2 else f"a number of {len(str(value))} digits"
+    return repr(value)[:60]

@@ -1,0 +1,355 @@
+"""Quantized checkpoints of decoders: each weight at the width it is published at, in memory, traffic and time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.decoder.checkpoint import name_format
+from joulemap.decoder.column import describe_columns
+from joulemap.decoder.config import Decoder
+from joulemap.decoder.layer import tell
+from joulemap.decoder.name import find_decoder, load_shipped
+from joulemap.decoder.read import read_config
+from joulemap.decoder.step import Step
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.weight import read_weight_format
+from joulemap.fuse import fuse
+from joulemap.model.bulk import Together, Total
+from joulemap.model.kernel import form_kernels
+from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.serving.deployment import Book
+from joulemap.serving.predict import weigh
+from joulemap.system.errors import ModelError
+from joulemap.trace.packed.method import read_checkpoint
+from joulemap.workspace import Workspace
+from test_packed_weight import COLUMNS, ROWS, STORED
+
+WIDTH, INNER, LAYERS, WORDS, KEYS = 256, 512, 2, 1000, 128
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": WIDTH, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": WORDS, "tie_word_embeddings": False,
+    "max_position_embeddings": 4096,
+}  # fmt: skip
+ATTENTION = 2 * WIDTH * WIDTH + 2 * WIDTH * KEYS
+ATTENTION_ROWS = 2 * WIDTH + 2 * KEYS
+MLP = WIDTH * INNER
+REST = 2 * (2 * WORDS * WIDTH + (2 * LAYERS + 1) * WIDTH)
+"""Bytes of the table of tokens, the head and the norms, at 16 bits."""
+
+MIXED: dict[str, Any] = {
+    "quant_method": "compressed-tensors",
+    "config_groups": {
+        "attention": {
+            "targets": ["re:.*self_attn.*"],
+            "weights": {"num_bits": 8, "type": "float", "strategy": "channel"},
+            "input_activations": {"num_bits": 8, "type": "float", "dynamic": True},
+        },
+        "mlp": {
+            "targets": ["re:.*mlp.*"],
+            "weights": {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16},
+            "input_activations": {"num_bits": 4, "type": "float", "dynamic": True},
+        },
+    },
+    "ignore": ["lm_head", "model.layers.1.mlp.down_proj"],
+}
+
+
+def decoder_of(quantization: dict[str, Any] | None, **changes: Any) -> Decoder:
+    values = {**LLAMA, **changes}
+    return read_config({**values, "quantization_config": quantization} if quantization else values, "own.json")
+
+
+def columns(decoder: Decoder) -> WorkloadColumns:
+    return describe_columns(decoder, Step(cached=64), 1)
+
+
+def weight_bytes(decoder: Decoder, precision: str = "bf16") -> float:
+    assert decoder.published is not None
+    return columns(decoder).weight_bytes_at(precision, decoder.published.weights)
+
+
+def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
+    decoder = decoder_of(MIXED)
+    published = decoder.published
+    assert published is not None
+    assert (published.weights, published.others, published.precision) == ("nvfp4", ("fp8",), "fp4")
+    attention = ATTENTION + 4 * ATTENTION_ROWS
+    packed = MLP // 2 + MLP // 16
+    held = LAYERS * attention + 5 * packed + 2 * MLP + REST
+    for precision in ("bf16", "fp4"):
+        assert_close(weight_bytes(decoder, precision), held, rel=1e-12)
+    assert_close(columns(decoder).weight_bytes_at("bf16"), 2 * (LAYERS * ATTENTION + 6 * MLP) + REST, rel=1e-12)
+
+
+def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
+    work = columns_of(fuse(tell(decoder_of(MIXED), Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    kernels = form_kernels(work, "bf16", "graph", "nvfp4")
+    names = tell(decoder_of(MIXED), Step(cached=64), 1).operators
+    found = {
+        names[index].name: (moved, made)
+        for index, moved, made in zip(
+            kernels.operator_index.tolist(),
+            kernels.weight_bytes.tolist(),
+            kernels.dequantization_count.tolist(),
+            strict=True,
+        )
+    }
+    query = WIDTH * WIDTH
+    assert_close(found["layers.0.self_attn.q_proj"][0], query + 4 * WIDTH, rel=1e-12)
+    assert_close(found["layers.1.mlp.gate_proj"][0], MLP // 2 + MLP // 16, rel=1e-12)
+    assert_close(found["layers.0.mlp.down_proj"][0], MLP // 2 + MLP // 16, rel=1e-12)
+    assert_close(found["layers.1.mlp.down_proj"][0], 2 * MLP, rel=1e-12)
+    assert_close(found["lm_head"][0], 2 * WORDS * WIDTH, rel=1e-12)
+    per_weight = read_weight_format("nvfp4").operations
+    assert_close(found["layers.0.mlp.up_proj"][1], per_weight * MLP, rel=1e-12)
+    assert_close(found["layers.0.self_attn.q_proj"][1], read_weight_format("fp8").operations * query, rel=1e-12)
+    assert found["layers.1.mlp.down_proj"][1] == found["lm_head"][1] == 0.0
+
+
+def test_time_and_energy_of_a_step_lie_between_those_of_its_formats() -> None:
+    size = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "num_hidden_layers": 8, "vocab_size": 1000}  # fmt: skip
+    ignored = ["lm_head", "re:.*layers\\.[0-3]\\.mlp.*"]
+    mixed = decoder_of({**MIXED, "ignore": ignored}, **size)
+    narrow = decoder_of({**MIXED, "config_groups": {"all": {"weights": MIXED["config_groups"]["mlp"]["weights"]}},
+                         "ignore": ["lm_head"]}, **size)  # fmt: skip
+    hardware = load_catalogue().hardware["l4"]
+
+    def run(decoder: Decoder, weights: str) -> tuple[float, float]:
+        together = Together((columns(decoder),))
+        (total,) = together.evaluate(hardware, "bf16", "engine", weight_precision=weights)
+        assert total.latency_fs and total.energy_fj
+        return float(total.latency_fs), float(total.energy_fj)
+
+    some, all_narrow, wide = run(mixed, "nvfp4"), run(narrow, "nvfp4"), run(mixed, "")
+    assert all_narrow[0] < some[0] < wide[0]
+    assert all_narrow[1] < some[1] < wide[1]
+    held = [
+        columns(one).weight_bytes_at("bf16", two) for one, two in ((narrow, "nvfp4"), (mixed, "nvfp4"), (mixed, ""))
+    ]
+    by_bytes = (held[1] - held[0]) / (held[2] - held[0])
+    by_time = (some[0] - all_narrow[0]) / (wide[0] - all_narrow[0])
+    assert abs(by_time - by_bytes) < 0.1
+
+
+SIZES = {
+    "gpt-oss-20b": 13.76,
+    "gpt-oss-120b": 65.25,
+    "llama-2-7b-chat-awq": 3.89,
+    "llama-2-7b-chat-gptq": 3.90,
+}
+"""Name that ships -> GB of its safetensors as published."""
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_checkpoints_have_the_size_of_their_files(name: str) -> None:
+    decoder = find_decoder(name)
+    assert decoder is not None and decoder.published is not None
+    assert_close(weigh(Book(decoder), decoder.published.weights), SIZES[name] * 1e9, rel=0.004)
+
+
+OF_SHAPE: dict[str, tuple[str, dict[str, Any], float]] = {
+    "Llama-2-13B-AWQ": ("llama-2-13b", {"quant_method": "awq", "bits": 4, "group_size": 128}, 7.25),
+    "Llama-2-13B-GPTQ": ("llama-2-13b", {"quant_method": "gptq", "bits": 4, "group_size": 128}, 7.26),
+    "Llama-2-70B-AWQ": ("llama-2-70b", {"quant_method": "awq", "bits": 4, "group_size": 128}, 36.61),
+    "Llama-2-70B-GPTQ": ("llama-2-70b", {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, 35.33),
+    "Mixtral-8x7B-GPTQ": (
+        "mixtral-8x7b", {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, 23.81,
+    ),
+}  # fmt: skip
+"""Checkpoint of TheBloke -> (a name of the same sizes, its quantization, GB of its file by its page; recalled)."""
+
+
+@pytest.mark.parametrize("name", OF_SHAPE)
+def test_checkpoints_of_a_known_shape_have_the_size_of_their_files(name: str) -> None:
+    shape, quantization, size = OF_SHAPE[name]
+    decoder = read_config({**load_shipped()[shape]["config"], "quantization_config": quantization}, name)
+    assert decoder.published is not None
+    assert_close(weigh(Book(decoder), decoder.published.weights), size * 1e9, rel=0.005)
+
+
+def test_deepseek_has_the_size_of_its_files_but_for_the_layer_that_guesses() -> None:
+    """688.6 GB of safetensors: 61 layers, and one more with its own table, head and projection (MTP)."""
+    decoder = find_decoder("deepseek-r1")
+    assert decoder is not None
+    layer = decoder.layers[-1]
+    more = attrs.evolve(decoder, layers=(*decoder.layers, layer))
+    book, longer = Book(decoder), Book(more)
+    one_layer = weigh(longer, "fp8_block") - weigh(book, "fp8_block")
+    beside = 2 * 2 * decoder.vocabulary * decoder.hidden + 2 * 2 * decoder.hidden * decoder.hidden
+    assert_close(weigh(book, "fp8_block") + one_layer + beside, 688.6e9, rel=0.001)
+
+
+@pytest.mark.parametrize("case", STORED)
+def test_formats_of_decoders_have_the_bytes_of_those_that_are_traced(case: str) -> None:
+    values, expected = STORED[case]
+    checkpoint = read_checkpoint(values, "config.json")
+    assert checkpoint is not None
+    stored = checkpoint.groups[0].stored
+    found = read_weight_format(name_format(stored, checkpoint.method))
+    # orders of columns and the rounding of scales that a whole matrix shares are left out
+    assert_close(ROWS * found.row_bytes(COLUMNS), expected, rel=0.016)
+
+
+def test_what_a_list_names_stays_wide() -> None:
+    left = ["model.layers.0", "model.layers.1.self_attn", "lm_head"]
+    decoder = decoder_of({"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": left})
+    narrow = 3 * MLP
+    held = 2 * (LAYERS * ATTENTION + 3 * MLP) + narrow + 4 * narrow // 128**2 + REST
+    for precision in ("bf16", "fp8"):
+        assert_close(weight_bytes(decoder, precision), held, rel=1e-3)
+
+
+def test_layers_that_differ_in_their_formats_are_told_apart() -> None:
+    left = [f"model.layers.{index}" for index in (0, 5)]
+    decoder = decoder_of({"quant_method": "fp8", "modules_to_not_convert": left}, num_hidden_layers=24)
+    whole = columns_of(fuse(tell(decoder, Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    assert_close(
+        columns(decoder).weight_bytes_at("bf16", "fp8_block"), whole.weight_bytes_at("bf16", "fp8_block"), rel=1e-12
+    )
+
+
+def test_a_head_that_a_checkpoint_stores_narrow_is_narrow() -> None:
+    stored = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    usual, narrow = decoder_of(stored), decoder_of({**stored, "lm_head": True})
+    saved = 2 * WORDS * WIDTH - WORDS * read_weight_format("gptq").row_bytes(WIDTH)
+    assert_close(weight_bytes(usual) - weight_bytes(narrow), saved, rel=1e-12)
+
+
+def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
+    oss = {
+        "model_type": "gpt_oss", "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2, "head_dim": 64,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000, "num_local_experts": 8,
+        "num_experts_per_tok": 2, "tie_word_embeddings": False, "quantization_config": {"quant_method": "mxfp4"},
+    }  # fmt: skip
+    decoder = read_config(oss, "own.json")
+    plain = read_config({**oss, "quantization_config": None}, "own.json")
+    experts = 2 * 8 * 3 * 256 * 256
+    assert plain.published is None
+    saved = columns(plain).weight_bytes_at("bf16") - weight_bytes(decoder)
+    assert_close(saved, 2 * experts - experts / 2 - experts / 32, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "precision"),
+    [
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4", "fp4"),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
+            "model.layers.0.mlp.up_proj": {"quant_algo": "FP8"}}}, "fp8_tensor", "fp8"),
+        ({"quant_method": "quark", "global_quant_config": {
+            "weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"},
+            "input_tensors": {"dtype": "fp4", "is_dynamic": True}}, "exclude": ["lm_head"]}, "mxfp4", "fp4"),
+        ({"quant_method": "quark", "global_quant_config": {
+            "weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}}, "exclude": ["*lm_head"]}, "fp8_tensor", ""),
+        ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "nf4_double", ""),
+        ({"load_in_8bit": True}, "int8:row", ""),
+        ({"quant_method": "fbgemm_fp8"}, "fp8", "fp8"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 64}, "awq:64", ""),
+    ],
+)  # fmt: skip
+def test_methods_have_their_format(values: dict[str, Any], weights: str, precision: str) -> None:
+    published = decoder_of(values).published
+    assert published is not None
+    assert (published.weights, published.precision) == (weights, precision)
+
+
+def test_a_method_that_is_not_known_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LLAMA, "quantization_config": {"quant_method": "hqq"}}))
+    answer = Workspace(tmp_path / "own.duckdb").llm(str(path), hardware=["l4"], batch=(1,))
+    assert "hqq" in answer.title()
+    assert {row.precision for row in answer.rows} == {"bf16"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"bits": 4}, {"quant_method": "gptq"}, {"quant_method": "gptq", "bits": 40},
+        {"quant_method": "awq", "group_size": 0}, {"quant_method": "fp8", "weight_block_size": [128]}, [1], "fp8",
+        {"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, {"quant_method": "compressed-tensors"},
+    ],
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused(values: Any) -> None:
+    with pytest.raises(ModelError, match=r"own\.json"):
+        decoder_of(values)
+
+
+def test_expressions_that_never_end_are_not_followed() -> None:
+    endless = {"quant_method": "gptq", "bits": 4, "dynamic": {r"-:([\w.]+)+!": {}}}
+    assert decoder_of(endless).published is not None
+    skipped = {"quant_method": "fp8", "modules_to_not_convert": [r"([\w.]+)+!", "(a", "lm_head"]}
+    assert decoder_of(skipped).published is not None
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return Workspace(tmp_path_factory.mktemp("served") / "own.duckdb")
+
+
+def test_a_checkpoint_runs_as_published_where_nothing_is_asked(workspace: Workspace) -> None:
+    answer = workspace.llm("gpt-oss-120b", hardware=["h100_sxm5"], batch=(1,))
+    (row,) = answer.rows
+    assert (row.precision, row.device_count) == ("bf16/mxfp4", 1)
+    assert_close(row.weight_bytes, 65.2e9, rel=0.002)
+    asked = workspace.llm("gpt-oss-120b", hardware=["h100_sxm5"], batch=(1,), precision="bf16")
+    assert {row.precision for row in asked.rows} == {"bf16"}
+    assert asked.rows[0].device_count > 1
+    assert "mxfp4" in asked.title()
+
+
+def test_narrow_products_need_hardware_that_has_them(workspace: Workspace) -> None:
+    answer = workspace.llm("llama-2-7b-chat-awq", hardware=["l4", "t4"], batch=(1,))
+    assert {row.hardware: row.precision for row in answer.rows} == {"l4": "bf16/awq", "t4": "fp16/awq"}
+    small = workspace.llm("ministral-3-14b", hardware=["l4", "a100_sxm4_80gb"], batch=(1,))
+    assert {row.hardware: row.precision for row in small.rows} == {
+        "l4": "fp8/fp8_tensor",
+        "a100_sxm4_80gb": "bf16/fp8_tensor",
+    }
+
+
+def test_names_that_were_published_quantized_are() -> None:
+    for name in ("deepseek-r1", "gpt-oss-20b", "minimax-m2.7", "qwen3-235b-a22b-fp8", "llama-3.1-405b-fp8"):
+        decoder = find_decoder(name)
+        assert decoder is not None and decoder.published is not None and decoder.published.weights
+    for name in ("gpt-oss-20b-bf16", "qwen3-235b-a22b", "llama-2-7b"):
+        decoder = find_decoder(name)
+        assert decoder is not None and decoder.published is None
+
+
+def test_a_prompt_takes_wide_products_at_the_rate_of_16_bits() -> None:
+    """On an H100 of twice the rate in fp8: attention, 18 % of the products, is left wide."""
+    size = {"hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64, "num_key_value_heads": 8,
+            "num_hidden_layers": 8, "vocab_size": 1000}  # fmt: skip
+    stored = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    narrow = decoder_of({**stored, "modules_to_not_convert": ["lm_head"]}, **size)
+    mixed = decoder_of({**stored, "modules_to_not_convert": ["lm_head", "model.layers.*.self_attn"]}, **size)
+    hardware = load_catalogue().hardware["h100_sxm5"]
+
+    def run(decoder: Decoder, precision: str, weights: str) -> Total:
+        together = Together((describe_columns(decoder, Step(tokens=4096), 1),))
+        return together.evaluate(hardware, precision, "engine", weight_precision=weights)[0]
+
+    times = [
+        float(run(*asked).latency_fs or 0)
+        for asked in ((narrow, "fp8", "fp8_block"), (mixed, "fp8", "fp8_block"), (narrow, "bf16", ""))
+    ]
+    attention = 2 * 8192 * 8192 + 2 * 8192 * 1024
+    share = attention / (attention + 3 * 8192 * 28672)
+    assert times[0] < times[1] < times[2]
+    assert 0.5 * share < (times[1] - times[0]) / (times[2] - times[0]) < 2.0 * share
+
+
+def test_a_file_beside_a_configuration_says_how_it_is_quantized(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    stored = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "exclude_modules": ["lm_head"]}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(stored))
+    decoder = find_decoder(str(tmp_path))
+    assert decoder is not None and decoder.published is not None
+    assert decoder.published.weights == "nvfp4"

@@ -1,0 +1,140 @@
+"""What a command writes in a machine's format is one document, and nothing beside it: stdout is parsed whole."""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from command import run_alone
+from example import FILES
+from joulemap.cli.app import list_commands
+from joulemap.cli.manual import Manual, read_manual
+from joulemap.system.descriptor import silencing
+from joulemap.system.errors import ExitCode
+
+PAIR: Final = ("h100_sxm5", "tpu_v4")
+
+ASKED: Final[dict[str, tuple[str, ...]]] = {
+    "compare": ("resnet18", *PAIR),
+    "analyze": ("resnet18", "l4"),
+    "explain": ("resnet18", *PAIR),
+    "pareto": ("resnet18", "--hardware", "l4,t4"),
+    "recommend": ("resnet18", "--hardware", "l4,t4", "--max-latency", "50ms"),
+    "cost": ("resnet18", "--hardware", "l4,t4"),
+    "edp": ("resnet18", "l4"),
+    "utilization": ("resnet18", "--hardware", "l4"),
+    "sweep": ("resnet18", "--hardware", "l4", "--batch", "1,2"),
+    "architectures": ("--model", "resnet18"),
+    "calibrate": ("RTX-4090", "--precision", "fp16", "--model", "resnet50", "--dry-run"),
+    "db info": (),
+    "db diff": ("1", "2"),
+    "db check": (),
+    "diff": ("resnet18", "resnet34", "--hardware", "l4"),
+    "explore": ("resnet18", "--like", "kpu_t256", "--vary", "units=16:64:*2", "--precision", "int8"),
+    "fleet": ("resnet18", "l4", "--rate", "100/s", "--p99", "50ms", "--batch", "1", "--precision", "fp16"),
+    "flip": ("resnet18", *PAIR),
+    "fusion": ("resnet18", "l4"),
+    "hardware list": (),
+    "hardware show": ("l4",),
+    "hardware check": ("mine.toml",),
+    "llm": ("llama-3.1-8b", "--hardware", "h100_sxm5", "--batch", "1"),
+    "measurements list": ("--hardware", "H200", "--model", "resnet50"),
+    "model list": (),
+    "model show": ("resnet18", "--energy", "l4"),
+    "model trace": ("resnet18",),
+    "place": ("resnet18", "--on", "cpu,gpu,npu", "--link", "cpu-gpu=25GB/s,cpu-npu=pcie3x4"),
+    "query list": (),
+    "query run": ("run.list",),
+    "sensitivity": ("resnet18", "l4"),
+    "sql": ("SELECT run_id, hardware FROM runs ORDER BY run_id",),
+    "train": ("resnet18", "--hardware", "l4", "--batch", "8"),
+    "validate": ("--hardware", "RTX-4090", "--model", "resnet18"),
+    "verify": ("vllm.json",),
+}
+"""Command -> a small question, asked in this order on one database."""
+
+ELSEWHERE: Final = {
+    "db export": "its --format is that of an archive",
+    "hardware sanity": "as `hardware show`, in minutes",
+    "lake check": "needs a lake; tests/test_lake.py",
+    "lake clean": "needs a lake; tests/test_lake.py",
+    "lake list": "needs a lake; tests/test_lake.py",
+    "measure": "runs on this machine; tests/test_measure.py",
+}
+
+ANSWERED: Final = {ExitCode.OK, ExitCode.UNSUPPORTED, ExitCode.CHECK_FAILED, ExitCode.BEYOND}
+
+
+def list_formatted() -> Iterator[str]:
+    def inside(manual: Manual) -> Iterator[str]:
+        if any("--format" in one.names for one in manual.options):
+            yield manual.path.removeprefix("joulemap ")
+        for one in manual.commands:
+            yield from inside(one)
+
+    for name in list_commands():
+        yield from inside(read_manual(name))
+
+
+def parse(form: str, text: str) -> None:
+    if form == "json":
+        assert isinstance(json.loads(text), dict | list)
+        return
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len(set(rows[0])) == len(rows[0])
+    assert all(name.replace("_", "").isalnum() for name in rows[0]), rows[0]
+
+
+def prepare(folder: Path) -> None:
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    done = run_alone(["hardware", "template", "--like", "l4"], folder, {})
+    (folder / "mine.toml").write_text(done.stdout, encoding="utf-8")
+
+
+def test_every_command_with_a_format_is_asked() -> None:
+    assert set(list_formatted()) == set(ASKED) | set(ELSEWHERE)
+
+
+def check(command: str, form: str, folder: Path) -> None:
+    done = run_alone([*command.split(), *ASKED[command], "--format", form], folder, {})
+    assert done.returncode in ANSWERED, (command, done.stderr)
+    try:
+        parse(form, done.stdout)
+    except (AssertionError, ValueError) as error:
+        pytest.fail(f"{command} --format {form}: {error!r}: {done.stdout[:300]!r}")
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_placement_by_a_solver_is_all_that_stands_on_stdout(form: str, tmp_path: Path) -> None:
+    """HiGHS prints a banner where one is made, below Python's streams."""
+    pytest.importorskip("highspy")
+    check("place", form, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_stdout_is_the_document_of_every_command(form: str, tmp_path: Path) -> None:
+    prepare(tmp_path)
+    for command in ASKED:
+        check(command, form, tmp_path)
+
+
+def test_what_a_library_prints_is_discarded(capfd: pytest.CaptureFixture[str]) -> None:
+    os.write(1, b"before\n")
+    with silencing():
+        os.write(1, b"inside\n")
+        ctypes.CDLL(None).puts(b"below")
+    os.write(1, b"after\n")
+    assert capfd.readouterr().out == "before\nafter\n"

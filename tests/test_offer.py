@@ -1,0 +1,165 @@
+"""Offers of sellers, the price that they give, and which kind of seller a comparison takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.sheet import load_offers
+from joulemap.domain.doubt import NORMAL
+from joulemap.domain.offer import (
+    ASSUMED_SPREAD,
+    BASIS_FACTORS,
+    WAY_OF,
+    Offer,
+    correlate_sellers,
+    pool_spreads,
+    summarize_offers,
+)
+from joulemap.domain.settings import Limits, Price, Usage
+from joulemap.system.errors import ExitCode, UsageError
+from joulemap.workspace import Workspace
+
+SURFACE = Path(__file__).parents[1] / "schemas" / "surface" / "macros.sql"
+
+
+def offer(hardware: str, usd: float, seller: str = "A", kind: str = "cloud", date: str = "2026-09") -> Offer:
+    unit = "USD/h" if WAY_OF[kind] == "rented" else "USD"
+    return Offer(
+        hardware=hardware,
+        kind=kind,
+        seller=seller,
+        date=date,
+        usd=usd,
+        unit=unit,
+        basis="published",
+        source="s",
+        note="",
+    )
+
+
+def test_a_price_is_the_median_of_the_newest_offer_of_each_seller() -> None:
+    offers = (
+        offer("x", 9.0, "A", date="2024"), offer("x", 1.0, "A", date="2026-09-20"), offer("x", 4.0, "B", date=""),
+        offer("x", 100.0, "A", kind="hyperscaler"),
+    )  # fmt: skip
+    prices = {one.kind: one for one in summarize_offers(offers)}
+    assert_close(prices["cloud"].usd, 2.0, rel=1e-12)  # of an even number the geometric mean of the middle two
+    assert prices["cloud"].offer_count == 2
+    assert prices["cloud"].told == "median of 2 GPU clouds on demand, 2026-09"
+    assert_close(prices["hyperscaler"].usd, 100.0, rel=1e-12)
+    assert prices["hyperscaler"].told == "A, hyperscaler on demand, 2026-09"
+    assert {one.reference_usd for one in prices.values()} == {9.0}
+
+
+def test_one_offer_has_the_spread_of_its_kind_and_the_doubt_of_its_basis() -> None:
+    lone = summarize_offers((offer("x", 1.0),))[0]
+    assert_close(lone.half_width, math.hypot(ASSUMED_SPREAD, math.log(1.2)), rel=1e-12)
+    # six hardware at 1 and e: each has a sample variance of 1/2, so the kind has a half-width of 1.28 sqrt(1/2)
+    pairs = [one for name in "abcdef" for one in (offer(name, 1.0, "A"), offer(name, math.e, "B"))]
+    groups = {(name, "cloud"): [one for one in pairs if one.hardware == name] for name in "abcdef"}
+    pooled = NORMAL * math.sqrt(0.5)
+    assert_close(pool_spreads(groups)["cloud"], pooled, rel=1e-12)
+    assert_close(pool_spreads(groups)["spot"], pooled, rel=1e-12)
+    assert_close(pool_spreads(groups)["list"], ASSUMED_SPREAD, rel=1e-12)
+    prices = {one.hardware: one for one in summarize_offers((*pairs, offer("x", 1.0)))}
+    assert_close(prices["x"].half_width, math.hypot(pooled, math.log(1.2)), rel=1e-12)
+    # of two offers the basis errs apart: its variance halves
+    assert_close(prices["a"].half_width, math.hypot(pooled, math.log(1.2) / math.sqrt(2.0)), rel=1e-12)
+
+
+def test_offers_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="date is '2026-13'"):
+        offer("x", 1.0, date="2026-13")
+    with pytest.raises(ValueError, match="usd"):
+        offer("x", 0.0)
+    with pytest.raises(ValueError, match="unit is 'USD', expected USD/h for cloud"):
+        Offer(
+            hardware="x", kind="cloud", seller="A", date="", usd=1.0, unit="USD", basis="published", source="s", note=""
+        )
+
+
+def test_every_offer_that_ships_is_of_a_hardware_with_who_and_whence() -> None:
+    catalogue = load_catalogue().hardware
+    offers = load_offers()
+    assert {one.hardware for one in offers} <= set(catalogue)
+    assert len({(one.hardware, one.kind, one.seller, one.date) for one in offers}) == len(offers)
+    for hardware in catalogue.values():
+        own = [one for one in offers if one.hardware == hardware.id]
+        for price, way in ((hardware.price_cloud, "rented"), (hardware.price_purchase, "bought")):
+            first = next((one for one in own if one.way == way), None)
+            if first is not None:
+                assert price == first.quantity, hardware.id
+
+
+def test_constants_of_the_surface_are_those_of_the_offers() -> None:
+    text = SURFACE.read_text(encoding="utf-8")
+    (share,) = re.findall(r"MACRO seller_share\(\) AS ([0-9.]+)e0", text)
+    found, count = correlate_sellers(load_offers())
+    assert count > 100
+    assert abs(float(share) - found) < 0.01
+    factors = dict(re.findall(r"WHEN '(\w+)' THEN ([0-9.]+)e0", text[text.index("MACRO price_spread") :][:400]))
+    assert {name: float(factors[name]) for name in BASIS_FACTORS} == BASIS_FACTORS
+
+
+PAIR = ("h100_sxm5", "mi300x")
+
+
+def test_unlike_sellers_are_not_in_one_ranking(workspace: Workspace) -> None:
+    """Of a hyperscaler's rents and one of a GPU cloud, the kind with more chips is ranked, the other is told."""
+    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4", "rtx_4090"), precision="fp16", batch=8)
+    rented = {row.hardware: row for row in answer.rows if row.way == "rented"}
+    assert {row.compared_kind for row in rented.values()} == {"hyperscaler"}
+    assert {name for name, row in rented.items() if row.rank is not None} == {*PAIR, "t4"}
+    assert (rented["rtx_4090"].is_alike, rented["rtx_4090"].seller_kind) == (False, "cloud")
+    assert "RunPod" in " ".join(answer.document().insights)
+    for row in rented.values():
+        assert row.price_told and row.price_half_width is not None and row.price_half_width > 0.1
+
+
+def test_a_kind_of_seller_can_be_chosen(workspace: Workspace) -> None:
+    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, usage=Usage(seller="cloud"))
+    ranked = {row.hardware for row in answer.rows if row.rank is not None}
+    assert (answer.pay, ranked) == ("rented", set(PAIR))
+    bought = workspace.cost("resnet18", hardware=PAIR, precision="fp16", batch=8, usage=Usage(seller="retail"))
+    assert bought.pay == "bought"
+    with pytest.raises(UsageError, match="prices of that kind are rented"):
+        Usage(seller="cloud", pay="bought")
+    with pytest.raises(UsageError, match="unknown kind of seller"):
+        Usage(seller="shop")  # type: ignore[arg-type]
+
+
+def test_a_given_price_is_ranked_beside_any_kind(workspace: Workspace) -> None:
+    prices = (Price(hardware="rtx_4090", usd_per_hour=0.5),)
+    answer = workspace.cost("resnet18", hardware=(*PAIR, "rtx_4090"), precision="fp16", batch=8, prices=prices)
+    row = next(row for row in answer.rows if row.hardware == "rtx_4090" and row.way == "rented")
+    assert (row.price, row.price_basis, row.price_half_width, row.is_alike) == (0.5, "given", 0.0, True)
+    assert row.rank is not None
+
+
+def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace) -> None:
+    settings: dict[str, Any] = {"hardware": (*PAIR, "t4", "rtx_4090"), "precision": "fp16", "batch": 8}
+    answer = workspace.recommend("resnet18", objective="cost", **settings)
+    other = next(row for row in answer.rows if row.hardware == "rtx_4090")
+    assert other.status == "unranked"
+    assert other.reason.startswith("of another kind of seller: 0.74 USD/h, RunPod")
+    limited = workspace.recommend("resnet18", limits=Limits(max_price_usd_per_hour=1.0), **settings)
+    assert {row.hardware for row in limited.rows if row.status == "feasible"} == {"t4", "rtx_4090"}
+
+
+def test_the_command_reads_a_kind_of_seller(joulemap: Run) -> None:
+    done = joulemap(
+        "cost", "resnet18", "h100_sxm5", "mi300x", "--precision", "bf16", "--batch", "8", "--seller", "cloud"
+    )
+    assert done.returncode == ExitCode.OK
+    assert "GPU clouds on demand" in done.stdout
+    wrong = joulemap("cost", "resnet18", "l4", "--seller", "shop")
+    assert wrong.returncode == ExitCode.USAGE
+    assert "unknown kind of seller 'shop'; known: hyperscaler, cloud" in wrong.stderr

@@ -1,0 +1,109 @@
+"""JSON documents: they begin with their schema and command, and follow the schema that ships."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import attrs
+import pytest
+
+from conftest import Run
+from joulemap.answer.computed import told
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
+from joulemap.tools.schema import MARK, PAGE, SCHEMA, describe_record, list_rows, make_schema
+
+COMMANDS = [
+    "compare resnet18 l4 t4",
+    "compare resnet18 l4 t4 --verbose",
+    "compare resnet18 l4 t4 --level detailed",
+    "compare resnet18 l4 t4 --level subgraph",
+    "compare resnet18 l4 t4 --by category",
+    "compare resnet18 mobilenet_v2 l4 t4",
+    "analyze resnet18 l4",
+    "analyze resnet18 l4 --level operator --by action",
+    "explain resnet18 l4 t4",
+    "pareto resnet18 l4 t4",
+    "recommend resnet18 l4 t4 --max-latency 20ms",
+    "cost resnet18 l4 t4",
+    "edp resnet18 l4",
+    "utilization resnet18 l4 t4",
+    "sweep resnet18 l4 t4 --batch 1,8",
+    "architectures resnet18",
+    "fleet resnet50 l4 t4 --rate 1000/s --p99 50ms --precision int8",
+    "flip resnet18 l4 t4",
+    "sensitivity resnet18 l4 t4",
+    "fusion resnet18 l4",
+    "llm llama-3.2-1b l4 --batch 1,8",
+    "train resnet18 h100_sxm5 --batch 64",
+    "explore resnet18 --like orin_nano --random 20",
+    "hardware show l4",
+    "hardware show h100_sxm5 --calibration none",
+    "model show resnet18",
+    "db info",
+    "db check",
+]
+
+
+@cache
+def schema() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return read
+
+
+def check(document: object, found: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator({**found, "$defs": schema()["$defs"]}).validate(document)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_documents_follow_the_schema_of_their_command(words: str, joulemap: Run, database: Any) -> None:
+    db = ("--db", str(database)) if words.startswith("db ") else ()
+    done = joulemap(*words.split(), *db, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    head = {"schema_version": 1, "command": document["command"], "program": f"joulemap {package_version('joulemap')}"}
+    assert dict(list(document.items())[:3]) == head
+    assert words.startswith(document["command"])
+    check(document, schema()["$defs"]["commands"][document["command"]])
+
+
+def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    found = schema()["$defs"]["commands"]["cost"]
+    head = {"schema_version": 1, "command": "cost", "program": "joulemap"}
+    check({**head, "rows": []}, found)
+    for wrong in ({"command": "cost"}, {**head, "rows": [{"hardware": "l4"}]}, {**head, "schema_version": 2}):
+        with pytest.raises(jsonschema.ValidationError):
+            check(wrong, found)
+
+
+def test_the_schema_and_its_page_are_those_of_the_records() -> None:
+    made = make_schema()
+    assert json.loads(json.dumps(made)) == schema()
+    assert PAGE.read_text(encoding="utf-8").partition(MARK)[2] == list_rows(made)
+
+
+@frozen(kw_only=True)
+class Record:
+    """One row."""
+
+    name: str = told("who")
+    energy_j: float | None = told("of a batch", "J")
+    ids: tuple[int, ...] = attrs.field(default=())
+
+
+def test_a_record_is_an_object_with_its_columns() -> None:
+    assert describe_record(Record) == {
+        "type": "object",
+        "description": "One row.",
+        "properties": {
+            "name": {"type": "string", "description": "who"},
+            "energy_j": {"type": ["number", "null"], "description": "of a batch (J)"},
+            "ids": {"type": "array", "items": {"type": "integer"}},
+        },
+        "required": ["name", "energy_j", "ids"],
+        "additionalProperties": False,
+    }

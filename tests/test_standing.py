@@ -1,0 +1,121 @@
+"""Probabilities of being the best: one number for a pair, and none that rises where another candidate joins."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from compare import assert_close
+from conftest import Run
+from joulemap.store.connection import reading
+from joulemap.workspace import Workspace
+
+HARDWARE: Final = ("h100_sxm5", "tpu_v4", "l4", "xeon_8490h", "raspberry_pi_5", "t4", "a100_sxm4_80gb")
+
+SLACK: Final = 1e-12
+"""For the rounding of the closed form."""
+
+
+@cache
+def prepared(path: Path) -> Workspace:
+    workspace = Workspace(path / "standing.duckdb")
+    workspace.evaluate("resnet18", hardware=list(HARDWARE))
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return prepared(tmp_path_factory.mktemp("standing"))
+
+
+def standing(workspace: Workspace, costs: dict[int, float], metric: str) -> dict[int, tuple[float, float | None]]:
+    """Return run -> how probable it is that it is the best, and that it beats the first; costs are logarithms."""
+    told = ", ".join(
+        f"{{'question': 'q', 'metric': '{metric}', 'place': {run}, 'run_id': {run}, 'cost': {cost!r}::DOUBLE, "
+        "'price_half_width': 0e0, 'price_key': '', 'seller': ''}"
+        for run, cost in costs.items()
+    )
+    sql = f"SELECT place, probability_best, probability_ahead FROM standing_among([{told}])"
+    with reading(workspace.path) as connection:
+        rows = connection.execute(sql).fetchall()
+    return {place: (best, ahead) for place, best, ahead in rows}
+
+
+def runs_of(workspace: Workspace) -> list[int]:
+    return [run for (run,) in workspace.sql("SELECT run_id FROM runs ORDER BY run_id")]
+
+
+@settings(max_examples=8)
+@given(data=st.data())
+def test_one_more_candidate_raises_none(workspace: Workspace, data: st.DataObject) -> None:
+    runs = runs_of(workspace)
+    metric = data.draw(st.sampled_from(["latency", "energy_per_inference", "edp_per_inference", "power"]))
+    some = data.draw(st.lists(st.sampled_from(runs), min_size=2, max_size=len(runs), unique=True))
+    spread = data.draw(st.sampled_from([0.01, 0.3, 3.0]))
+    costs = {run: spread * data.draw(st.floats(-1.0, 1.0)) for run in some}
+    joining = data.draw(st.sampled_from(some))
+    fewer = standing(workspace, {run: cost for run, cost in costs.items() if run != joining}, metric)
+    more = standing(workspace, costs, metric)
+    for run, (best, _) in fewer.items():
+        assert more[run][0] <= best + SLACK
+    assert sum(best for best, _ in more.values()) <= 1.0 + SLACK
+    if len(costs) == 2:
+        assert_close(sum(best for best, _ in more.values()), 1.0, rel=1e-9)
+    run, other = some[0], some[-1]  # nobody is surer to be the best than to beat one other
+    pair = standing(workspace, {run: costs[run], other: costs[other]}, metric)
+    assert more[run][0] <= pair[run][0] + SLACK
+
+
+def test_a_single_candidate_is_sure(workspace: Workspace) -> None:
+    run = runs_of(workspace)[0]
+    assert standing(workspace, {run: 0.5}, "latency")[run] == (1.0, None)
+
+
+def test_equal_candidates_share(workspace: Workspace) -> None:
+    """Of equal runs each is the best as often as chance has it, and no two draws are worth a percent."""
+    runs = runs_of(workspace)[:4]
+    found = standing(workspace, dict.fromkeys(runs, 0.0), "latency")
+    assert all(best <= 0.5 for best, _ in found.values())
+    assert sum(best for best, _ in found.values()) > 0.9
+
+
+def chances(joulemap: Run, path: Path, hardware: Sequence[str]) -> dict[str, dict[str, float]]:
+    done = joulemap("compare", "resnet18", *hardware, "--db", path, "--format", "json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    names = {row["run_id"]: row["hardware"] for row in found["rows"]}
+    return {
+        row["goal"]: dict(zip(map(names.__getitem__, row["ranked_ids"]), row["probabilities"], strict=False))
+        for row in found["recommendations"]
+    }
+
+
+def test_commands_name_one_number_for_a_pair_and_none_rises(
+    workspace: Workspace, joulemap: Run, tmp_path: Path
+) -> None:
+    path = workspace.path
+    pair, third, more = ("h100_sxm5", "tpu_v4"), "xeon_8490h", ("raspberry_pi_5", "l4")
+    two = chances(joulemap, path, pair)
+    three = chances(joulemap, path, (*pair, third))
+    five = chances(joulemap, path, (*pair, third, *more))
+    for goal in two:
+        for hardware in pair:
+            if two[goal]:
+                assert five[goal][hardware] <= three[goal][hardware] <= two[goal][hardware]
+    explained = json.loads(joulemap("explain", "resnet18", *pair, "--db", path, "--format", "json").stdout)
+    compared = json.loads(joulemap("compare", "resnet18", *pair, "--db", path, "--format", "json").stdout)
+    for row in compared["recommendations"]:
+        if row["goal"] in ("energy", "latency"):
+            assert_close(row["probability_best"], explained["total"][f"{row['goal']}_probability"], rel=1e-9)
+            assert_close(row["probability_best"], row["probability_ahead"], rel=1e-9)
+    wide = json.loads(joulemap("compare", "resnet18", *pair, third, *more, "--db", path, "--format", "json").stdout)
+    for row in wide["recommendations"]:
+        if row["probability_ahead"] is not None:
+            assert row["probability_best"] <= row["probability_ahead"] + SLACK
+            assert not math.isnan(row["probability_best"])

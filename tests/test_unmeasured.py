@@ -1,0 +1,156 @@
+"""Chips about which little is known: operators of their compilers, intervals, and their place in a ranking."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.compiler import HOST_OPERATIONS, UNLISTED
+from joulemap.domain.doubt import SAME_SIZE, UNMEASURED
+from joulemap.domain.hardware import BUILT_IN
+from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
+from joulemap.workspace import Workspace
+
+SURFACE = Path(__file__).parents[1] / "schemas" / "surface" / "macros.sql"
+
+
+def test_only_programmable_classes_run_any_operator_without_a_list() -> None:
+    for hardware in load_catalogue().hardware.values():
+        if hardware.architecture in ("cpu", "gpu"):
+            assert hardware.compiler is None, hardware.id
+        elif hardware.architecture != "tpu":
+            assert hardware.compiler is not None, hardware.id
+
+
+def test_no_published_list_has_an_operation_of_the_host() -> None:
+    listed = [one.compiler for one in load_catalogue().hardware.values() if one.compiler not in (None, UNLISTED)]
+    assert len(listed) >= 8
+    for compiler in listed:
+        assert compiler is not None
+        assert not {name.partition(".")[2] or name for name in compiler.operators} & set(HOST_OPERATIONS)
+
+
+def test_an_unlisted_compiler_runs_all_but_what_needs_a_host() -> None:
+    known = frozenset(UNLISTED.operators)
+    assert UNLISTED.is_run("conv", "conv2d", known)
+    assert UNLISTED.is_run("view", "svd", known)
+    assert not UNLISTED.is_run("elementwise", "svd", known)
+    assert not UNLISTED.is_run("reduction", "sort", known)
+    assert UNLISTED.is_unlisted
+
+
+DECOMPOSED = """
+import torch
+
+class Decomposed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        return torch.linalg.svdvals(self.linear(x))
+
+def model():
+    return Decomposed()
+"""
+
+
+def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "decomposed.py"
+    path.write_text(DECOMPOSED)
+    model = f"{path}:model"
+    answer = workspace.recommend(model, hardware=("rk3588_npu", "l4"), precision="int8", inputs="64,64", trust=True)
+    assert answer.best is not None and answer.best.hardware == "l4"
+    reasons = {row.reason for row in answer.rows if row.hardware == "rk3588_npu"}
+    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host computes that"}
+    hosted = workspace.recommend(
+        model, hardware="rk3588_npu", precision="int8", inputs="64,64", trust=True, host="rk3588_cpu"
+    )
+    assert {row.status for row in hosted.rows} == {"feasible"}
+
+
+def test_a_headline_says_that_the_operators_of_a_winner_are_not_known(workspace: Workspace) -> None:
+    said = "Operator support of rk3588_npu is unknown."
+    answer = workspace.recommend("resnet18", hardware=("rk3588_npu", "t4"), precision="int8", batch=1)
+    assert answer.best is not None and answer.best.hardware == "rk3588_npu"
+    assert said in answer.document().answer
+    listed = workspace.recommend("resnet18", hardware=("hailo_8", "t4"), precision="int8", batch=1)
+    assert "Operator support" not in listed.document().answer
+
+
+def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: Workspace) -> None:
+    """The doubt of a TPU of 275 TFLOPS does not come from a board of 4, nor that of an NPU from fitted ones."""
+    names = ("tpu_v4", "rk3588_npu", "kpu_t64", "coral_edge_tpu", "hailo_8", "t4")
+    answer = workspace.compare("resnet18", hardware=names, precision="int8")
+    widths = {name: widths["latency"][0] for name, widths in answer.scope.doubts.items()}
+    for name in ("tpu_v4", "rk3588_npu", "kpu_t64"):
+        assert widths[name] >= UNMEASURED, name
+    for name in ("coral_edge_tpu", "hailo_8", "t4"):
+        assert widths[name] < UNMEASURED, name
+
+
+def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:
+    coral = load_catalogue().hardware["coral_edge_tpu"]
+    peak = max(one.rate.value for one in coral.peaks.values())
+    scales = load_doubt().scales
+    models = [one for one in scales if one.architecture == "tpu" and one.work == "model" and one.quantity == "latency"]
+    assert models
+    for one in models:
+        assert (one.least_ops_per_s, one.most_ops_per_s) == (peak, peak)
+        assert one.is_of_size(SAME_SIZE * peak) and not one.is_of_size(1.01 * SAME_SIZE * peak)
+    assert all(one.is_of_size(1.0) and one.is_of_size(1e18) for one in scales if not one.architecture)
+
+
+def test_constants_of_the_surface_are_those_of_the_code() -> None:
+    text = SURFACE.read_text(encoding="utf-8")
+    for macro, value in (("same_size", SAME_SIZE), ("unmeasured_half_width", UNMEASURED)):
+        (found,) = re.findall(rf"MACRO {macro}\(\) AS ([0-9.]+)e0", text)
+        assert math.isclose(float(found), value)
+
+
+def test_what_no_board_is_sold_of_ranks_behind(workspace: Workspace) -> None:
+    catalogue = load_catalogue().hardware
+    phone = catalogue["snapdragon_8_elite_npu"]
+    assert phone.unavailable == f"{BUILT_IN} phones: no board of it can be ordered"
+    answer = workspace.recommend("resnet18", hardware=("snapdragon_8_elite_npu", "t4"), precision="int8", batch=1)
+    assert answer.best is not None and answer.best.hardware == "t4"
+    assert any(
+        "no board of them can be bought or rented: ~snapdragon_8_elite_npu" in note for note in answer.document().notes
+    )
+    boxes = workspace.recommend("resnet18", hardware="laptop_snapdragon_x_elite", precision="int8", batch=1)
+    assert all(row.is_available for row in boxes.rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "hardware"),
+    [
+        ("Altra Max M128", "altra_max_m128_30"),
+        ("Ampere Altra Max M128", "altra_max_m128_30"),
+        ("i.MX 8M Plus", "imx8m_plus_npu"),
+        ("NXP i.MX8M Plus", "imx8m_plus_npu"),
+        ("imx8m-plus", "imx8m_plus_npu"),
+        ("H100 SXM 80GB", "h100_sxm5"),
+        ("NVIDIA L4", "l4"),
+        ("apple m4", "apple_m4"),
+    ],
+)
+def test_a_name_needs_neither_vendor_nor_class_nor_punctuation(name: str, hardware: str) -> None:
+    assert find_entry(load_catalogue().entries, name).id == hardware
+
+
+def test_a_name_of_several_is_still_ambiguous() -> None:
+    with pytest.raises(AmbiguousNameError, match="mi300a, mi300x"):
+        find_entry(load_catalogue().entries, "MI300")
+
+
+def test_validation_of_what_nobody_measured_says_so(workspace: Workspace) -> None:
+    with pytest.raises(NoMeasurementError, match="no measurement of rk3588_npu"):
+        workspace.validate(hardware="rk3588_npu")
