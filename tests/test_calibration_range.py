@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from compare import assert_close
 from conftest import Run
 from joulemap.calibrate.parameter import FARTHEST, coefficient_parameters, rounded
 from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration
@@ -24,7 +25,7 @@ from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.calibration import MOST_FACTOR, Calibration, FittedValue
 from joulemap.domain.coefficient import MOST_RATIO, RANGES, check_coefficient, check_fitted, fitted_range
 from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.hardware import MOST_STATIC, Hardware
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
@@ -60,9 +61,8 @@ def fitted(hardware: Hardware, positions: dict[str, float], factor: float, stati
         )
     scales = [one.scale for one in (*spreads.energy_scales, *scale_unattributed(hardware.reference))]
     scales = [attrs.evolve(one, factor=factor) for one in scales if STATIC_ACTION not in one.actions]
-    caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
     own = hardware.static_power.value
-    watts = min(own * MOST_FACTOR ** (2.0 * static - 1.0), max(own, MOST_STATIC * min(caps)))
+    watts = min(own * MOST_FACTOR ** (2.0 * static - 1.0), hardware.most_static_w)
     return made(
         hardware,
         coefficients=coefficients,
@@ -213,6 +213,23 @@ def test_static_power_stays_below_the_cap() -> None:
     calibration = made(hardware, coefficients={}, energy_scales=(), static_power=too_much)
     with pytest.raises(ValueError, match="is not below the tdp of power mode default"):
         hardware.calibrated(calibration)
+
+
+def test_static_power_stays_below_what_was_measured_under_a_load() -> None:
+    hardware = load_catalogue().hardware["jetson_agx_orin_cpu"]  # 60 W at most; 27.4 and 19.67 W under loads
+    assert_close(hardware.most_static_w, 0.95 * 19.67, rel=1e-12)
+    too_much = FittedValue(default=hardware.static_power.value, value=40.0, unit="W", data_weight=0.5)
+    with pytest.raises(ValueError, match=r"27\.4 W is not above the static power of 40 W"):
+        hardware.calibrated(made(hardware, coefficients={}, energy_scales=(), static_power=too_much))
+
+
+@pytest.mark.parametrize("name", list(load_catalogue().hardware))
+def test_every_chip_takes_the_greatest_static_power(name: str) -> None:
+    hardware = load_catalogue().hardware[name]
+    own = hardware.static_power.value
+    most = FittedValue(default=own, value=hardware.most_static_w, unit="W", data_weight=0.9)
+    calibration = made(hardware, coefficients={}, energy_scales=(), static_power=most)
+    assert_close(hardware.calibrated(calibration).static_power.value, hardware.most_static_w, rel=1e-12)
 
 
 def test_a_hardware_file_and_a_question_keep_to_the_range(joulemap: Run, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from joulemap.calibrate.parameter import FARTHEST, Parameter, coefficient_parame
 from joulemap.calibrate.score import score
 from joulemap.domain.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.hardware import MOST_STATIC, Hardware
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
@@ -105,12 +105,11 @@ def calibrate(
 def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
     """Return the factor of a scale, within what prices may be scaled by.
 
-    Static power stays below the cap of every mode that states none of its own.
+    Static power stays below every cap and every power that was measured under a load.
     """
     highest = MOST_FACTOR
     if STATIC_ACTION in scale.actions:
-        caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
-        highest = min(highest, max(1.0, MOST_STATIC * min(caps) / hardware.static_power.value))
+        highest = min(highest, hardware.most_static_w / hardware.static_power.value)
     return Parameter(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
 
 

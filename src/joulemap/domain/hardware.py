@@ -645,10 +645,18 @@ class Hardware:
                 coefficients[name] = scaled(own, one.value)
         static = self.static_power
         if calibration.static_power is not None and static.basis not in ("measured", "published"):
-            caps = [self.tdp.value, *(mode.tdp.value for mode in self.power_modes if mode.static_power is None)]
-            highest = max(static.value, MOST_STATIC * min(caps))
-            static = scaled(static, min(static.value * calibration.static_power.ratio, highest))
+            static = scaled(static, min(static.value * calibration.static_power.ratio, self.most_static_w))
         return self._under(calibration, coefficients, static, source)
+
+    @property
+    def most_static_w(self) -> float:
+        """Return the greatest static power that a calibration may find: its own, or what leaves every power above it.
+
+        Those are the caps of power modes that state no static power, and the powers that were measured under loads.
+        """
+        caps = (mode.tdp.value for mode in self.power_modes if mode.static_power is None)
+        least = min(self.tdp.value, *caps, *(load.power.value for load in self.loads), math.inf)
+        return max(self.static_power.value, MOST_STATIC * least)
 
     def _check_coefficients(self, calibration: Calibration) -> Mapping[str, FittedValue]:
         """Return a calibration's coefficients; ValueError for one that this hardware lacks or has in another unit."""
