@@ -48,6 +48,8 @@ class Net(torch.nn.Module):
 ready = torch.nn.Linear(16, 4)
 ready.example_inputs = torch.zeros(1, 16)
 """,
+    "models.toml": "[models]\nresnet50 = 0.7\nbert_encoder_128 = 0.3\n",
+    "day.csv": "hour,rate_per_s\n0,500\n8,6000\n20,500\n",
     "prices.csv": "hardware,purchase_usd,source\nt4,900,an offer\n",
     "mine.csv": "hardware,model,precision,batch,runtime,latency_s,source\n"
     "RTX-4090,resnet18,fp16,1,graph,0.0009,mine\nRTX-4090,resnet50,fp16,8,graph,0.004,mine\n"

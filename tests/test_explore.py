@@ -347,6 +347,25 @@ def test_limits_that_nothing_keeps_name_the_nearest(joulemap: Run) -> None:
     assert joulemap(*words[:2]).returncode == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--lake", "designs"),
+        ("--random", "3"),
+        ("--max-area", "100mm2"),
+        ("--for", "latency=1ms"),
+        ("--save-as", "a.toml"),
+    ],
+)
+def test_options_of_designs_are_refused_where_chips_are_taken_as_they_are(
+    joulemap: Run, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    done = joulemap("explore", "resnet18", "--all", "--like", "gpus", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().endswith(words[0])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
     """Each is one line on stderr, before anything is evaluated."""
     chip = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8"]

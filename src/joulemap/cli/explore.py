@@ -46,7 +46,7 @@ def explore(
     the area (--notes lists the rules).
 
     \b
-    joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --max-power 15W
+    joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs
     joulemap explore resnet50 vit_b_16 --share resnet50=0.7 --like l4 --vary units=x0.5,x1 --vary clock=x0.5:x1.2:8
     joulemap explore llama-3.1-8b --phase decode --like l4 --vary dram.bandwidth=x1:x4:4 --vary dram.capacity=x1,x2
     joulemap explore mobilenet_v2 --like kpu_t256 --solve dram.bandwidth --for "latency = 150us" --precision int8
@@ -56,7 +56,8 @@ def explore(
     models, given = [run.name(model) for model in models or ()], design.keywords()
     given["share"] = {run.name(model): share for model, share in given["share"].items()}
     if everything:
-        _explore_all(tuple(models), limit, given, run, output)
+        unused = design.list_of_designs() + ["--save-as"] * (save_as is not None)
+        _explore_all(tuple(models), limit, given, unused, run, output)
         return
     if not models:
         raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
@@ -68,10 +69,15 @@ def explore(
 
 
 def _explore_all(
-    models: tuple[str, ...], limit: int, given: dict[str, Any], run: PassRunOptions, output: OutputOptions
+    models: tuple[str, ...],
+    limit: int,
+    given: dict[str, Any],
+    unused: list[str],
+    run: PassRunOptions,
+    output: OutputOptions,
 ) -> None:
-    if given["vary"] or given["solve"]:
-        raise UsageError("--all takes chips as they are: leave out --vary and --solve")
+    if unused:
+        raise UsageError(f"--all takes chips as they are: leave out {', '.join(unused)}")
     if not run.phase:
         run = attrs.evolve(run, precision=run.precision or CandidateRunOptions().precision)
     settings = run.settings(hardware=given["like"])

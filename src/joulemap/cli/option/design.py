@@ -64,6 +64,13 @@ class DesignOptions:
     max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")
     max_die_cost: str = option("", "At most this cost of the die, e.g. 20USD.", shown="any")
 
+    def list_of_designs(self) -> list[str]:
+        """Return the options that were given and mean nothing where chips are taken as they are."""
+        names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
+        default = DesignOptions()
+        given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
+        return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
+
     def keywords(self) -> dict[str, Any]:
         """Return what is asked by them; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Limits
