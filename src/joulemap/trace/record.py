@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
-from joulemap.trace.failure import tell_sizes
+from joulemap.trace.cause import tell_sizes
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
