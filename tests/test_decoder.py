@@ -394,3 +394,8 @@ def test_a_model_is_suggested_for_its_family_and_not_for_its_size(typed: str, ne
     with pytest.raises(UnknownNameError) as raised:
         find_model(typed, Settings(), None)
     assert raised.value.near[:1] == near
+    text = str(raised.value)
+    assert all(f"did you mean {one}" in text for one in near)
+    assert ("--config" in text) == bool(near and near[0].startswith("hf:"))
+    # a question ends its sentence
+    assert "?;" not in text

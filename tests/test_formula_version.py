@@ -56,17 +56,6 @@ def test_every_import_leads_into_the_digest_wherever_it_stands(architecture: str
                 assert inner <= covered, module
 
 
-def test_only_strings_that_stand_alone_are_left_out() -> None:
-    for module in {module for architecture in CLASSES for module in formula_modules(architecture)}:
-        source = path_of(module).read_text()
-        lines = source.splitlines()
-        tree = ast.parse(source)
-        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and lines[node.lineno - 1][node.col_offset :].startswith('"""'):
-                assert id(node) in alone, (module, node.lineno)
-
-
 def test_a_class_does_not_depend_on_another() -> None:
     assert len({formula_version(architecture) for architecture in CLASSES}) == len(CLASSES)
     for architecture in CLASSES:

@@ -13,6 +13,7 @@ from conftest import Run
 from joulemap.answer.computed import told
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
+from joulemap.tools import GENERATED
 from joulemap.tools.schema import MARK, PAGE, SCHEMA, describe_record, list_rows, make_schema
 
 COMMANDS = [
@@ -82,6 +83,7 @@ def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> 
 
 def test_the_schema_and_its_page_are_those_of_the_records() -> None:
     made = make_schema()
+    assert next(iter(made.values())) == GENERATED
     assert json.loads(json.dumps(made)) == schema()
     assert PAGE.read_text(encoding="utf-8").partition(MARK)[2] == list_rows(made)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import resource
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -144,6 +147,109 @@ def test_a_write_through_a_slice_is_a_dependence_of_the_whole() -> None:
     assert {("add", "mul"), ("relu", "mul")} <= dependences(workload)
     assert reads(workload, "relu") == [2 * 2 * 3 * 4]
     assert reads(workload, "mul") == [2 * 4 * 3 * 4]
+
+
+def fill_slice(x: Tensor) -> Tensor:
+    total = x + 1.0
+    total[:, 1:3] = 3
+    return total
+
+
+class FilledSlice(nn.Module):
+    """Fills two of six columns with a number that it holds, and returns all six."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = x + 1.0
+        total[:, 1:3] = self.number
+        return total * 2.0
+
+
+def test_a_number_assigned_to_a_slice_is_a_fill_that_only_writes() -> None:
+    for module in (Function(fill_slice), FilledSlice()):
+        workload = trace(module, meta(4, 6))
+        # 4 rows of 2 columns of 4 bytes; the number is an argument of the kernel
+        assert [one.operation for one in workload.operators][:3] == ["add", "slice", "fill"]
+        assert reads(workload, "fill") == []
+        assert [access.byte_count for access in accesses_of(workload, "fill", "output")] == [4 * 2 * 4]
+        assert ("slice", "fill") in dependences(workload)
+        assert workload.weight_bytes == 0
+    assert ("fill", "mul") in dependences(workload)
+
+
+@pytest.mark.parametrize("value", [3, 0.5, True, torch.tensor(3.0)], ids=repr)
+@pytest.mark.parametrize("place", [..., slice(1, 3), 0, (slice(None), 2), None], ids=repr)
+def test_every_number_and_every_slice_is_a_fill(place: Any, value: float | Tensor) -> None:
+    def assign(x: Tensor) -> Tensor:
+        total = x + 1.0
+        total[place] = value
+        return total
+
+    operators = [one for one in trace(Function(assign), meta(4, 6)).operators if one.kind != "view"]
+    assert [one.operation for one in operators] == ["add", "fill"]
+    assert operators[1].output_element_count == torch.empty(4, 6)[place].numel()
+
+
+def test_a_tensor_assigned_to_a_slice_is_a_copy_that_reads_it() -> None:
+    def assign(x: Tensor) -> Tensor:
+        total = x + 1.0
+        total[:, 1:3] = x[:, :1]
+        return total
+
+    workload = trace(Function(assign), meta(4, 6))
+    # one column of four rows is read and broadcast to two
+    assert reads(workload, "copy") == [4 * 4]
+    assert [access.byte_count for access in accesses_of(workload, "copy", "output")] == [4 * 2 * 4]
+
+
+def test_a_number_assigned_by_a_mask_is_a_masked_fill() -> None:
+    def assign(x: Tensor) -> Tensor:
+        total = x + 1.0
+        total[x > 0] = 0
+        total[x[:, 0] > 0] = 1.5
+        return total
+
+    workload = trace(Function(assign), meta(4, 6))
+    # reads and writes all 24 elements; the mask has one byte for each element, then for each row
+    assert reads(workload, "masked_fill") == [96, 24]
+    assert reads(workload, "masked_fill:2") == [96, 4]
+    for name in ("masked_fill", "masked_fill:2"):
+        assert [access.byte_count for access in accesses_of(workload, name, "output")] == [96]
+
+
+def test_assigning_a_tensor_or_by_positions_stays_an_index_put() -> None:
+    def assign(x: Tensor) -> Tensor:
+        total = x + 1.0
+        total[x > 0] = x.flatten()
+        total[torch.tensor([0, 2])] = 1.0
+        return total
+
+    workload = trace(Function(assign), meta(4, 6))
+    assert reads(workload, "index_put") == [24, 96]
+    # two rows of six columns
+    assert [access.byte_count for access in accesses_of(workload, "index_put:2", "output")] == [2 * 6 * 4]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [torch.zeros_like, torch.ones_like, lambda x: torch.full_like(x, 2.0), lambda x: x.new_zeros(4, 6)],
+    ids=["zeros_like", "ones_like", "full_like", "new_zeros"],
+)
+def test_what_is_made_in_the_shape_of_a_tensor_reads_none_of_it(make: Callable[[Tensor], Tensor]) -> None:
+    workload = trace(Function(lambda x: make(x) + x), meta(4, 6))
+    made = workload.operators[0].name
+    assert reads(workload, made) == []
+    assert [access.byte_count for access in accesses_of(workload, made, "output")] == [96]
+
+
+def test_the_masks_of_shifted_windows_are_filled() -> None:
+    counts = Counter(one.operation for one in trace_zoo("swin_t").operators)
+    # 5 of 12 blocks shift their windows: 3 x 3 regions each, no copy and no tensor of a number
+    assert (counts["fill"], counts["new_zeros"], counts["masked_fill"]) == (45, 5, 10)
+    assert not counts["copy"] + counts["scalar_tensor"] + counts["expand"]
 
 
 def test_an_expanded_tensor_is_read_as_stored() -> None:

@@ -21,7 +21,7 @@ import torch
 
 from joulemap.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 from joulemap.system.errors import ModelError
-from joulemap.trace.failure import functions_of
+from joulemap.trace.cause import functions_of
 
 _SIZES: Final = re.compile(r"doesn't match model \((\d+)")
 _FEATURES_FOUND: Final = re.compile(

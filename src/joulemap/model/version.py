@@ -2,7 +2,7 @@
 
     pipeline, anchor and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
-Comments and docstrings are no formulas and do not count. What only words errors does not count either. A class does
+Comments, docstrings, layout and the wording of errors are no formulas and do not count (`system/code.py`). A class does
 not import another, so that a formula of one leaves the runs of all others valid.
 """
 
@@ -32,7 +32,6 @@ WORDS: Final = frozenset({"system.errors", "system.record"})
 """Modules that formulas import and that compute nothing."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "
-_PROSE: Final = r'(?m)"""[^"]*(?:"{1,2}(?!")[^"]*)*"""|^[ \t]*#.*$|^[ \t]*\n'
 
 
 @cache
@@ -74,7 +73,9 @@ def _imported(module: str) -> tuple[str, ...]:
 
 @cache
 def _code(module: str) -> str:
-    return re.sub(_PROSE, "", _source(module))
+    from joulemap.system.code import normalize_code
+
+    return normalize_code(_source(module))
 
 
 @cache

@@ -79,11 +79,19 @@ class UnknownNameError(JoulemapError):
             advice = f"known: {', '.join(candidates)}"
         else:
             advice = ""
-        parts = [f"unknown {noun} {name!r}", *(part for part in (advice, hint) if part)]
-        super().__init__("; ".join(parts))
+        text = "; ".join(part for part in (f"unknown {noun} {name!r}", advice) if part)
+        if hint:
+            text += f" {_begin_sentence(hint)}" if near else f"; {hint}"
+        super().__init__(text)
         self.noun = noun
         self.name = name
         self.near = tuple(near)
+
+
+def _begin_sentence(text: str) -> str:
+    """Return a text with a capital letter, unless it begins with a path, a command or an option."""
+    is_word = text.partition(" ")[0].strip(",").isalpha()
+    return text[:1].upper() + text[1:] if is_word else text
 
 
 class AmbiguousNameError(UnknownNameError):

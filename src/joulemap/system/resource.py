@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -29,7 +29,7 @@ Place = Literal["code", "queries"]
 Value = TypeVar("Value", str, dict[str, Any])
 """What JSON holds as it is."""
 
-_PROSE: Final = re.compile(r'^[ \t]*"""(?s:.*?)"""[ \t]*\n|^[ \t]*#.*\n|^[ \t]*\n', re.MULTILINE)
+_COMMENT: Final = re.compile(r"^[ \t]*#.*\n|^[ \t]*\n", re.MULTILINE)
 
 
 @cache
@@ -67,23 +67,34 @@ def need_torch(what: str) -> None:
         raise ModelError(f"{what} needs PyTorch {oldest} or newer, this is {version}: pip install 'joulemap[torch]'")
 
 
-def digest_code(*places: str) -> str:
-    """Return sixteen hexadecimal digits over the code of files and folders of the package.
+def digest_code(*places: str, without: Collection[str] = ()) -> str:
+    """Return sixteen hexadecimal digits over the code of files and folders of the package, `without` some of the files.
 
-    Comments on lines of their own, docstrings and empty lines do not count.
+    Comments, docstrings, layout and the wording of errors do not count; of other files, lines that are comments.
     """
-    return remember("code", " ".join(places), lambda: read_code(*places))
+    name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
+    return remember("code", name, lambda: read_code(*places, without=without))
 
 
-def read_code(*places: str) -> str:
+def read_code(*places: str, without: Collection[str] = ()) -> str:
     """Return what `digest_code` remembers."""
     digest = hashlib.sha256()
     for place in places:
         path = _PACKAGE / place
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\n".encode())
-            digest.update(_PROSE.sub("", file.read_text(encoding="utf-8")).encode())
+            name = file.relative_to(_PACKAGE).as_posix()
+            if name not in without:
+                digest.update(f"{name}\n{_normalize(file)}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def _normalize(file: Path) -> str:
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".py":
+        return _COMMENT.sub("", text)
+    from joulemap.system.code import normalize_code
+
+    return normalize_code(text)
 
 
 def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:

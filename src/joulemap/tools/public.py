@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system import errors
+from joulemap.tools import GENERATED
 from joulemap.tools.stub import (
     ASKED,
     PACKAGE,
@@ -104,8 +105,8 @@ def spell_stub() -> str:
     modules: dict[str, list[str]] = {}
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
-    head = '"""What is public, made by `make rows`: every name is imported as itself from its home."""'
-    return "\n".join([head, "", *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
+    head = [f"# {GENERATED}", '"""Public names: each is imported as itself from its home."""', ""]
+    return "\n".join([*head, *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
 
 
 def spell_stubs() -> dict[Path, str]:

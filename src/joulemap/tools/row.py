@@ -14,6 +14,7 @@ from joulemap.domain.table import Column
 from joulemap.row import Row
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
+from joulemap.tools import GENERATED
 
 FOLDER: Final = Path(joulemap.__file__).parent / "row"
 
@@ -55,7 +56,8 @@ def spell_module(topic: str, queries: list[Query]) -> str:
     words = sorted({column.values for query in queries for column in query.columns} - {""})
     imports = [f"    from {HOMES[word]} import {word}" for word in words]
     head = [
-        f'"""Rows of the queries of `queries/{topic}`, made from their headers by `make rows`."""',
+        f"# {GENERATED}",
+        f'"""Rows of the queries of `queries/{topic}`, from their headers."""',
         "",
         "from __future__ import annotations",
         "",

@@ -25,6 +25,7 @@ from joulemap.present.format import SCHEMA_VERSION
 from joulemap.question import Question
 from joulemap.row import Row
 from joulemap.store.library import find_query
+from joulemap.tools import GENERATED
 from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[3]
@@ -192,6 +193,7 @@ def make_schema() -> dict[str, Any]:
                 answers[record.__name__] = describe_answer(record, records)
                 commands.setdefault(words, []).append(record.__name__)
     return {
+        "$comment": GENERATED,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What joulemap writes with --format json",
         "description": "Documents are objects; a table alone is an array of its rows. `$defs/commands` has both by "

@@ -15,6 +15,7 @@ from typing import Final
 
 import joulemap
 from joulemap.question import ModelQuestion, Question
+from joulemap.tools import GENERATED
 from joulemap.workspace import Workspace
 
 PACKAGE: Final = Path(joulemap.__file__).parent
@@ -22,7 +23,7 @@ PACKAGE: Final = Path(joulemap.__file__).parent
 ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
 """Modules of questions: one as methods, one as functions."""
 
-HEAD: Final = '"""Questions as they are declared where they are answered, made by `make rows`."""'
+HEAD: Final = f'# {GENERATED}\n"""Questions as they are declared where they are answered."""'
 
 WIDTH: Final = 120
 

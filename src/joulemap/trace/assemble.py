@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Final
 
 import attrs
 import torch
@@ -166,10 +167,7 @@ class _Assembly:
             cost = attrs.evolve(cost, variant=APPEND)
         operator = self.add_operator(call, cost, own_path=own_path)
         if cost.kind != "view":
-            reads = call.reads
-            if call.name in _OVERWRITES:
-                reads = tuple(index for index in reads if not self.is_written(call, index))
-            self.add_reads(operator, call, reads, cost)
+            self.add_reads(operator, call, self.find_reads(call), cost)
             self.add_writes(operator, call, cost.written_count)
         self.add_edges(operator, call.depends)
         self.last_operator.append(operator)
@@ -187,6 +185,21 @@ class _Assembly:
     def takes_place(self, call: RecordedCall) -> bool:
         """Whether the first result of a call takes the place of its first argument."""
         return self.recorder.tensors[call.writes[0]].storage in self.places.taken
+
+    def find_reads(self, call: RecordedCall) -> tuple[int, ...]:
+        """Return the tensors that the kernel of a call reads from memory."""
+        if call.name in _SHAPED:
+            return ()
+        reads = tuple(index for index in call.reads if not self.is_host_number(index))
+        if call.name in _OVERWRITES:
+            reads = tuple(index for index in reads if not self.is_written(call, index))
+        return reads
+
+    def is_host_number(self, index: int) -> bool:
+        """Return whether a tensor is a number of the host, which a kernel gets as an argument."""
+        value = self.recorder.tensors[index]
+        is_constant = self.recorder.tensors[value.base].role == "constant"
+        return is_constant and not value.tensor.is_meta and value.tensor.dim() == 0
 
     def is_written(self, call: RecordedCall, index: int) -> bool:
         storage = self.recorder.tensors[index].storage
@@ -265,8 +278,11 @@ class _Assembly:
         self.last_operator.append(total)
 
 
-_OVERWRITES = frozenset({"fill_", "copy_", "zero_"})
+_OVERWRITES: Final = frozenset({"fill_", "copy_", "zero_"})
 """In-place operators that write their first argument without reading it."""
+
+_SHAPED: Final = frozenset({"full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"})
+"""Operators that take only the shape, dtype and device of a tensor and read none of its values."""
 
 
 def assemble(

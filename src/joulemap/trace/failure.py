@@ -1,52 +1,30 @@
-"""Why a forward pass failed, in one line that says what to do."""
+"""Why a forward pass failed, in one line that says what to do.
+
+The file words errors and decides nothing else, so that a trace's version leaves it out (`trace/version.py`).
+"""
 
 from __future__ import annotations
 
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Sequence
-from types import CodeType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import torch
 
+from joulemap.trace.cause import SIZES, text_of
 from joulemap.trace.guest import describe_place, first_line
 from joulemap.trace.limit import describe_limit
 
 if TYPE_CHECKING:
     from joulemap.trace.tape import Tape
 
-MOST_TOLD: Final = 4
-"""Tensors of an operator whose sizes an error tells."""
-
-_SIZES: Final = " in "
-
-GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot set version_counter for inference")
-"""Of texts with which torch refuses a gradient in inference mode."""
-
 
 def explain(error: BaseException, recorder: Tape) -> str:
     """Return what went wrong, the module that was reached, and the line of a person's own code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
-
-
-def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Have an error of an operator that names no size be told with those of the tensors that it was given."""
-    if not re.search(r"\d", _text_of(error)):
-        sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_TOLD])
-        error.add_note(f"{_SIZES}{name} of {' and '.join(sizes)}")
-
-
-def wants_gradients(error: BaseException) -> bool:
-    """Whether a forward pass failed for want of gradients, as where it differentiates by its input."""
-    return any(text in _text_of(error) for text in GRADIENTS)
-
-
-def functions_of(error: BaseException) -> set[CodeType]:
-    """Return the functions that an error passed through."""
-    return {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
 
 
 def _reason(error: BaseException) -> str:
@@ -59,7 +37,7 @@ def _reason(error: BaseException) -> str:
             f"it starts {kernel}, a Triton kernel, which runs compiled on a GPU alone: give its module a way in "
             "torch's operators, or make it one of its own (torch.library.triton_op), which joulemap.formula counts"
         )
-    text = _text_of(error)
+    text = text_of(error)
     for pattern, tell in _REASONS:
         found = pattern.search(text)
         if found is not None:
@@ -69,7 +47,7 @@ def _reason(error: BaseException) -> str:
         return _describe_assertion(error, reason)
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         return f"control flow depends on data ({reason})"
-    return reason + next((note for note in getattr(error, "__notes__", ()) if note.startswith(_SIZES)), "")
+    return reason + next((note for note in getattr(error, "__notes__", ()) if note.startswith(SIZES)), "")
 
 
 def _triton_kernel(error: BaseException) -> str:
@@ -81,13 +59,6 @@ def _triton_kernel(error: BaseException) -> str:
             if name:
                 return str(name)
     return ""
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # a person's code too
-        return ""
 
 
 def _installed_place(error: BaseException) -> str:

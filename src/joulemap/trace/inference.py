@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -151,6 +151,26 @@ def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
         if step != spans[0]:
             return expanded.contiguous()
     return operand
+
+
+def find_filled_mask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the mask of an `index_put_` that ATen runs as `masked_fill_`, None for any other.
+
+    `x[mask] = 0` is such a call. The mask broadcasts to what is filled.
+    Source: aten/src/ATen/native/IndexingUtils.h, `canDispatchToMaskedFill`.
+    """
+    target, indices, value, *rest = args
+    masks = [(place, index) for place, index in enumerate(indices) if index is not None]
+    is_number = not value.is_meta and value.numel() == 1
+    if (rest[0] if rest else kwargs.get("accumulate", False)) or not is_number or len(masks) != 1:
+        return None
+    (before, mask), *_ = masks
+    after = target.dim() - before - mask.dim()
+    if not selects(mask) or after < 0:
+        return None
+    for _ in range(after):
+        mask = mask.unsqueeze(-1)
+    return mask
 
 
 StandIn = Callable[..., Any]

@@ -14,6 +14,7 @@ from joulemap.trace.told import Told
 
 _MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
 _TOLIST: Final = torch.Tensor.tolist
+_ASSIGN: Final = torch.Tensor.__setitem__
 
 
 class HostValues(TorchFunctionMode):
@@ -45,6 +46,10 @@ class HostValues(TorchFunctionMode):
             kwargs = {"dtype": args[0].dtype, **kwargs, "device": "cpu"}
             if not isinstance(args[1], torch.Tensor):
                 return torch.tensor(*args[1:], **kwargs)
+        elif func is _ASSIGN and args[0].is_meta and isinstance(args[2], bool | int | float | complex):
+            # PyTorch keeps the number on the host for a GPU, which runs `fill_`. For meta, 2.14 makes a tensor of it
+            # and traces a copy that no GPU runs. Source: torch/csrc/autograd/python_variable_indexing.cpp.
+            args = (*args[:2], torch.tensor(args[2], dtype=args[0].dtype, device="cpu"))
         elif func in (_TOLIST, torch.Tensor.tolist):
             self.recorder.read(args[0])
         return func(*args, **kwargs)

@@ -19,7 +19,8 @@ from joulemap.domain.workload import Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
-from joulemap.trace.failure import explain, functions_of, wants_gradients
+from joulemap.trace.cause import functions_of, wants_gradients
+from joulemap.trace.failure import explain
 from joulemap.trace.guest import refusing
 from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes

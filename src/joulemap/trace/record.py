@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
-from joulemap.trace.failure import tell_sizes
+from joulemap.trace.cause import tell_sizes
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
@@ -40,6 +40,7 @@ from joulemap.trace.inference import (
     attended_on_meta,
     copied_operands,
     expand_masks,
+    find_filled_mask,
     grouped_on_meta,
     is_mask,
     run_on_zeros,
@@ -317,6 +318,11 @@ class Recorder(TorchDispatchMode):
         if name in _SENDS and not is_told and (dtype := self._sent_as(func, args, kwargs)) is not None:
             with self:
                 return args[0].to(dtype)
+        if name == "index_put_" and self._is_known(args[2]):
+            with self:
+                mask = find_filled_mask(args, kwargs)
+                if mask is not None:
+                    return args[0].masked_fill_(mask, args[2].item())
         args, kwargs, result = self._on_one_device(func, name, args, kwargs)
         if name == "matmul":
             with self:

@@ -311,10 +311,20 @@ def resolve_model(
             )
         family = next((word for word in re.findall(r"[a-z]+\d?[a-z]*\d?", plain.lower()) if word in FAMILIES), "")
         if family:
-            sizes = "give its sizes by --config config.json"
-            raise UnknownNameError("model", plain, (), sizes, near=(f"hf:{FAMILIES[family]}",))
-        hint = "see `joulemap model list`, or give path/to/file.py:factory"
-        raise UnknownNameError("model", plain, (), hint, near=find_meant(plain, (*models, *others())))
+            raise UnknownNameError(
+                "model",
+                plain,
+                (),
+                "if so, give its sizes with --config config.json",
+                near=(f"hf:{FAMILIES[family]}",),
+            )
+        raise UnknownNameError(
+            "model",
+            plain,
+            (),
+            "see `joulemap model list`, or give path/to/file.py:factory",
+            near=find_meant(plain, (*models, *others())),
+        )
     return _resolve_known(name, models, size, inputs, given)
 
 
