@@ -16,6 +16,7 @@ import attrs
 from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
@@ -235,13 +236,14 @@ class Variation:
             return None if quantity is None else quantity.value * (factor if name == key else 1.0)
 
         host, idle = own("host_share"), own("idle_power")
+        assumed = 0.0 if is_host(self.hardware) else of_use("host")
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
             "hours_per_year": of_use("hours"),
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
-            "host_share": (share := of_use("host") if host is None else host),
+            "host_share": (share := assumed if host is None else host),
             "host_energy_share": 0.0 if self.hardware.host and self.hardware.needs_host else share,
             "gco2_per_kwh": of_use("grid"),
             "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
