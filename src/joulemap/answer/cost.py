@@ -23,7 +23,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
@@ -353,7 +353,7 @@ def _show_host(row: CostOption) -> str:
 def cost(
     source: Source,
     model: str,
-    settings: Settings = CANDIDATES,
+    settings: Settings = DEPLOYED,
     *,
     between: Sequence[str] = (),
     usage: Usage = USAGE,
