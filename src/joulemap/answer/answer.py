@@ -211,11 +211,11 @@ class RunAnswer(Answer):
         return Document(
             title=self.scope.bounded(title),
             answer=answer,
-            sections=tuple(sections),
+            sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
             insights=tuple(insights),
             heading=heading,
             sure=sure,
-            details=tuple(details),
+            details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
             notes=told,
             steps=written,
             data={
