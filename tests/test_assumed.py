@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
-from joulemap.answer.assumed import is_whole, say_assumed, say_assumed_gap, show_assumed
+from joulemap.answer.assumed import describe_assumed, describe_assumed_gap, is_whole, show_assumed
 from joulemap.answer.candidate import find_chip
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share
@@ -27,18 +27,18 @@ def test_a_third_is_not_told_and_more_is() -> None:
 
 def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
     found = {"a100": [energy(1.0, 0.5, 0.45)], "a1000": [energy(1.0, 0.9, 0.1)], "l4": [energy(1.0, 0.2)]}
-    said = say_assumed("a100 needs less energy than l4", found)
+    said = describe_assumed("a100 needs less energy than l4", found)
     assert "50.0 %" in said and "a1000" not in said and "l4" not in said and "static power" in said
-    assert say_assumed("a100 is 2x faster than l4", found) == ""
-    assert "static" not in say_assumed("a1000 takes 3.2 mJ", found)
-    assert "up to 50.0 %" in say_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
+    assert describe_assumed("a100 is 2x faster than l4", found) == ""
+    assert "static" not in describe_assumed("a1000 takes 3.2 mJ", found)
+    assert "up to 50.0 %" in describe_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
 
 
 def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
     found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
-    said = say_assumed("energy of a, b, c and d", found)
+    said = describe_assumed("energy of a, b, c and d", found)
     assert said == "90.0 % of the energy of b is assumed static power, over a third of that of 2 others"
-    both = say_assumed("energy of a and c", found)
+    both = describe_assumed("energy of a and c", found)
     assert both == "50.0 % of the energy of a and 40.0 % of the energy of c are based on assumed numbers"
 
 
@@ -79,9 +79,13 @@ def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace)
 def test_the_gap_is_that_of_the_assumed_lines() -> None:
     # of 10 J and 4 J, 6 J and 1 J are assumed: 5 of 6 J of the gap
     one, other = energy(10.0, 0.6, 0.6), energy(4.0, 0.25, 0.25)
-    assert say_assumed_gap(one, other) == say_assumed_gap(other, one) == "83.3 % of the gap is assumed static power"
-    assert say_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
-    assert say_assumed_gap(one, one) == ""
+    assert (
+        describe_assumed_gap(one, other)
+        == describe_assumed_gap(other, one)
+        == "83.3 % of the gap is assumed static power"
+    )
+    assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
+    assert describe_assumed_gap(one, one) == ""
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ class DiffAnswer(RunAnswer):
             ends = dict.fromkeys(_show_fraction(row.change_fraction) for row in sorted(rows, key=_change))
             if ends:
                 first, *rest = ends
-                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{_say_doubt(rows)}")
+                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{_describe_doubt(rows)}")
         return ", ".join(told)
 
     def _say_sure(self) -> str:
@@ -169,7 +169,7 @@ def _is_sure(row: VersionFigure) -> bool:
     return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
 
 
-def _say_doubt(rows: Sequence[VersionFigure]) -> str:
+def _describe_doubt(rows: Sequence[VersionFigure]) -> str:
     """Return the interval of one change, or on how many hardware its sign is sure; empty where all are exact."""
     if all((row.half_width or 0.0) < ROUNDED for row in rows):
         return ""
