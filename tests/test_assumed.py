@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from compare import assert_close
@@ -69,7 +70,7 @@ def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace)
                 assert heading == "energy" or cell.startswith(energies[name])
     (facts,) = (
         block
-        for section in workspace.analyze("resnet18", "l4", asked.with_keywords({"hardware": ()})).document().details
+        for section in workspace.analyze("resnet18", "l4", attrs.evolve(asked, hardware=())).document().details
         for block in section.blocks
         if isinstance(block, Grid) and block.headings[0] == "quantity"
     )
