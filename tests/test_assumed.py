@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.assumed import say_assumed, say_assumed_gap, show_assumed
+from joulemap.answer.assumed import describe_assumed, describe_assumed_gap, is_whole, show_assumed
+from joulemap.answer.candidate import find_chip
+from joulemap.domain.settings import Settings
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import EnergyCell, Grid
 from joulemap.store.run import AssumedEnergy
 from joulemap.workspace import Workspace
 
@@ -23,19 +28,65 @@ def test_a_third_is_not_told_and_more_is() -> None:
 
 def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
     found = {"a100": [energy(1.0, 0.5, 0.45)], "a1000": [energy(1.0, 0.9, 0.1)], "l4": [energy(1.0, 0.2)]}
-    said = say_assumed("a100 needs less energy than l4", found)
+    said = describe_assumed("a100 needs less energy than l4", found)
     assert "50.0 %" in said and "a1000" not in said and "l4" not in said and "static power" in said
-    assert say_assumed("a100 is 2x faster than l4", found) == ""
-    assert "static" not in say_assumed("a1000 takes 3.2 mJ", found)
-    assert "up to 50.0 %" in say_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
+    assert describe_assumed("a100 is 2x faster than l4", found) == ""
+    assert "static" not in describe_assumed("a1000 takes 3.2 mJ", found)
+    assert "up to 50.0 %" in describe_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
+
+
+def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
+    found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
+    said = describe_assumed("energy of a, b, c and d", found)
+    assert said == "90.0 % of the energy of b is assumed static power, over a third of that of 2 others"
+    both = describe_assumed("energy of a and c", found)
+    assert both == "50.0 % of the energy of a and 40.0 % of the energy of c are based on assumed numbers"
+
+
+def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
+    whole = energy(2.0, 0.5)
+    assert is_whole(whole, 2.0) and not is_whole(whole, 1.5) and not is_whole(whole, None)
+
+
+def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace) -> None:
+    asked = Settings(hardware=("l4", "xeon_8490h"), precision="int8", batch=8)
+    recommended = workspace.recommend("resnet18", asked)
+    shares = {find_chip(row): recommended.scope.assumed[row.run_id] for row in recommended.rows}
+    assert shares["xeon_8490h"].fraction > shares["l4"].fraction > 1.0 / 3.0
+    energies = {find_chip(row): show_quantity(row.energy_per_inference_j, "J") for row in recommended.rows}
+    answers = {
+        "energy per inference": (recommended, workspace.pareto("resnet18", asked)),
+        "energy": (workspace.compare("resnet18", asked),),
+        "least energy per inference": (workspace.sweep("resnet18", asked),),
+    }
+    for heading, found in answers.items():
+        for answer in found:
+            grids = [block for section in answer.document().sections for block in section.blocks]
+            (drawn,) = (one for one in grids if isinstance(one, Grid) and heading in one.headings)
+            cells = dict(zip(drawn.column(0), drawn.column(drawn.headings.index(heading)), strict=True))
+            assert "l4" in cells
+            for name, cell in cells.items():
+                assert cell.endswith(f" ({show_share(shares[name].fraction)} assumed)")
+                assert heading == "energy" or cell.startswith(energies[name])
+    (facts,) = (
+        block
+        for section in workspace.analyze("resnet18", "l4", attrs.evolve(asked, hardware=())).document().details
+        for block in section.blocks
+        if isinstance(block, Grid) and block.headings[0] == "quantity"
+    )
+    assert facts.rows[0][1].endswith(f"({show_share(shares['l4'].fraction)} assumed)")
 
 
 def test_the_gap_is_that_of_the_assumed_lines() -> None:
     # of 10 J and 4 J, 6 J and 1 J are assumed: 5 of 6 J of the gap
     one, other = energy(10.0, 0.6, 0.6), energy(4.0, 0.25, 0.25)
-    assert say_assumed_gap(one, other) == say_assumed_gap(other, one) == "83.3 % of the gap is assumed static power"
-    assert say_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
-    assert say_assumed_gap(one, one) == ""
+    assert (
+        describe_assumed_gap(one, other)
+        == describe_assumed_gap(other, one)
+        == "83.3 % of the gap is assumed static power"
+    )
+    assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
+    assert describe_assumed_gap(one, one) == ""
 
 
 @pytest.mark.slow
@@ -49,7 +100,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         ).rows
         assert_close(answer.scope.assumed[run_id].fraction, float(share or 0.0), rel=1e-9)
         cell = next(row for row in answer.rows if row.hardware == name)
-        shown = answer.scope.show_energy(run_id, cell.energy_j)
+        shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
         assert ("assumed" in shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
     assert "of the gap is assumed static power" in explained.document().answer

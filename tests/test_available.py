@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,9 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import BUILT_IN
+from joulemap.domain.host import is_host
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.store.connection import Connection
@@ -82,9 +85,52 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
     assert {name for name, share in shares.items() if share == 0.0} == {
         "apple_m2", "apple_m3_max", "apple_m3_ultra", "apple_m4", "apple_m4_max", "apple_m4_pro", "gb10",
         "ryzen_ai_max_395", "raspberry_pi_5", "jetson_orin_nano_8gb", "jetson_agx_orin_64gb_gpu", "jetson_thor_t5000",
-        "dpu_b4096_kv260", "dpu_b4096x3_zcu102", "qrb5165_hexagon698", "tda4vm_c7x_mma",
+        "mi300a", "dpu_b4096_kv260", "dpu_b4096x3_zcu102", "qrb5165_hexagon698", "tda4vm_c7x_mma",
     }  # fmt: skip
     assert_close(shares["hailo_8"], 80.0 / 110.0, rel=1e-3)
+
+
+HOSTS = {
+    "altra_max_m128_30", "ampereone_a192_32x", "ampereone_m_a192_32m", "apple_m4_cpu", "apple_m4_neural_engine",
+    "epyc_9654", "epyc_9754", "epyc_9755", "epyc_9965", "grace", "graviton3", "graviton4", "imx8m_plus_npu",
+    "jetson_agx_orin_cpu", "jetson_agx_orin_dla", "jetson_orin_nx_16gb", "jetson_orin_nx_cpu", "jetson_orin_nx_dla",
+    "kpu_t64", "plasticine", "rk3562_npu", "rk3576_npu", "rk3588_cpu", "rk3588_npu", "rv1126b_npu",
+    "ryzen_ai_max_395_cpu", "ryzen_ai_max_395_npu", "sa8295p_npu", "sa8775p_npu", "samsung_galaxy_s24_npu",
+    "snapdragon_8_elite_gen_5_npu", "snapdragon_8_elite_npu", "snapdragon_x2_elite_npu", "snapdragon_x_elite_cpu",
+    "snapdragon_x_elite_npu", "tda4vm_a72", "xeon_8490h",
+}  # fmt: skip
+"""CPUs, and chips outside data centres that need no slot, whose records state no share."""
+
+
+def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Workspace) -> None:
+    chips = load_catalogue().hardware
+    unstated = {name: one for name, one in chips.items() if one.host_share is None}
+    assert {name for name, one in unstated.items() if is_host(one)} == HOSTS
+    asked = Settings(hardware=tuple(sorted(chips)), batch=1, takes_all=True)
+    rows = workspace.cost("mobilenet_v2", asked, usage=Usage(pay="both")).rows
+    found = {row.hardware: row.host_share_ratio for row in rows if "@" not in row.hardware}
+    assert len(found) == len(chips)
+    expected = {name: 0.0 if is_host(one) else 0.4 for name, one in unstated.items()}
+    assert {name: found[name] for name in unstated} == expected
+
+
+def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> None:
+    shares = {"xeon_8490h": 0.0, "rk3588_npu": 0.0, "l4": 0.4, "h100_sxm5": 0.4, "mi300a": 0.0}
+    asked = Settings(hardware=tuple(shares), batch=1, precision="int8")
+    paid = {row.hardware: row.host_share_ratio for row in workspace.cost("mobilenet_v2", asked).rows}
+    drawn = {
+        row.hardware: (row.total_power_w or 0.0) / (row.average_power_w or math.nan) - 1.0
+        for row in workspace.recommend("mobilenet_v2", asked).rows
+    }
+    demand = Demand(rate_per_s=10.0, p99_s=1.0)
+    served = {
+        row.hardware: (row.host_power_w or 0.0) / (row.power_w or math.nan)
+        for row in workspace.fleet("mobilenet_v2", asked, demand=demand).rows
+    }
+    assert paid == shares
+    for name, share in shares.items():
+        assert_close(1.0 + drawn[name], 1.0 + share, rel=1e-9)
+        assert_close(1.0 + served[name], 1.0 + share, rel=1e-9)
 
 
 # What can be bought

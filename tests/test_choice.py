@@ -512,7 +512,7 @@ def test_the_ranking_is_what_brute_force_finds(
 @pytest.mark.parametrize(
     ("host_share", "needs_host", "host", "total"),
     [
-        (None, "", "", 50.0),  # 40 W x (1 + 0.25), which is what costs assume
+        (None, "", "", 50.0),  # of a data centre: 40 W x (1 + 0.25), which is what costs assume
         (0.5, "", "", 60.0),
         (0.0, "", "", 40.0),  # a complete computer
         (0.5, "a_host", "", 60.0),

@@ -90,6 +90,13 @@ def test_a_footer_that_joulemap_does_not_write_is_refused(lake: Path, change: Ch
     assert joulemap("lake", "check", lake).returncode == 6
 
 
+def test_a_footer_with_a_key_twice_or_unknown_is_refused_as_files_of_the_catalogue_are() -> None:
+    with pytest.raises(FooterError, match="the key 'format' is there twice"):
+        parse_footer('{"format": 1, "format": 2}')
+    with pytest.raises(FooterError, match="its footer: unknown key formt, did you mean format"):
+        parse_footer('{"formt": 1}')
+
+
 @pytest.mark.parametrize("column", [WRITES, READS, 'set_"quoted', "set_ä", "", "set_" + "x" * 100_000])
 def test_a_column_of_a_footer_runs_no_statement(lake: Path, column: str, joulemap: Run) -> None:
     mark = lake / "mark"

@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from command import run_alone
+from conftest import Run
 from example import FILES
 from joulemap.cli.app import list_commands
 from joulemap.cli.manual import Manual, read_manual
@@ -138,3 +139,19 @@ def test_what_a_library_prints_is_discarded(capfd: pytest.CaptureFixture[str]) -
         ctypes.CDLL(None).puts(b"below")
     os.write(1, b"after\n")
     assert capfd.readouterr().out == "before\nafter\n"
+
+
+LISTED: Final = (("hardware", "list"), ("sql", "SELECT 1 AS a UNION ALL SELECT 2"), ("query", "run", "run.list"))
+
+
+@pytest.mark.parametrize("words", LISTED)
+def test_a_table_alone_has_the_head_of_every_document_where_that_is_asked_for(
+    words: tuple[str, ...], joulemap: Run, database: Path
+) -> None:
+    asked = (*words, "--db", str(database), "--format", "json")
+    rows = json.loads(joulemap(*asked).stdout)
+    whole = json.loads(joulemap(*asked, "--envelope").stdout)
+    assert isinstance(rows, list)
+    assert whole["rows"] == rows != []
+    assert (whole["schema_version"], whole["command"]) == (1, " ".join(words[:2] if words[0] != "sql" else words[:1]))
+    assert whole["program"].startswith("joulemap ")

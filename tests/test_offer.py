@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from compare import assert_close
@@ -23,7 +24,7 @@ from joulemap.domain.offer import (
     pool_spreads,
     summarize_offers,
 )
-from joulemap.domain.settings import Limits, Price, Usage
+from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 
@@ -142,6 +143,32 @@ def test_a_given_price_is_ranked_beside_any_kind(workspace: Workspace) -> None:
     row = next(row for row in answer.rows if row.hardware == "rtx_4090" and row.way == "rented")
     assert (row.price, row.price_basis, row.price_half_width, row.is_alike) == (0.5, "given", 0.0, True)
     assert row.rank is not None
+
+
+@pytest.mark.parametrize(
+    ("usage", "hardware"),
+    [
+        (Usage(), ("l4", "t4")),
+        (Usage(seller="cloud"), PAIR),
+        (Usage(pay="bought"), ("rtx_4090", "raspberry_pi_5")),
+        (Usage(pay="both"), ("h100_sxm5", "rtx_4090")),
+    ],
+)
+def test_flip_and_sensitivity_take_the_prices_that_cost_compares(
+    workspace: Workspace, usage: Usage, hardware: tuple[str, str]
+) -> None:
+    one = Settings(hardware=hardware, precision="fp32", batch=8, runtime="fused")
+    priced = workspace.cost("resnet18", one, power_mode="default", usage=usage)
+    costs = {
+        row.hardware: row.usd_per_million for row in priced.rows if row.rank is not None and row.is_best_of_hardware
+    }
+    assert set(costs) == set(hardware)
+    asked = attrs.evolve(one, hardware=())
+    flipped = workspace.flip("resnet18", *hardware, asked, metric="cost", usage=usage)
+    moved = workspace.sensitivity("resnet18", one, metric="cost", usage=usage)
+    for name, value in zip(hardware, flipped.values, strict=True):
+        assert_close(value, costs[name] or 0.0, rel=1e-9)
+        assert_close(moved.of(name)[0].metric_value or 0.0, costs[name] or 0.0, rel=1e-9)
 
 
 def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace) -> None:

@@ -275,6 +275,12 @@ def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Pat
         (0.8048, "USD/h", "0.8048 USD/h"),
         (21740.0, "W", "21.7 kW"),
         (7.08e-4, "J", "708 µJ"),
+        (299.9, "s", "300 s"),
+        (300.0, "s", "5 min"),
+        (1830.0, "s", "30.5 min"),
+        (-1830.0, "s", "-30.5 min"),
+        (7200.0, "s", "2 h"),
+        (3.6e6, "s", "1,000 h"),
     ],
 )
 def test_prefixes_are_of_si_units_alone_and_money_has_cents(value: float, unit: str, text: str) -> None:

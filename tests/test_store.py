@@ -42,6 +42,8 @@ PROMISED = {
         category common_category component action part action_count energy_per_action_j line_energy_fj line_energy_j
         basis source""",
     "energy_parts": "run_id model hardware precision batch is_newest subgraph_index operator_index",
+    "event_counts": """run_id model hardware precision batch runtime is_newest subgraph_index operator_index component
+        event per part_of event_count event_energy_fj event_energy_j""",
     "newest_runs": "run_id model input_shape hardware architecture power_mode precision weight_precision batch runtime",
     "metrics": "name label unit column_name per is_higher_better",
     "hardware": "hardware name architecture deployment tdp_w hardware_digest",
@@ -207,7 +209,7 @@ def test_a_promised_view_has_its_promised_columns(view: str, empty: Connection) 
     assert set(PROMISED[view].split()) <= columns
 
 
-@pytest.mark.parametrize("view", ["newest_runs", "energy_ledger", "energy_parts", "subgraph_results"])
+@pytest.mark.parametrize("view", ["newest_runs", "energy_ledger", "energy_parts", "event_counts", "subgraph_results"])
 def test_every_view_of_runs_and_parts_has_the_dimensions(view: str, empty: Connection, database: Path) -> None:
     names = {entry[0] for entry in empty.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
     dimensions = {one.view_column for one in DIMENSIONS}

@@ -38,7 +38,7 @@ unlike_told = { type = "VARCHAR", meaning = "price and seller in the way that is
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
-host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a whole computer" }
+host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host" }
 total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w, and the share of it that the host of the chip takes: average_power_w * (1 + host_energy_share_ratio)" }
 utilization_fraction = { type = "DOUBLE", meaning = "part of the powered or rented hours that a chip works" }
@@ -78,8 +78,8 @@ powered AS MATERIALIZED (
         coalesce(buy.told, '') AS bought_told,
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
-        coalesce(f.host_share_ratio, a.host_share) AS host_share,
-        CASE WHEN v.host = '' OR v.needs_host = '' THEN coalesce(f.host_share_ratio, a.host_share) ELSE 0e0 END AS host_energy_share,
+        h.host_share,
+        CASE WHEN v.host = '' OR v.needs_host = '' THEN h.host_share ELSE 0e0 END AS host_energy_share,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
@@ -110,6 +110,17 @@ powered AS MATERIALIZED (
                 )
             END AS gco2_per_kwh
     ) AS a
+    -- `is_host` (domain/host.py): what is a host itself has the share that its record states, else none.
+    CROSS JOIN LATERAL (
+        SELECT
+            coalesce(
+                f.host_share_ratio,
+                CASE
+                    WHEN v.needs_host = '' AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
+                    ELSE a.host_share
+                END
+            ) AS host_share
+    ) AS h
 ),
 asked AS (
     SELECT

@@ -848,39 +848,48 @@ acted AS (
     JOIN internal.action AS a ON a.action_id = l.action_id
     JOIN internal.event_term AS t ON t.architecture = a.architecture AND t.component = a.component AND t.action = a.action
     GROUP BY l.run_id, l.subgraph_index, l.operator_index, r.hardware_digest, t.event_index
+),
+counted AS (
+    SELECT
+        f.run_id,
+        f.subgraph_index,
+        CAST(NULL AS INTEGER) AS operator_index,
+        e.component,
+        e.event,
+        e.per,
+        e.part_of,
+        f.event_count,
+        CAST(NULL AS BIGINT) AS event_energy_fj,
+        CAST(NULL AS DOUBLE) AS event_energy_j,
+        e.event_index
+    FROM followed AS f
+    JOIN placement_events() AS e ON e.event = f.event
+    WHERE f.event_count > 0e0
+    UNION ALL
+    SELECT
+        c.run_id,
+        c.subgraph_index,
+        c.operator_index,
+        e.component,
+        e.event,
+        e.per,
+        e.part_of,
+        c.action_count / CASE WHEN e.divisor = '' THEN 1e0 ELSE f.value END AS event_count,
+        CASE WHEN e.is_priced THEN coalesce(c.energy_fj, 0) END AS event_energy_fj,
+        CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
+        e.event_index
+    FROM acted AS c
+    JOIN internal.event AS e ON e.event_index = c.event_index
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = e.divisor
+    WHERE c.action_count > 0e0
 )
 SELECT
-    f.run_id,
-    f.subgraph_index,
-    CAST(NULL AS INTEGER) AS operator_index,
-    e.component,
-    e.event,
-    e.per,
-    e.part_of,
-    f.event_count,
-    CAST(NULL AS BIGINT) AS event_energy_fj,
-    CAST(NULL AS DOUBLE) AS event_energy_j,
-    e.event_index
-FROM followed AS f
-JOIN placement_events() AS e ON e.event = f.event
-WHERE f.event_count > 0e0
-UNION ALL
-SELECT
     c.run_id,
-    c.subgraph_index,
-    c.operator_index,
-    e.component,
-    e.event,
-    e.per,
-    e.part_of,
-    c.action_count / CASE WHEN e.divisor = '' THEN 1e0 ELSE f.value END AS event_count,
-    CASE WHEN e.is_priced THEN coalesce(c.energy_fj, 0) END AS event_energy_fj,
-    CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
-    e.event_index
-FROM acted AS c
-JOIN internal.event AS e ON e.event_index = c.event_index
-LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = e.divisor
-WHERE c.action_count > 0e0;
+    r.{dimension},
+    r.is_newest,
+    c.* EXCLUDE (run_id)
+FROM counted AS c
+JOIN run_configurations AS r ON r.run_id = c.run_id;
 COMMENT ON VIEW event_counts IS 'How often each event happens: of each operator what follows from actions of the ledger, of each subgraph what follows from where it was placed. Operators add up to subgraphs and subgraphs to the run';
 COMMENT ON COLUMN event_counts.component IS 'Where it happens';
 COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counted for the subgraph as a whole';

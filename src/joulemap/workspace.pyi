@@ -55,7 +55,7 @@ from joulemap.answer.watch import WATCHED, Watch
 from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
-from joulemap.domain.default import CANDIDATES, FLEETS, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
@@ -657,7 +657,7 @@ class Workspace:
     def cost(
         self,
         model: str,
-        settings: Settings = CANDIDATES,
+        settings: Settings = DEPLOYED,
         *,
         between: Sequence[str] = (),
         usage: Usage = USAGE,
@@ -678,7 +678,7 @@ class Workspace:
         module: torch.nn.Module,
         example_inputs: ExampleInputs | None,
         /,
-        settings: Settings = CANDIDATES,
+        settings: Settings = DEPLOYED,
         *,
         between: Sequence[str] = (),
         usage: Usage = USAGE,
@@ -763,7 +763,7 @@ class Workspace:
     def fleet(
         self,
         model: str,
-        settings: Settings = FLEETS,
+        settings: Settings = DEPLOYED,
         *,
         demand: Demand,
         serving: Serving = SERVING,

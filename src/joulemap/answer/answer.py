@@ -198,7 +198,7 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         sure = self.scope.say_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
-        if caveats := list(filter(None, (self.scope.warn_unlisted(answer), self.scope.say_assumed(answer)))):
+        if caveats := list(filter(None, (self.scope.warn_unlisted(answer), self.scope.describe_assumed(answer)))):
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats))) + "."
         told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
@@ -211,11 +211,11 @@ class RunAnswer(Answer):
         return Document(
             title=self.scope.bounded(title),
             answer=answer,
-            sections=tuple(sections),
+            sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
             insights=tuple(insights),
             heading=heading,
             sure=sure,
-            details=tuple(details),
+            details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
             notes=told,
             steps=written,
             data={

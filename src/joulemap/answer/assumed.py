@@ -6,6 +6,7 @@ figure and in the headline, for every answer about runs.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,8 +20,8 @@ LEAST_TOLD: Final = 1.0 / 3.0
 MOSTLY: Final = 0.8
 """Share of the assumed energy from which on static power alone is named."""
 
-MOST_NAMED: Final = 3
-"""Hardware that a headline names."""
+MOST_NAMED: Final = 2
+"""Hardware of which a headline names each share; of more it names the greatest share and counts the others."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """A headline about energy."""
@@ -31,23 +32,32 @@ def show_assumed(one: AssumedEnergy | None) -> str:
     return "" if one is None or one.fraction <= LEAST_TOLD else f" ({show_share(one.fraction)} assumed)"
 
 
-def say_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
+def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
+    """Return whether an energy is that of the whole run, not of a part of it."""
+    return energy_j is not None and math.isclose(energy_j * 1e15, one.energy_fj, rel_tol=1e-9)
+
+
+def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
     """Return how much of the energies of a headline is assumed, of the hardware that it names; empty up to a third.
 
     `energies` is a hardware as answers name it -> the energies of its runs.
     """
     if not _ENERGY.search(headline):
         return ""
-    told = []
+    shares_assumed = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
         if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
-        told.append((name, ends[0] if ends[0] == ends[1] else f"up to {ends[1]}", name_assumed(shares[-1])))
-    if not told:
+        share = ends[0] if ends[0] == ends[1] else f"up to {ends[1]}"
+        shares_assumed.append((shares[-1].fraction, name, share, name_assumed(shares[-1])))
+    if not shares_assumed:
         return ""
-    shown = told[:MOST_NAMED]
+    if len(shares_assumed) > MOST_NAMED:
+        _, name, share, kind = max(shares_assumed)
+        return f"{share} of the energy of {name} is {kind}, over a third of that of {len(shares_assumed) - 1} others"
+    shown = [words for _, *words in shares_assumed]
     kinds = {kind for _, _, kind in shown}
     if len(kinds) == 1:
         parts = " and ".join(f"{share} of the energy of {name}" for name, share, _ in shown)
@@ -55,7 +65,7 @@ def say_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) 
     return "; ".join(f"{share} of the energy of {name} is {kind}" for name, share, kind in shown)
 
 
-def say_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
+def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
     """Return how much of the difference of two energies is of assumed numbers; empty up to a third."""
     gap_fj = one.energy_fj - other.energy_fj
     assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj

@@ -98,8 +98,12 @@ def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") ->
     known = {row.assumption: row.value for row in assumptions}
     busy = f"each chip busy {show_plain(known['utilization'] * HOURS)} of {HOURS} hours"
     kept = "" if pay == "rented" else f" for {show_plain(known['lifetime'])} years"
-    seller = f" ({MANY[kind]})" if kind else ""
-    return f"{'rented or bought' if pay == 'both' else pay}{seller}, {busy}{kept}"
+    return f"{describe_pay(pay, kind)}, {busy}{kept}"
+
+
+def describe_pay(pay: str, kind: str = "") -> str:
+    """Return how chips are paid for, and of which kind of seller."""
+    return ("rented or bought" if pay == "both" else pay) + (f" ({MANY[kind]})" if kind else "")
 
 
 def describe_projection(told: str, ratio: float) -> str:

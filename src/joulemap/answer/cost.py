@@ -23,7 +23,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
@@ -142,7 +142,7 @@ class CostAnswer(CandidateAnswer):
         priced = attrs.evolve(self.rows, rows=tuple(self._each()))
         unpriced = attrs.evolve(self.rows, rows=tuple(self._unpriced_each()))
         return self._compose(
-            f"{self.scope.model}, {self.scope.say_how()}: cost of a million {self._unit}, "
+            f"{self.scope.model}, {self.scope.describe_runtime()}: cost of a million {self._unit}, "
             f"{describe_use(self.assumptions, self.pay, self._kind)}",
             (Section("", self._deciding(priced, limit)),),
             self.rows,
@@ -200,7 +200,7 @@ class CostAnswer(CandidateAnswer):
         elif other is not None:
             lines.append(f"{other.way} instead: {self._tell(other, way=False)} at best (--pay {other.way})")
         lines = ["; ".join([*lines, *self.describe_break_even()])] if lines or self.break_even else []
-        lines += self._tell_unlike()
+        lines += self._describe_unlike()
         unpriced = self._unpriced_each()
         if unpriced:
             way = "rent" if self.pay == "rented" else "price"
@@ -209,14 +209,14 @@ class CostAnswer(CandidateAnswer):
             lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
         return lines
 
-    def _tell_unlike(self) -> list[str]:
+    def _describe_unlike(self) -> list[str]:
         """Return a line on hardware whose price is of another kind of seller, which has no rank; none for none."""
         rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
         if not rows:
             return []
         kinds = {row.way: row.compared_kind or "" for row in rows}
         compared = " and ".join(MANY[kind] for kind in kinds.values() if kind)
-        told = "; ".join(f"{self.scope.mark(find_chip(row))} {_tell_price(row)}" for row in rows[:SHOWN_UNLIKE])
+        told = "; ".join(f"{self.scope.mark(find_chip(row))} {_describe_price(row)}" for row in rows[:SHOWN_UNLIKE])
         rest = f"; and {len(rows) - SHOWN_UNLIKE} more" if len(rows) > SHOWN_UNLIKE else ""
         return [f"without a rank, as only {compared} are compared: {told}{rest} (--seller chooses the kind)"]
 
@@ -315,7 +315,7 @@ class CostAnswer(CandidateAnswer):
         if best is None or best.probability_cheapest is None:
             return ""
         sure = self._tell_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
-        price = f"its price ({_tell_price(best)}) counts as {show_doubt(best.price_half_width)}"
+        price = f"its price ({_describe_price(best)}) counts as {show_doubt(best.price_half_width)}"
         return "; ".join(filter(None, (sure, price if best.price_half_width else "its price is given")))
 
     def _tell(self, row: CostOption, *, way: bool = True) -> str:
@@ -339,7 +339,7 @@ def _show_price(row: CostOption) -> str:
     return show(row.price, "", row.price_unit or "")
 
 
-def _tell_price(row: CostOption) -> str:
+def _describe_price(row: CostOption) -> str:
     """Return a price with who asks it and when, or its basis where its seller is not known."""
     return f"{_show_price(row)}, {row.price_told or row.price_basis}"
 
@@ -353,7 +353,7 @@ def _show_host(row: CostOption) -> str:
 def cost(
     source: Source,
     model: str,
-    settings: Settings = CANDIDATES,
+    settings: Settings = DEPLOYED,
     *,
     between: Sequence[str] = (),
     usage: Usage = USAGE,

@@ -42,6 +42,7 @@ NOTES: Final = (
     "change: after over before, less 1; four times in five what is measured lies between low and high",
     "both versions share the errors of kernels that do the same work, of one whose size differs as far as it is alike, "
     "and those of their class and board; only what differs leaves the change open",
+    "operators have no interval of their own: errors are measured of whole models",
     "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
     "bought, and its price is the same before and after",
 )
@@ -108,17 +109,14 @@ class DiffAnswer(RunAnswer):
         )
 
     def say(self) -> str:
-        """Return what changed, by metric, from the least to the most of all hardware."""
+        """Return what changed, by metric, from the least to the most of all hardware, and how sure that is."""
         told = []
         for metric in METRICS:
             rows = [row for row in self.rows if row.metric == metric and row.change_fraction is not None]
             ends = dict.fromkeys(_show_fraction(row.change_fraction) for row in sorted(rows, key=_change))
             if ends:
                 first, *rest = ends
-                sure = sum(_is_sure(row) for row in rows)
-                is_open = sure < len(rows) and any(map(_change, rows))
-                doubt = f" (sure on {sure} of {len(rows)})" if is_open else ""
-                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{doubt}")
+                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{_describe_doubt(rows)}")
         return ", ".join(told)
 
     def _say_sure(self) -> str:
@@ -169,6 +167,15 @@ def _change(row: VersionFigure) -> float:
 def _is_sure(row: VersionFigure) -> bool:
     """Whether the interval of a change does not hold none."""
     return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
+
+
+def _describe_doubt(rows: Sequence[VersionFigure]) -> str:
+    """Return the interval of one change, or on how many hardware its sign is sure; empty where all are exact."""
+    if all((row.half_width or 0.0) < ROUNDED for row in rows):
+        return ""
+    if len(rows) == 1:
+        return f" ({_show_interval(rows[0])})"
+    return f" (sure on {sum(map(_is_sure, rows))} of {len(rows)})"
 
 
 def _is_above(row: VersionFigure, allowed: float) -> bool:

@@ -30,7 +30,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt
-from joulemap.present.document import Document, Grid, Section, Shown
+from joulemap.present.document import Document, Grid, Made, Section, Shown
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
@@ -146,9 +146,9 @@ class ParetoAnswer(CandidateAnswer):
 
     def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
         return (
-            (METRIC[self.x].label, lambda row: show_metric(self.x, row.x_value)),
+            (METRIC[self.x].label, Made(METRIC[self.x].column, lambda row: show_metric(self.x, row.x_value))),
             ("80 %", lambda row: show_doubt(row.x_half_width)),
-            (METRIC[self.y].label, lambda row: show_metric(self.y, row.y_value)),
+            (METRIC[self.y].label, Made(METRIC[self.y].column, lambda row: show_metric(self.y, row.y_value))),
             ("80 % of it", lambda row: show_doubt(row.y_half_width)),
         )
 

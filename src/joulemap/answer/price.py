@@ -9,19 +9,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from joulemap.answer.candidate import WAYS, describe_pay, read_usage
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.plan.selection import select_chip
-from joulemap.row.cost import HardwarePrice
+from joulemap.row.cost import CostOption
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real
+from joulemap.system.record import frozen
 
 COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
 
 NUMBERS: Final = ("usd_per_hour", "purchase_usd")
+
+
+@frozen(kw_only=True)
+class ComparedPrices:
+    """The prices of runs at one kind of seller, in the way of paying that is asked for."""
+
+    of_run: Mapping[int, Mapping[str, Quantity | None]]
+    """Run -> its hardware's rent and purchase price; None for one that is not compared."""
+    paid: str
+    """How chips are paid for, and of which kind of seller; empty where no cost is asked about."""
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:
@@ -101,20 +113,27 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
 
 
-def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> dict[str, dict[str, Quantity]]:
-    """Return digest of a hardware -> its prices at the kind of seller that is compared, where its own are others.
-
-    Empty where no cost is asked about.
-    """
-    found: dict[str, dict[str, Quantity]] = {}
+def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> ComparedPrices:
+    """Return the prices that `cost` compares of runs; none where no cost is asked about."""
     if usage is None:
-        return found
-    for row in fetch(connection, HardwarePrice, run_ids=list(run_ids), seller=usage.seller or ""):
-        name, unit = ("price_cloud", "USD/h") if row.way == "rented" else ("price_purchase", "USD")
-        price = Quantity(value=row.usd, unit=unit, basis=row.basis, source=row.price_source, note=row.told)
-        if row.kind:
-            found.setdefault(row.hardware_digest, {})[name] = price
-    return found
+        return ComparedPrices(of_run={}, paid="")
+    used, way = read_usage(usage)
+    found: dict[int, dict[str, Quantity | None]] = {}
+    pay, kinds = "", set()
+    for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):
+        pay = row.pay
+        prices = found.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
+        if row.status == "ok" and row.is_alike and row.way in (pay, *(WAYS if pay == "both" else ())):
+            prices["price_cloud" if row.way == "rented" else "price_purchase"] = Quantity(
+                value=row.price or 0.0,
+                unit=row.price_unit or "",
+                basis="published" if row.price_basis == "given" else row.price_basis or "",
+                source=row.price_source or "",
+                note=row.price_told or row.price_note or "",
+            )
+            kinds.add(row.compared_kind)
+    kind = next(iter(kinds)) if len(kinds) == 1 and pay != "both" else ""
+    return ComparedPrices(of_run=found, paid=describe_pay(pay, kind or ""))
 
 
 def find_chip(name: str) -> str:

@@ -32,7 +32,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Section, Shown
+from joulemap.present.document import Document, Grid, Made, Section, Shown
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
@@ -274,7 +274,7 @@ class RecommendAnswer(CandidateAnswer):
         )
         columns: tuple[Shown[RankedConfiguration], ...] = (
             *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-            (label, lambda row: show_metric(self.objective, row.objective_value)),
+            (label, Made(METRIC[self.objective].column, lambda row: show_metric(self.objective, row.objective_value))),
             ("80 %", lambda row: show_doubt(row.objective_half_width)),
             *(several if len(rows) > 1 else ()),
             *((("price", "told"),) if self._is_money else ()),

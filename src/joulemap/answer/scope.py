@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.assumed import say_assumed, show_assumed
+from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
@@ -31,7 +31,7 @@ from joulemap.present.cell import (
     show_share,
     show_span,
 )
-from joulemap.present.document import Text
+from joulemap.present.document import EnergyCell, Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
@@ -195,7 +195,7 @@ class Scope:
         precisions = [label_precision(*pair) for pair in self.precisions]
         return ", ".join([*self.models, f"batch {batches}", *precisions, *settings.runtime])
 
-    def say_how(self) -> str:
+    def describe_runtime(self) -> str:
         """Return the precisions and runtimes of the runs."""
         precisions = join_words([label_precision(*pair) for pair in self.precisions])
         return f"{precisions}, {join_words(list(self.settings.runtime))}"
@@ -389,19 +389,19 @@ class Scope:
             return []
         return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
 
-    def show_energy(self, run_id: int, energy_j: float | None) -> str:
-        """Return an energy for people, with the share of it that is assumed where that is above a third."""
-        if energy_j is None:
-            return ""
-        return show_quantity(energy_j, "J") + show_assumed(self.assumed.get(run_id))
+    def show_assumed(self, energy: EnergyCell) -> str:
+        """Return the share of a run's energy that is assumed, to stand behind it; empty up to a third or for a part."""
+        whole = self.assumed.get(energy.run_id)
+        is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
+        return "" if is_part else show_assumed(whole)
 
-    def say_assumed(self, headline: str) -> str:
+    def describe_assumed(self, headline: str) -> str:
         """Return how much of the energies in a headline is assumed; empty where it is a third at most."""
         energies: dict[str, list[AssumedEnergy]] = {}
         for run_id, name in self.named.items():
             if run_id in self.assumed:
                 energies.setdefault(self.mark(name), []).append(self.assumed[run_id])
-        return say_assumed(headline, energies)
+        return describe_assumed(headline, energies)
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
         """Return a power for people, marked where the host that the hardware needs is not in it."""

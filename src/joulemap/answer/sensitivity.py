@@ -75,6 +75,8 @@ class SensitivityAnswer(RunAnswer):
     """What moves a model's energy and time on each hardware."""
 
     metric: VariedMetricName
+    paid: str
+    """How chips are paid for, and of which kind of seller; empty for metrics without a price."""
     rows: Table[Sensitivity]
     """Hardware by hardware in the order of asking, what moves the metric most first."""
     capped: tuple[str, ...]
@@ -121,7 +123,7 @@ class SensitivityAnswer(RunAnswer):
         moving = {name: len(self._moving(name)) for name in names}
         way = f"--details --limit {max(moving.values())}"
         return self._compose(
-            f"{self.scope.title}: what moves {METRIC[self.metric].label}",
+            f"{self.scope.title}: what moves {METRIC[self.metric].label}{self.paid and f', {self.paid}'}",
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
             answer="; ".join(map(self._say_first, names[:TOLD])),
@@ -276,11 +278,13 @@ def sensitivity(
         scope = find_scope(runs)
         scope.check_evaluated()
         billed = usage if metric in BILLED else None
-        variations = find_variations(runs, billed, find_prices(runs.connection, runs.ids, billed))
+        prices = find_prices(runs.connection, runs.ids, billed)
+        variations = find_variations(runs, billed, prices.of_run)
     rows = [row for one in variations for row in _rank(one, metric)]
     return SensitivityAnswer(
         scope=scope,
         metric=metric,
+        paid=prices.paid,
         rows=make_table("sensitivity", Sensitivity, rows),
         capped=tuple(one.name for one in variations if one.is_capped),
     )

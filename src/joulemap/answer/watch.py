@@ -113,14 +113,14 @@ class WatchAnswer(Answer):
             title=f"watched: {found.document().title if found else self.model}",
             answer=f"{show_quantity(whole.measured_latency_s, 's')} a call here{back}; {predicted}.",
             sections=(Section("By module, per call", drawn, is_tight=True),),
-            sure=self._say_disagreement() or (found.scope.say_spread() if found else ""),
+            sure=self._describe_disagreement() or (found.scope.say_spread() if found else ""),
             notes=notes,
             data=self.data(),
             table=self.rows,
             tables=self.tables,
         )
 
-    def _say_disagreement(self) -> str:
+    def _describe_disagreement(self) -> str:
         """Return by how much the prediction for this machine misses the measurement; empty inside its interval."""
         whole, found = self.rows[0], self.prediction
         if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:

@@ -25,7 +25,7 @@ from joulemap.box.flow import find_values, list_readers, share_ends, sort_nodes
 from joulemap.box.member import Member, Ways, time_way
 from joulemap.box.search import group_values
 from joulemap.domain.configuration import MERGING
-from joulemap.model.fallback import LEAKS, cross, find_fallen, split_work
+from joulemap.model.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import (
@@ -271,7 +271,7 @@ def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
 
 def is_dynamic(run: RunColumns) -> Booleans:
     """Return which lines of a run's ledger are no static power."""
-    leaks = [run.hardware.reference.position(key) for key in LEAKS]
+    leaks = [run.hardware.reference.position(key) for key in STATIC_ACTIONS]
     mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
     return mask
 

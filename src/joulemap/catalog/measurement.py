@@ -33,6 +33,7 @@ from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_servin
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_text
+from joulemap.system.key import keep_once
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 
@@ -165,7 +166,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".json":
         try:
-            rows = json.loads(text, object_pairs_hook=_keep_once)
+            rows = json.loads(text, object_pairs_hook=keep_once)
         except (ValueError, RecursionError) as error:
             raise CatalogueError(f"{path}: not valid JSON: {error}") from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -186,15 +187,6 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield reader.line_num, {name: _unmark(value) for name, value in row.items()}
     except csv.Error as error:
         raise CatalogueError(f"{path}, line {reader.line_num}: {error}") from error
-
-
-def _keep_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; ValueError where a key is there twice."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {max(names, key=names.count)!r} is there twice")
-    return made
 
 
 def _unmark(cell: str) -> str:

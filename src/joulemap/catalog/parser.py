@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from functools import cache
@@ -18,6 +17,7 @@ from joulemap.catalog.digest import DATA
 from joulemap.catalog.schema import tell_allowed
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes
+from joulemap.system.key import describe_unknown
 
 MAX_FILE_BYTES: Final = 1_000_000
 """A target's file is a few kilobytes; anything larger is not one."""
@@ -68,16 +68,11 @@ def _make_converter() -> Converter:
 
 def _describe(exception: BaseException, _type: type | None) -> str:
     if isinstance(exception, ForbiddenExtraKeysError):
-        return "; ".join(_describe_key(key, exception.cl) for key in sorted(exception.extra_fields))
+        known = [field.name for field in attrs.fields(exception.cl)]
+        return "; ".join(describe_unknown(key, known) for key in sorted(exception.extra_fields))
     if isinstance(exception, KeyError):
         return "missing"
     return str(exception.args[0]) if exception.args else type(exception).__name__
-
-
-def _describe_key(key: str, record: type) -> str:
-    known = [field.name for field in attrs.fields(record)]
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"unknown key {key}" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(known)}")
 
 
 def _describe_syntax(error: Exception, content: bytes) -> str:

@@ -6,7 +6,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
+from joulemap.cli.option.run import DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.name import split_names
 
@@ -22,7 +22,7 @@ def cost(
     ),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
-    run: CandidateRunOptions,
+    run: DeployedRunOptions,
     limits: UseLimitOptions,
     prices: PriceOptions,
     usage: UsageOptions,

@@ -5,26 +5,13 @@ from __future__ import annotations
 import typer
 
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.fleet import DemandOptions, read_models
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import CandidateRunOptions, Model
+from joulemap.cli.option.run import DeployedRunOptions, Model
 from joulemap.cli.option.serving import ServedOutputOptions, ServerOptions
 from joulemap.system.errors import ExitCode
-from joulemap.system.record import frozen
-
-
-@frozen(kw_only=True)
-class FleetRunOptions(CandidateRunOptions):
-    """How models are run on the devices of a fleet."""
-
-    runtime: str = option(
-        "engine",
-        "engine: compiled by TensorRT, OpenVINO or a vendor's compiler; fused: by the framework; graph or eager.",
-        complete=complete_runtimes,
-    )
 
 
 @command
@@ -35,7 +22,7 @@ def fleet(
     limit: int = option(12, "Rows of each table to show; json and csv have all.", min=1),
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
-    run: FleetRunOptions,
+    run: DeployedRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
     page: PageOptions,

@@ -151,6 +151,9 @@ class OutputOptions(DatabaseOptions):
     )
     force: Force = False
     raw: bool = option(False, "csv: leave texts that a spreadsheet would run (=1+1) as they are.")
+    envelope: bool = option(
+        False, "json: an object for a table alone too: schema_version, command, program, and its rows under `rows`."
+    )
     wide: bool = option(False, "Show every column, however narrow the terminal is.")
     notes: bool = option(False, "Also what the words mean, what is assumed and what is left out.")
     details: bool = option(False, "Also every other table of the answer.")
@@ -224,7 +227,7 @@ class OutputOptions(DatabaseOptions):
 
             form = self.written_form
             if form == "json":
-                document = _put_head(document)
+                document = _put_head(document, is_wrapped=self.envelope)
             text = write(
                 document.on_screen(notes=self.notes, details=self.details) if form == TABLE else document,
                 form,
@@ -309,18 +312,22 @@ class OutputOptions(DatabaseOptions):
         return is_terminal and is_wanted and self.written_form == TABLE
 
 
-def _put_head(document: Document) -> Document:
-    """Return a document whose data begins with its schema, its command and the program; rows of a table stay alone."""
-    import attrs
-
+def make_head() -> dict[str, Any]:
+    """Return what a JSON document begins with: its schema, its command and the program."""
     from joulemap.present.format import SCHEMA_VERSION
     from joulemap.system.resource import package_version
 
-    if not isinstance(document.data, Mapping):
-        return document
     program = f"joulemap {package_version('joulemap')}"
-    head = {"schema_version": SCHEMA_VERSION, "command": voice.command, "program": program}
-    return attrs.evolve(document, data={**head, **document.data})
+    return {"schema_version": SCHEMA_VERSION, "command": voice.command, "program": program}
+
+
+def _put_head(document: Document, *, is_wrapped: bool) -> Document:
+    """Return a document whose data begins with its head; rows of a table stay alone unless they are wrapped."""
+    import attrs
+
+    if isinstance(document.data, Mapping):
+        return attrs.evolve(document, data={**make_head(), **document.data})
+    return attrs.evolve(document, data={**make_head(), "rows": document.data}) if is_wrapped else document
 
 
 def _inform(message: str) -> None:

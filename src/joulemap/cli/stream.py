@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from joulemap.cli.command import option
 from joulemap.cli.interrupt import heed
-from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces
+from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
 from joulemap.cli.voice import voice
 from joulemap.system.draft import discard
 from joulemap.system.errors import ExitCode, SqlError
@@ -156,6 +156,8 @@ class StreamOptions(OutputOptions):
             if most is None:
                 with _counting(batches, is_told=self._fills_file()) as counted:
                     pieces = write_rows(statement.head(), counted, self.written_form, self.width, is_raw=self.raw)
+                    if self.envelope and self.written_form == "json":
+                        pieces = _wrap(pieces)
                     emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output), force=self.force)
             else:
                 emit(
@@ -246,3 +248,12 @@ def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[B
                 yield batch
 
         yield count()
+
+
+def _wrap(pieces: Iterator[str]) -> Iterator[str]:
+    """Yield an array of JSON as the rows of a document, behind its head."""
+    from joulemap.present.writer.json import dump
+
+    yield dump(make_head()).removesuffix("\n}") + ',\n  "rows": '
+    yield from pieces
+    yield "\n}"

@@ -12,8 +12,8 @@ SETTINGS: Final = Settings(tf32="allowed")
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), tf32="allowed")
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
 
-FLEETS: Final = Settings(precision=CANDIDATES.precision, runtime=("engine",), tf32="allowed")
-"""Candidates as they are deployed to serve requests: compiled by an inference engine."""
+DEPLOYED: Final = Settings(precision=CANDIDATES.precision, runtime=("engine",), tf32="allowed")
+"""Candidates as they are deployed to serve requests, by a fleet or for a cost: compiled by an inference engine."""
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",), tf32="allowed")
 """Default settings of served language models; without a precision, that of the checkpoint."""

@@ -58,7 +58,7 @@ class Level:
 
 @frozen(kw_only=True)
 class Demand:
-    """Requests that come by themselves, the promise that 99 of 100 are kept to, and limits of the whole fleet."""
+    """Requests that arrive at random, their p99 latency targets, and limits of the whole fleet."""
 
     rate_per_s: float | None = attrs.field(default=None, validator=_above_0)
     rates: str = ""

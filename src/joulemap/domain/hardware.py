@@ -339,7 +339,7 @@ class Hardware:
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
     """What the host that it needs adds to its cost, as a share of that; 0 where the purchase price buys a whole
-    computer. None for what costs assume."""
+    computer. None for what costs assume, which is nothing where `is_host` holds."""
     geometry: Mapping[str, Quantity]
     """What only this architecture class has, e.g. `array_rows`."""
     memory_levels: tuple[MemoryLevel, ...]

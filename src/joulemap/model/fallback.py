@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.domain.compiler import Compiler
     from joulemap.domain.hardware import Hardware
 
-LEAKS: Final = (STATIC_ACTION, HOST_ACTION)
+STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
 """Static power actions of a chip, and of a counted host, while either computes."""
 
 KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
@@ -186,7 +186,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
     }
     count = len(chip.operators.operator_index)
     alone_s = host.operators.separate_latency_fs / FS_PER_S
-    operators["separate_energy_fj"][count:] += _leaked_fj(alone_s, hardware, LEAKS) - _leaked_fj(
+    operators["separate_energy_fj"][count:] += _leaked_fj(alone_s, hardware, STATIC_ACTIONS) - _leaked_fj(
         alone_s, host.hardware, (STATIC_ACTION,)
     )
     order = np.argsort(operators["operator_index"], kind="stable")
@@ -244,7 +244,7 @@ def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> Le
         place[leakage] = -1
     kept = place[host.ledger.action_index] >= 0
     seconds = host.operators.interval_fs / FS_PER_S
-    leaks = [at for key in LEAKS if (at := reference.position(key)) is not None]
+    leaks = [at for key in STATIC_ACTIONS if (at := reference.position(key)) is not None]
     each = len(host.operators.operator_index)
     operator = [chip.ledger.operator_index, host.ledger.operator_index[kept]]
     action = [chip.ledger.action_index, place[host.ledger.action_index[kept]]]

@@ -16,6 +16,7 @@ import attrs
 from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
@@ -235,13 +236,14 @@ class Variation:
             return None if quantity is None else quantity.value * (factor if name == key else 1.0)
 
         host, idle = own("host_share"), own("idle_power")
+        assumed = 0.0 if is_host(self.hardware) else of_use("host")
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
             "hours_per_year": of_use("hours"),
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
-            "host_share": (share := of_use("host") if host is None else host),
+            "host_share": (share := assumed if host is None else host),
             "host_energy_share": 0.0 if self.hardware.host and self.hardware.needs_host else share,
             "gco2_per_kwh": of_use("grid"),
             "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
@@ -250,12 +252,10 @@ class Variation:
         }
 
 
-def find_variations(
-    runs: StoredRuns, usage: Usage | None, prices: Mapping[str, Mapping[str, Any]] | None = None
-) -> list[Variation]:
+def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, Mapping[str, Any]]) -> list[Variation]:
     """Return each run of a plan as a function of its constants; `usage` only where a cost is asked about.
 
-    `prices` is digest of a hardware -> the prices that costs take in place of its own.
+    `prices` is run -> the prices that costs take in place of those of its hardware.
 
     Raises UnknownNameError for a grid that is not there.
     """
@@ -264,8 +264,7 @@ def find_variations(
     from joulemap.store.workload import read_columns
 
     rows = _read_runs(runs.connection, runs.ids)
-    records = read_hardware(runs.connection, [digest for _, _, digest, *_ in rows])
-    records = {digest: attrs.evolve(one, **(prices or {}).get(digest, {})) for digest, one in records.items()}
+    records = read_hardware(runs.connection, [digest for _, _, _, digest, *_ in rows])
     use = {} if usage is None else read_use(usage)
     works: dict[int, WorkloadColumns] = {}
     kernels: dict[tuple[int, str, str, str], Varied] = {}
@@ -277,11 +276,11 @@ def find_variations(
         return fitted[architecture]
 
     found = []
-    for name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
+    for run_id, name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
         key = workload_id, precision, runtime, weight_precision
         if workload_id not in works:
             works[workload_id] = read_columns(runs.connection, workload_id)
-        hardware = records[digest]
+        hardware = attrs.evolve(records[digest], **prices.get(run_id, {}))
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
         if hardware.architecture == BOX:
             told = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
@@ -321,13 +320,13 @@ def _vary_box(
     )
 
 
-def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, int, str, str, str, str, int]]:
-    """Return (hardware, workload, digest of the hardware, precision, that of weights, runtime, batch) of each run that
-    has an energy.
+def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int, str, str, str, str, int]]:
+    """Return (run, hardware, workload, digest of the hardware, precision, that of weights, runtime, batch) of each run
+    that has an energy.
     """
     return execute(
         connection,
-        "SELECT configured_hardware, workload_id, hardware_digest, precision, weight_precision, runtime, batch "
+        "SELECT run_id, configured_hardware, workload_id, hardware_digest, precision, weight_precision, runtime, batch "
         "FROM run_configurations WHERE list_contains($ids, run_id) AND refusal IS NULL "
         "ORDER BY list_position($ids, run_id)",
         {"ids": list(ids)},

@@ -176,10 +176,25 @@ LEAST_RATE: Final = 1e-3
 """A second: from it on to 1 a rate has no prefix, since that would be read as a unit, as in m/s."""
 
 
+LEAST_MINUTES_S: Final = 300.0
+"""Time from which on it is shown in minutes."""
+
+LEAST_HOURS_S: Final = 7200.0
+"""Time from which on it is shown in hours."""
+
+
+def _show_long_time(seconds: float) -> str:
+    scale, unit = (60.0, "min") if abs(seconds) < LEAST_HOURS_S else (3600.0, "h")
+    number = float(f"{seconds / scale:.2e}")
+    return f"{number:,.0f} {unit}" if abs(number) >= 100.0 else f"{number:.3g} {unit}"
+
+
 def show_quantity(value: float | None, unit: str) -> str:
-    """Return a number with SI prefix and unit, a rate as count per second; nothing for None."""
+    """Return a number with SI prefix and unit, a long time in `min` or `h`, a rate per second; nothing for None."""
     if value is None:
         return ""
+    if unit == "s" and math.isfinite(value) and abs(value) >= LEAST_MINUTES_S:
+        return _show_long_time(value)
     if unit in _PLAIN_UNITS:
         return _show_plain_unit(value, unit)
     if unit == "1":

@@ -34,6 +34,8 @@ class Made:
 
     field: str
     make: Callable[[Any], str]
+    find_run: Callable[[Any], int | None] | None = None
+    """Run whose energy the cell shows, where the row has no column for it."""
 
     def __call__(self, row: Any) -> str:
         """Return the cell of a row."""
@@ -60,6 +62,29 @@ NUMBER: Final = re.compile(
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(map(make_all_visible, rows))
+
+
+ENERGY_RUNS: Final[Mapping[str, str]] = {
+    "energy_j": "run_id",
+    "energy_per_inference_j": "run_id",
+    "kwh_per_million": "run_id",
+    "energy_per_request_j": "run_id",
+    "sample_j": "run_id",
+    "energy_per_token_j": "run_id",
+    "output_token_j": "decode_run_id",
+    "prompt_token_j": "prefill_run_id",
+}
+"""Field that is the energy of a run, or follows from it -> the field of its row that numbers the run."""
+
+
+@frozen
+class EnergyCell:
+    """Energy of a run as a cell shows it."""
+
+    field: str
+    run_id: int
+    value: float | None
+    """Value of the field, of its row."""
 
 
 @frozen(kw_only=True)
@@ -91,6 +116,8 @@ class Grid:
     """Whether the first cells begin with spaces that show what belongs to what."""
     best: frozenset[tuple[int, int]] = frozenset()
     """Row and column of the cells that are the best of their columns."""
+    energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
+    """Row and column of the cells that show an energy of a run."""
 
     def marked(self, mark: str = STAR) -> Grid:
         """Return it with a mark before each best cell."""
@@ -99,6 +126,17 @@ class Grid:
             for row, cells in enumerate(self.rows)
         )
         return attrs.evolve(self, rows=rows, best=frozenset()) if self.best else self
+
+    def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
+        """Return it with what a function says of each energy behind its cell."""
+        if not self.energies:
+            return self
+        told = {place: show_share_of(energy) for place, energy in self.energies.items()}
+        rows = (
+            tuple(f"{cell}{told.get((row, column), '')}" for column, cell in enumerate(cells))
+            for row, cells in enumerate(self.rows)
+        )
+        return attrs.evolve(self, rows=rows, energies={})
 
     def column(self, index: int) -> list[str]:
         """Return the cells under a heading."""
@@ -189,6 +227,11 @@ class Section:
     def texts(self) -> tuple[str, ...]:
         """Everything to read below the title."""
         return tuple(text for block in self.blocks for text in block.texts)
+
+    def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Section:
+        """Return it with what a function says of each energy behind its cell."""
+        blocks = (one.with_shares(show_share_of) if isinstance(one, Grid) else one for one in self.blocks)
+        return attrs.evolve(self, blocks=tuple(blocks))
 
 
 @frozen(kw_only=True)
@@ -319,8 +362,16 @@ def grid(
         place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in TELLING), default=0)
         chosen.insert(place, (name.replace("_", " "), name))
         cells.insert(place, [cell(row, name) for row in shown])
+    energies = {
+        (len(first) + at, column): energy
+        for column, (_, what) in enumerate(chosen)
+        if _field(what) in ENERGY_RUNS
+        for at, row in enumerate(shown)
+        if cells[column][at] and (energy := _find_energy(row, what, places)) is not None
+    }
     headings = tuple(heading for heading, _ in chosen)
     return Grid(
+        energies=energies,
         headings=headings,
         rows=(*(tuple(texts) for texts in first), *zip(*cells, strict=True)),
         keep=tuple(keep),
@@ -337,6 +388,19 @@ def choose_rows(rows: Sequence[Row], limit: int | None, stays: Callable[[Row], b
     if limit is None:
         return tuple(rows)
     return (*rows[:limit], *(row for row in rows[limit:] if stays is not None and stays(row)))
+
+
+def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCell | None:
+    """Return the energy that a cell shows, with its run; None for a row without a run."""
+    field = _field(what)
+
+    def read(name: str) -> Any:
+        if isinstance(row, tuple):
+            return row[places[name]] if name in places else None
+        return getattr(row, name, None)
+
+    found = what.find_run(row) if isinstance(what, Made) and what.find_run else read(ENERGY_RUNS[field])
+    return None if found is None else EnergyCell(field, found, read(field))
 
 
 def _field(what: object) -> str:

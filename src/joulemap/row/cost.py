@@ -112,23 +112,3 @@ class CostOption(Row, query="cost.million"):
     is_available: bool
     reason: str
     run_id: int
-
-
-class HardwarePrice(Row, query="cost.price"):
-    """What the hardware of runs costs at the kind of seller that is compared, with who asks it and when; one row
-    per hardware version and way of paying that has a price.
-    """
-
-    hardware_digest: str
-    hardware_id: str
-    way: str
-    usd: float
-    half_width: float
-    basis: str
-    kind: str
-    seller: str
-    told: str
-    is_alike: bool
-    compared_kind: str
-    price_source: str
-    price_note: str

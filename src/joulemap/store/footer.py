@@ -23,6 +23,7 @@ from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
 from joulemap.store.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
 from joulemap.store.sharing import Kind
+from joulemap.system.key import describe_unknown, keep_once
 from joulemap.system.record import frozen
 
 TYPES: Final[Mapping[str, str]] = {
@@ -109,7 +110,7 @@ def parse_footer(text: str) -> Footer:
     if len(text) > MOST_FOOTER_CHARACTERS:
         raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=keep_once)
     except (ValueError, RecursionError) as error:
         raise FooterError(f"its footer is not JSON: {error}") from error
     _check_keys(document, [field.name for field in attrs.fields(Footer)], "its footer")
@@ -133,8 +134,10 @@ def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool
         raise FooterError(f"{what} is no table")
     unknown = sorted(set(value) - set(names))
     missing = [] if is_partial else [name for name in names if name not in value]
-    if unknown or missing:
-        raise FooterError(f"{what} {f'has the unknown key {unknown[0][:40]!r}' if unknown else f'lacks {missing[0]}'}")
+    if unknown:
+        raise FooterError(f"{what}: {describe_unknown(unknown[0][:40], names)}")
+    if missing:
+        raise FooterError(f"{what} lacks {missing[0]}")
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -47,6 +47,14 @@ HEAD: Final[dict[str, Any]] = {
 }
 """Properties that every document begins with."""
 
+ENVELOPE: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A table alone with --envelope: its rows, as the command's array has them, behind the head.",
+    "properties": {**HEAD, "rows": {"type": "array", "items": {"type": "object"}}},
+    "required": [*HEAD, "rows"],
+}
+"""Document of a table alone where an object was asked for."""
+
 TOLD: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},
     "insights": {**TEXTS, "description": "Sentences on what decides."},
@@ -196,8 +204,9 @@ def make_schema() -> dict[str, Any]:
         "$comment": GENERATED,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What joulemap writes with --format json",
-        "description": "Documents are objects; a table alone is an array of its rows. `$defs/commands` has both by "
-        "command. Properties that are not listed may be added without a new version.",
+        "description": "Documents are objects; a table alone is an array of its rows, with --envelope "
+        "`$defs/Envelope`. `$defs/commands` has both by command. Properties that are not listed may be added without a "
+        "new version.",
         "type": "object",
         "properties": HEAD,
         "required": list(HEAD),
@@ -209,6 +218,7 @@ def make_schema() -> dict[str, Any]:
                 },
                 **{f"{words} (table)": one for words, one in sorted(tables.items())},
             },
+            "Envelope": ENVELOPE,
             **dict(sorted(answers.items())),
             **{name: describe_record(record) for name, record in sorted(records.items())},
         },

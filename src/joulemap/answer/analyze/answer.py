@@ -19,7 +19,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_amount, show_plain, show_price, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, show_under
+from joulemap.present.document import Document, EnergyCell, Grid, Section, Shown, Text, grid, show_under
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -243,6 +243,7 @@ class AnalyzeAnswer(RunAnswer):
         moved = f"{_bytes(total.dram_bytes)} moved at {bandwidth}"
         return Grid(
             headings=("quantity", "value", "in detail"),
+            energies={(0, 1): EnergyCell("energy_j", total.run_id, total.energy_j)},
             rows=(
                 ("energy", show_quantity(total.energy_j, "J"), each + parts),
                 ("overhead", show_quantity(total.overhead_energy_j, "J"), overhead),

@@ -148,7 +148,7 @@ class CompareAnswer(ComparedAnswer):
             (
                 ("hardware", "hardware"),
                 *((name, name) for name in self.varying),
-                (label, lambda row: self.scope.show_energy(row.run_id, getattr(row, energy))),
+                (label, energy),
                 ("80 %", lambda row: show_doubt(row.energy_half_width)),
                 *((("placed", "placement"),) if any(row.placement for row in shown) else ()),
                 ("latency", "latency_s"),

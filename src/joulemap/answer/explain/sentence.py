@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.answer.assumed import say_assumed_gap
+from joulemap.answer.assumed import describe_assumed_gap
 from joulemap.answer.engine import say_engine
 from joulemap.answer.explain.pair import TOLD, PairAnswer, find_role
 from joulemap.answer.run import overlaps
@@ -54,17 +54,17 @@ def say_headline(answer: PairAnswer) -> str:
     if answer.probability is not None and answer.probability < TOLD_APART:
         sure = ": the two cannot be told apart"
     where = f" for {answer.subgraph}" if answer.subgraph else ""
-    gap = _say_assumed_gap(answer)
+    gap = _describe_assumed_gap(answer)
     return f"{less} needs {by}less {what} than {more}{where}{at}{sure}{f'; {gap}' if gap else ''}"
 
 
-def _say_assumed_gap(answer: PairAnswer) -> str:
+def _describe_assumed_gap(answer: PairAnswer) -> str:
     """Return how much of a difference of energies is of assumed numbers; empty for other metrics and parts of a run."""
     assumed = answer.scope.assumed
     ids = [run_id for run_id in answer.scope.run_ids if run_id in assumed]
     if answer.metric != "energy" or answer.subgraph or len(ids) < 2:
         return ""
-    return say_assumed_gap(assumed[ids[0]], assumed[ids[-1]])
+    return describe_assumed_gap(assumed[ids[0]], assumed[ids[-1]])
 
 
 def say_host(answer: PairAnswer) -> list[str]:

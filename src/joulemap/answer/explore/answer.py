@@ -233,16 +233,16 @@ class ExploreAnswer(Answer):
     def _say(self) -> str:
         if self.point_count == 1:
             values = (f"{row.objective} {show_objective(row.value, row.unit, row.half_width)}" for row in self.best)
-            return f"{self.best[0].design} makes {' and '.join(values)}{self._say_dies()}"
+            return f"{self.best[0].design} makes {' and '.join(values)}{self._describe_dies()}"
         names = " and ".join(self.objectives)
         beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
         front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
         verb = ("keep" if self.is_limited else "run") + "s" * (self.kept_count == 1)
         limits = " the limits" if self.is_limited else ""
         told = f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
-        return f"{told}{self._say_dies()}"
+        return f"{told}{self._describe_dies()}"
 
-    def _say_dies(self) -> str:
+    def _describe_dies(self) -> str:
         """Return how many designs of the front need several dies; empty for none."""
         front = self._select("front")
         area = front.names.index("area_mm2")

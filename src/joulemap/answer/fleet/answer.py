@@ -33,7 +33,7 @@ from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.default import FLEETS, USAGE
+from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.doubt import chance_above
 from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
@@ -57,7 +57,7 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 def fleet(
     source: Source,
     model: str,
-    settings: Settings = FLEETS,
+    settings: Settings = DEPLOYED,
     *,
     demand: Demand,
     serving: Serving = SERVING,
@@ -144,7 +144,7 @@ def _serve(
 
     if demand.beside:
         raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
-    published = settings.precision == FLEETS.precision
+    published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     question, whole, every = list_served(source, model, settings, serving)
     opened = open_servers(question, every, levels, demand)

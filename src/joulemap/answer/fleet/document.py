@@ -112,7 +112,7 @@ class FleetAnswer(RunAnswer):
         peak = self.levels[0].rate_per_s
         rate = f"{peak:,.0f} requests/s" if peak >= 10.0 and peak == round(peak) else f"{peak:,.3g} requests/s"
         day = f"at most {rate}" if len(self.levels) > 1 else rate
-        how = self.scope.say_how()
+        how = self.scope.describe_runtime()
         if self.engine:
             how = f"{how.rpartition(', ')[0]}, {self.engine}"
         return f"{models}: {', '.join([day, *_tell_promises(self.demand), how])}"
@@ -152,7 +152,7 @@ class FleetAnswer(RunAnswer):
             noun="hardware",
             ranked=MONTHLY[first].rpartition(" ")[0],
             devices=_tell_devices,
-            way=lambda row: _tell_way(row).removeprefix(", "),
+            way=lambda row: _describe_way(row).removeprefix(", "),
             batch=lambda row: f"{row.batch_mean:.3g} of {row.batch}",
             wait=lambda row: show_quantity(row.wait_s or None, "s"),
             carries=lambda row: show_carried(row.carried_ratio),
@@ -255,7 +255,7 @@ class FleetAnswer(RunAnswer):
             )
         row = next(row for row in self.ok if row.label == winner.label)
         value = show(winner.value, "", winner.unit)
-        paid = _tell_way(row) + (f" at {row.price_told}" if row.price_told else "")
+        paid = _describe_way(row) + (f" at {row.price_told}" if row.price_told else "")
         text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
         text += f", {show_quantity(row.power_w, 'W')}, {show_share(row.busy_fraction)} busy at the highest rate"
         if winner.runner_up and winner.regret_ratio is not None:
@@ -272,10 +272,10 @@ class FleetAnswer(RunAnswer):
             fails = f"; at 1.5x the load, {first} is the first limit to break" + (f", {then}" if then else "")
             alone = f"{self.scope.mark(best.label)} alone: " if self._find_together() else ""
             told.append(
-                f"{alone}{_tell_nearest(best, self.demand)}; it carries {show_carried(best.carried_ratio)} the highest "
-                f"rate{fails if first else ''}"
+                f"{alone}{_describe_nearest(best, self.demand)}; it carries {show_carried(best.carried_ratio)} the "
+                f"highest rate{fails if first else ''}"
             )
-        told += self._say_division()
+        told += self._describe_division()
         goals = {row.objective: row for row in self.winners}
         energy = goals.get("energy")
         if energy is not None and best is not None and energy.label != best.label:
@@ -324,7 +324,7 @@ class FleetAnswer(RunAnswer):
             )
         return told
 
-    def _say_division(self) -> list[str]:
+    def _describe_division(self) -> list[str]:
         """Return over how many devices a server of the best fleet divides the model, and which other number is near."""
         best = next(iter(self.ok), None)
         if best is None or not self.demand.is_of_tokens:
@@ -390,7 +390,7 @@ def _tell_promises(demand: Demand) -> list[str]:
     return [f"p99{what} within {show_quantity(value, 's')}" for value, what in told if value is not None]
 
 
-def _tell_nearest(row: FleetRow, demand: Demand) -> str:
+def _describe_nearest(row: FleetRow, demand: Demand) -> str:
     """Return the p99 that is nearest to its target: `p99 is 13.5 ms, 90 % of the 15 ms target`."""
     told = (
         ("p99", row.p99_latency_s, demand.p99_s),
@@ -402,7 +402,7 @@ def _tell_nearest(row: FleetRow, demand: Demand) -> str:
     return f"{what} is {show_quantity(value, 's')}, {100.0 * share:.0f} % of the {show_quantity(target, 's')} target"
 
 
-def _tell_way(row: FleetRow) -> str:
+def _describe_way(row: FleetRow) -> str:
     """Return how a fleet is paid for: `, rented`, or `, 4 owned and 3 rented`."""
     if row.way in ("", "owned") or not row.owned_device_count:
         return f", {row.way}" if row.way else ""

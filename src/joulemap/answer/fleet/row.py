@@ -281,7 +281,7 @@ def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> f
     return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
 
 
-def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
+def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
     """Return what a fleet does at each rate."""
     rent = station.price_cloud_usd_per_hour
     return tuple(

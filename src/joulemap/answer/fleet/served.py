@@ -17,8 +17,8 @@ from joulemap.answer.fleet.row import (
     QueueRow,
     Sizing,
     cost_fleet,
+    list_levels,
     tell_failure,
-    tell_levels,
 )
 from joulemap.answer.fleet.station import make_late
 from joulemap.domain.fleet import MOST_CARRIED
@@ -212,7 +212,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     return Sizing(
         row=row,
         station=station,
-        levels=tell_levels(row.label, station, loads, idle, owned),
+        levels=list_levels(row.label, station, loads, idle, owned),
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
         watch=partial(_watch, server, row.label, count, peak),
     )

@@ -20,8 +20,8 @@ from joulemap.answer.fleet.row import (
     QueueRow,
     Sizing,
     cost_fleet,
+    list_levels,
     tell_failure,
-    tell_levels,
 )
 from joulemap.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
 from joulemap.capacity.size import find_load, find_rates, observe_at, save_energy, size_fleets
@@ -239,7 +239,7 @@ def _form_row(
     return Sizing(
         row=row,
         station=station,
-        levels=tell_levels(label, station, loads, idle, owned),
+        levels=list_levels(label, station, loads, idle, owned),
         serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )

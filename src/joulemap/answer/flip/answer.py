@@ -87,6 +87,8 @@ class FlipAnswer(RunAnswer):
     """What would make the other hardware the better one, and what to measure next."""
 
     metric: VariedMetricName
+    paid: str
+    """How chips are paid for, and of which kind of seller; empty for metrics without a price."""
     names: tuple[str, str]
     """A and B, with their power modes."""
     values: tuple[float, float]
@@ -240,7 +242,8 @@ class FlipAnswer(RunAnswer):
         name_a, name_b = map(self.scope.mark, self.names)
         chosen = self._chosen(limit)
         return self._compose(
-            f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}",
+            f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}"
+            f"{self.paid and f', {self.paid}'}",
             (Section("", self._decisive(chosen).out_of(len(self.rows), len(chosen), "constants", "--details")),),
             self.rows,
             answer=self.say_winner(),
@@ -387,13 +390,17 @@ def flip(
         scope = find_scope(runs)
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
-        side_a, side_b = find_variations(runs, billed, find_prices(runs.connection, runs.ids, billed))
+        prices = find_prices(runs.connection, runs.ids, billed)
+        side_a, side_b = find_variations(runs, billed, prices.of_run)
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
     values = side_a.metric(metric), side_b.metric(metric)
     value_a, value_b = values
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
-        raise UnsupportedError(f"{side.name} has no {METRIC[metric].label}: its price is not known")
+        raise UnsupportedError(
+            f"{side.name} has no {METRIC[metric].label}, {prices.paid}: no such price of it is known "
+            "(--pay and --seller choose another)"
+        )
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} are alike in {METRIC[metric].label}: nothing to flip")
     half_width = chances.rows[0].half_width if chances.rows else None
@@ -401,6 +408,7 @@ def flip(
     return FlipAnswer(
         scope=scope,
         metric=metric,
+        paid=prices.paid,
         names=(side_a.name, side_b.name),
         values=(value_a, value_b),
         probability=max((row.probability_better for row in chances), default=None),
@@ -425,7 +433,7 @@ def _try_batches(
     if any(one.is_traced for one in plan.models):
         return []
     with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
-        prices = find_prices(runs.connection, runs.ids, usage)
+        prices = find_prices(runs.connection, runs.ids, usage).of_run
         found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage, prices)}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []

@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.llm.demand import UNSUPPORTED
-from joulemap.answer.llm.load import LoadRow, choose_loads, say_load
+from joulemap.answer.llm.load import LoadRow, choose_loads, describe_load
 from joulemap.answer.llm.pool import PoolRow, say_pools
 from joulemap.answer.llm.row import ServedRow
 from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
@@ -91,7 +91,7 @@ class LlmAnswer(ServedAnswer):
         heading = f"Batches that come together{lengths}" if self.loads.rows else ""
         batches = show_under(heading, self._figures(limit), *told)
         loaded = [Section("", self._pools())] if self.pools.rows else []
-        loaded += [show_under("", self._loads(limit), *self._say_not_loaded())] if self.loads.rows else []
+        loaded += [show_under("", self._loads(limit), *self._describe_not_loaded())] if self.loads.rows else []
         served = attrs.evolve(self.rows, rows=self.served)
         judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
         details = {
@@ -143,7 +143,7 @@ class LlmAnswer(ServedAnswer):
     def _say_answer(self) -> str:
         if self.pools.rows:
             return say_pools(self.pools.rows, self.loads[0])
-        return say_load(self.loads) if self.loads.rows else say_winners(self)
+        return describe_load(self.loads) if self.loads.rows else say_winners(self)
 
     def _say_unsupported(self) -> tuple[Text, ...]:
         """Return what stands below a table that lacks hardware which cannot run it."""
@@ -209,7 +209,7 @@ class LlmAnswer(ServedAnswer):
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
-    def _say_not_loaded(self) -> tuple[Text, ...]:
+    def _describe_not_loaded(self) -> tuple[Text, ...]:
         """Return why configurations have no row under the load."""
         return (Text(f"Left out: {'; '.join(self.not_loaded)}"),) if self.not_loaded else ()
 

@@ -28,13 +28,13 @@ class LoadRow:
     device_count: int = told("devices that work together")
     precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
     first_token_s: float = told("from a request's arrival to its first token, half of them", "s")
-    first_token_p90_s: float = told("nine of ten", "s")
-    first_token_p99_s: float = told("99 of 100", "s")
+    first_token_p90_s: float = told("90th percentile", "s")
+    first_token_p99_s: float = told("99th percentile", "s")
     between_s: float = told("between two tokens of a sequence, half of all", "s")
-    between_p90_s: float = told("nine of ten", "s")
-    between_p99_s: float = told("99 of 100", "s")
+    between_p90_s: float = told("90th percentile", "s")
+    between_p99_s: float = told("99th percentile", "s")
     request_s: float = told("from arrival to last token, half of the requests", "s")
-    request_p99_s: float = told("99 of 100", "s")
+    request_p99_s: float = told("99th percentile", "s")
     output_tokens_per_s: float = told("output tokens of all requests, without the warm-up", "1/s")
     power_w: float = told("mean, without the warm-up", "W")
     output_token_j: float = told("all energy over the output tokens: of prompts and of waiting too", "J")
@@ -150,7 +150,7 @@ def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
     return min(kept, key=lambda row: row.first_token_p99_s), min(kept, key=lambda row: row.output_token_j)
 
 
-def say_load(rows: Iterable[LoadRow]) -> str:
+def describe_load(rows: Iterable[LoadRow]) -> str:
     """Return who keeps up with the load and answers first; what happens where none does."""
     all_rows = list(rows)
     quickest, least = choose_loads(all_rows)

@@ -179,11 +179,11 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
     return [
         f"{who}{row.way} at {row.price_told}, batch {winner.batch}: a million output tokens cost {cost} (and {carbon} "
         f"of CO2), a million tokens of prompts {prompt}",
-        *_say_unlike(answer),
+        *_describe_unlike(answer),
     ]
 
 
-def _say_unlike(answer: ServedAnswer) -> list[str]:
+def _describe_unlike(answer: ServedAnswer) -> list[str]:
     """Return a line on hardware whose price is of another kind of seller; none for none."""
     told = {row.hardware: row.unlike_told for row in answer.phases if row.unlike_told}
     names = "; ".join(f"{answer.mark(name)} {price}" for name, price in list(told.items())[:SHOWN_NAMES])

@@ -20,7 +20,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_quantity, show_share, show_span
-from joulemap.present.document import Document, Grid, Section, Shown, grid, show_under
+from joulemap.present.document import Document, Grid, Made, Section, Shown, grid, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -183,6 +183,7 @@ class SweepAnswer(RunAnswer):
                 _at(row.budget_throughput_per_s, "1/s", row.budget_batch) or ("none" if row.batch_count else "")
             ),
         )
+        runs = {(row.model, row.hardware, row.precision, row.runtime, row.batch): row.run_id for row in self.points}
         columns: tuple[Shown[SweepSeries], ...] = (
             ("hardware", "hardware"),
             (
@@ -193,7 +194,11 @@ class SweepAnswer(RunAnswer):
             ("highest throughput", lambda row: _at(row.throughput_per_s, "1/s", row.throughput_batch)),
             ("latency there", "throughput_latency_s"),
             *limit_columns(self.series),
-            ("least energy per inference", lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch)),
+            ("least energy per inference", Made(
+                "energy_per_inference_j",
+                lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch),
+                lambda row: runs.get((row.model, row.hardware, row.precision, row.runtime, row.energy_batch)),
+            )),
             ("efficient zone", lambda row: show_span(str(row.zone_low_batch), str(row.zone_high_batch))
              if row.zone_low_batch else ""),
             ("power there", lambda row: show_span(

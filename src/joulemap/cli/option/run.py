@@ -219,6 +219,17 @@ class CandidateRunOptions(RunOptions):
     )
 
 
+@frozen(kw_only=True)
+class DeployedRunOptions(CandidateRunOptions):
+    """How models are run where they serve requests."""
+
+    runtime: str = option(
+        "engine",
+        "engine: compiled by TensorRT, OpenVINO or a vendor's compiler; fused: by the framework; graph or eager.",
+        complete=complete_runtimes,
+    )
+
+
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Return fields of an option record that are not at their default, as they are written on the command line."""
     parts: list[str] = []
