@@ -159,8 +159,7 @@ def cut_runs(
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
         clock = float(clocks[place % len(clocks)])
-        precision = configuration.precision
-        peak = hardware.peaks[hardware.product_precision(precision) if precision == "fp32" else precision]
+        peak = hardware.peaks[hardware.product_precision(configuration.precision)]
         found.append(
             RunColumns(
                 configuration=configuration,

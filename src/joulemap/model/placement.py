@@ -23,7 +23,7 @@ from typing import Any, Final, Self, TypeVar
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import FLOPS_PER_MAC, TF32
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Work
@@ -176,8 +176,7 @@ class Placement:
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
-        fast = TF32 if kernels.precision == "fp32" and hardware.tf32 else kernels.precision
-        peak = hardware.peaks[fast].rate.value
+        peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
             kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
@@ -185,8 +184,7 @@ class Placement:
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
         """Return it with each kernel at least as long as its MACs take at the peak and its bytes at the bandwidth."""
-        fast = TF32 if kernels.precision == "fp32" and hardware.tf32 else kernels.precision
-        peak = hardware.peaks[fast].rate.value
+        peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         least_compute = self.real_macs(kernels) * (FLOPS_PER_MAC / peak)
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
         return attrs.evolve(

@@ -42,12 +42,11 @@ from joulemap.model.architecture.gpu.device import (
     find_device,
     find_last_level,
     name_memory,
-    packing,
     shows_tensor_cores,
     stream_seconds,
 )
 from joulemap.model.architecture.gpu.expert import find_supply
-from joulemap.model.architecture.gpu.mixed import choose_counts, choose_placement, find_fast, has_tf32, in_tf32
+from joulemap.model.architecture.gpu.mixed import find_engine
 from joulemap.model.architecture.gpu.product import SHARPNESS
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.architecture.gpu.trait import Traits
@@ -100,6 +99,8 @@ _VECTOR_MAC: Final = {
 class GpuPlacement(Placement):
     """Operators on the multiprocessors."""
 
+    engine: Engine
+    """Of the device that a kernel sees."""
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats
@@ -135,16 +136,10 @@ class Gpu:
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
-        if kernels.precision == "fp32" and has_tf32(kernels, hardware):
-            fast = self._place(in_tf32(kernels), hardware)
-            return choose_placement(kernels, find_fast(kernels), fast, self._place(kernels, hardware))
-        return self._place(kernels, hardware)
-
-    def _place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         kernels = amid_others(kernels)
         work = kernels.work
         device = find_device(hardware)
-        engine = Engine.of(device, kernels.precision)
+        engine = find_engine(kernels, device)
         level = find_last_level(device)
         read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
         times = time_operators(kernels, engine, stream_seconds(engine, kernels.moved_bytes, read + written))
@@ -158,6 +153,7 @@ class Gpu:
         starts = kernels.leads | times.starts
         launch = kernels.per_kernel(np.where(starts, times.start_s + engine.seconds("gap_clocks"), 0.0))
         return GpuPlacement(
+            engine=engine,
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
@@ -185,20 +181,11 @@ class Gpu:
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
-        if kernels.precision == "fp32" and has_tf32(kernels, hardware):
-            plain = self._count(kernels, placement, hardware)
-            fast = self._count(in_tf32(kernels), placement, hardware)
-            return choose_counts(kernels, find_fast(kernels), fast, plain)
-        return self._count(kernels, placement, hardware)
-
-    def _count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         kernels = amid_others(kernels)
         work = kernels.work
-        precision = kernels.precision
+        engine, device = placement.engine, placement.engine.hardware
+        precision, item = engine.precision, engine.item_bytes
         carried = carried_precision(precision)
-        item = PRECISION_BYTES[precision]
-        device = find_device(hardware)
-        engine = Engine.of(device, precision)
         traits = Traits.of(kernels, engine)
         on_tensor = traits.on_tensor_cores & (work.is_gemm | work.of_kind("grouped_conv")) & ~traits.is_plain
         on_tensor &= ~work.is_streamed
@@ -210,7 +197,7 @@ class Gpu:
         own_macs = np.where(is_carried, 0.0, tensor_macs) if precision != carried else tensor_macs
         vector_macs = macs - tensor_macs
         slots = np.where(on_tensor, 0.0, placement.multiplied_macs)
-        packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)
+        packed = np.where(work.is_gemm, engine.packed, 1.0)
         dot_macs = np.where(work.is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
         moves = work.of_kind("data_movement", "pool", "uncounted")
         indexed = np.where(moves, work.output_element_count, 0.0)
@@ -250,6 +237,7 @@ class Gpu:
         return {
             ("tensor_core", f"{carried}_mac"): tensor_macs - own_macs,
             ("tensor_core", f"{precision}_mac"): own_macs,
+            **{("tensor_core", f"{own.precision}_mac"): np.where(mine, own_macs, 0.0) for mine, own in engine.parts},
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
             ("cuda_core", "elementwise"): elementwise,

@@ -128,19 +128,17 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     rows = np.flatnonzero(products)
     if not len(rows):
         return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=np.ones(work.operator_count))
-    _, first = np.unique(kernels.kernel_index[rows], return_index=True)
-    last = len(rows) - 1 - np.unique(kernels.kernel_index[rows][::-1], return_index=True)[1]
-    scores, sums = rows[first], rows[last]
+    scores = rows[np.unique(kernels.kernel_index[rows], return_index=True)[1]]
+    sums = np.zeros(kernels.kernel_count, dtype=np.int64)
+    sums[kernels.kernel_index[rows]] = rows  # the last of each kernel stays
     families = _find_families(work.kernel_family[scores], engine)
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
-    for number in np.unique(families).tolist():
-        members, family = families == number, _EACH[number]
-        mine = scores[members]
-        shapes = _read_shapes(kernels, mine, sums[members])
-        numbers = _Numbers(engine, family)
+    members = [(one, *part) for one in np.unique(families).tolist() for part in engine.split(scores[families == one])]
+    for number, mine, own in members:
+        owner = kernels.kernel_index[mine]
+        shapes, numbers = _read_shapes(kernels, mine, sums[owner]), _Numbers(own, _EACH[number])
         some, one = _several(shapes, numbers), _single(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
-        owner = kernels.kernel_index[mine]
         of_kernel = put(of_kernel, owner, taken)
         seen_of[owner] = np.minimum(shapes.seen / shapes.keys, 1.0)
         blocks = put(blocks, mine, count)

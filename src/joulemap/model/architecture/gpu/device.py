@@ -18,7 +18,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, carrie
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import decide
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen, vary
 
 TENSOR: Final = "tensor_core"
@@ -119,7 +119,11 @@ def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
 
 @frozen(kw_only=True)
 class Engine:
-    """The units of a device at one precision, and where its coefficients are found."""
+    """The units of a device at one precision, and where its coefficients are found.
+
+    Of a run that multiplies at two, numbers and coefficients that differ are columns of operators; `split` gives the
+    engine of each.
+    """
 
     hardware: Hardware
     precision: str
@@ -138,6 +142,10 @@ class Engine:
     slots_per_clock: Floats | float
     """MACs that a unit could issue in a clock, were there nothing else to issue: what tensor cores are supplied
     for, as int8 shows, or one for each thread of the warps that its schedulers issue."""
+    packed: Floats | float
+    """As `packing`."""
+    parts: tuple[tuple[Booleans, Engine], ...] = ()
+    """Operators and their engine, of a run that multiplies at two precisions: every operator once."""
 
     @staticmethod
     def of(hardware: Hardware, precision: str) -> Engine:
@@ -146,7 +154,8 @@ class Engine:
         peak = hardware.peaks[precision]
         macs_per_clock = _find_macs(peak)
         on_tensor_cores = uses_tensor_cores(hardware, precision)
-        slots = hardware.geometry["issue_slots_per_unit"].value * packing(hardware, precision)
+        packed = packing(hardware, precision)
+        slots = hardware.geometry["issue_slots_per_unit"].value * packed
         if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
             bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
             slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
@@ -162,11 +171,30 @@ class Engine:
             item_bytes=item,
             macs_per_clock=macs_per_clock,
             slots_per_clock=np.maximum(slots, macs_per_clock),
+            packed=packed,
         )
 
-    def value(self, name: str) -> float:
+    def beside(self, other: Engine, is_other: Booleans) -> Engine:
+        """Return this engine with the numbers of another of the same width for some operators."""
+        numbers = ("units", "macs_per_clock", "slots_per_clock", "packed")
+        columns = {name: np.where(is_other, getattr(other, name), getattr(self, name)) for name in numbers}
+        return attrs.evolve(self, parts=((~is_other, self), (is_other, other)), **columns)
+
+    def split(self, rows: Integers) -> tuple[tuple[Integers, Engine], ...]:
+        """Return operators with the engine that multiplies them, those of one engine together."""
+        if not self.parts:
+            return ((rows, self),) if len(rows) else ()
+        each = [(rows[mine[rows]], engine) for mine, engine in self.parts]
+        return tuple([one for one in each if len(one[0])])
+
+    def value(self, name: str) -> Floats | float:
         """Return a coefficient at this engine, width and memory."""
-        return self.hardware.coefficient(name, self.mode, self.width, self.memory)
+        own = self.hardware.coefficient(name, self.mode, self.width, self.memory)
+        if not self.parts:
+            return own
+        is_other, other = self.parts[1]
+        others = other.value(name)
+        return own if own is others else np.where(is_other, others, own)
 
     def seconds(self, name: str) -> Floats | float:
         """Return a coefficient in clocks as time."""
@@ -188,7 +216,7 @@ class Engine:
         return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
 
     @property
-    def stream_rate(self) -> float:
+    def stream_rate(self) -> Floats | float:
         """Bytes per second that a copy streams from and to DRAM."""
         return self.hardware.memory_bandwidth.value * self.value("dram_efficiency")
 
@@ -225,7 +253,7 @@ def name_memory(memory_type: str) -> str:
     return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
-def find_near_rate(engine: Engine) -> float:
+def find_near_rate(engine: Engine) -> Floats | float:
     """Return the bytes per second at which the last cache streams."""
     level = find_last_level(engine.hardware)
     bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value

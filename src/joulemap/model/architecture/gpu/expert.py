@@ -115,19 +115,21 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     rows = np.flatnonzero(products)
     if not len(rows):
         return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
-    kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
-    ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1]
+    ups = rows[np.unique(kernels.kernel_index[rows], return_index=True)[1]]
+    downs = np.zeros(kernels.kernel_count, dtype=np.int64)
+    downs[kernels.kernel_index[rows]] = rows  # the last of each kernel stays
     stored = work.stored_as(kernels.weight_precision)[ups]
     names = _name_kernels(kernels, engine, work.kernel_family[ups].tolist(), stored.tolist())
     families = np.array([find_family(name) for name in names], dtype=np.str_)
-    for family in set(families.tolist()):
-        own = families == family
-        call = _Call.read(kernels, ups[own], downs[own])
-        leaders = kernels.leader[kernel[own]]
-        begin, between = _begin(call, engine, family)
+    members = [(one, *part) for one in set(families.tolist()) for part in engine.split(ups[families == one])]
+    for family, first, own in members:
+        owner = kernels.kernel_index[first]
+        call = _Call.read(kernels, first, downs[owner])
+        leaders = kernels.leader[owner]
+        begin, between = _begin(call, own, family)
         start, passed = put(start, leaders, begin), put(passed, leaders, between)
-        for mine in (ups[own], downs[own]):
-            compute, moved, count = _tile(kernels, call, engine, family, mine)
+        for mine in (first, downs[owner]):
+            compute, moved, count = _tile(kernels, call, own, family, mine)
             busy, memory, blocks = put(busy, mine, compute), put(memory, mine, moved), put(blocks, mine, count)
     return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
 
@@ -223,7 +225,7 @@ def _tile(
     step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
-    seconds = smooth_max(compute, np.broadcast_to(memory, np.broadcast_shapes(memory.shape, compute.shape)))
+    seconds = smooth_max(compute, memory)
     best = np.argmin(seconds, axis=0)[None]
 
     def chosen(values: Floats) -> Floats:

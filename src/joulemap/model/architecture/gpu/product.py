@@ -50,7 +50,7 @@ BUILT_TILES: Final = {
 }
 """Those that an engine measures when it builds a kernel."""
 
-NATIVE_TILES: Final = ((64, 32), (128, 32))
+NATIVE_TILES: Final = dict.fromkeys(TILES, ((64, 32), (128, 32)))
 """Those of groups of few channels that one kernel on tensor cores computes side by side."""
 
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
@@ -147,8 +147,7 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     compute = np.maximum(clocks, lone) / engine.clock_hz
     parts = SPLIT_BYTES * m * n * shapes.groups * split / engine.hardware.memory_bandwidth.value
     split_s = np.where(split > 1.0, engine.value("split_clocks") / engine.clock_hz + parts, 0.0)
-    shape = np.broadcast_shapes(compute.shape, shapes.memory_s.shape, np.shape(split_s))
-    seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, shape)) + split_s
+    seconds = smooth_max(compute, shapes.memory_s) + split_s
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
     best = merge_axes(drop_axes(np.argmin(seconds.reshape(-1, *seconds.shape[2:]), axis=0)))

@@ -198,14 +198,15 @@ class Sorted:
 
 
 def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
-    """Return what the table says of each operator on an engine."""
+    """Return what the table says of each operator on its engine."""
+    members = [(sort, *part) for sort, rows in traits.members for part in engine.split(rows)]
 
     def column(name: str, find: Callable[[Sort], str | None], elsewhere: float) -> Floats:
         found = np.full(len(traits.index), elsewhere)
-        for sort, mine in traits.members:
+        for sort, mine, own in members:
             qualifier = find(sort)
             if qualifier is not None:
-                value = engine.value(f"{name}.{qualifier}" if qualifier else name)
+                value = own.value(f"{name}.{qualifier}" if qualifier else name)
                 if isinstance(value, np.ndarray):
                     found = put(found, mine, value)
                 else:

@@ -124,10 +124,9 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     has_name = attends | mixes
     untiled = has_name | traits.is_of("recurrence", "streamed", "few_rows")
     column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
-    padding = np.ones(work.operator_count)
-    if engine.mode == "tensor":
-        rows = np.maximum(work.gemm_m, 1e-30)
-        padding = np.where(traits.is_of("recurrence"), ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, padding)
+    rows = np.maximum(work.gemm_m, 1e-30)
+    pads = traits.is_of("recurrence") & traits.on_tensor_cores
+    padding = np.where(pads, ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, 1.0)
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
@@ -194,20 +193,17 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
 
     Products whose weights a checkpoint leaves at 16 bits run at the rate of those.
     """
-    is_built = traits.kernels.runtime == "engine"
-    tiles = (BUILT_TILES if is_built else TILES)[engine.mode]
-    parts = []
-    full, splits = is_tiled & ~traits.is_native, traits.is_of("product")
-    groups = (full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)
-    wide = carried_engine(engine)
-    is_wide = traits.kernels.work.is_kept & (wide is not engine)
-    for mine, edges in groups:
-        for some, own_engine in ((mine & ~is_wide, engine), (mine & is_wide, wide)):
-            rows = np.flatnonzero(some)
-            if len(rows):
-                shapes = _shapes(traits, own_engine, sorts, memory_s, rows)
-                parts.append((rows, tile_products(shapes, edges, own_engine)))
     kernels = traits.kernels
+    tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
+    full, splits = is_tiled & ~traits.is_native, traits.is_of("product")
+    wide = carried_engine(engine)
+    if wide is not engine:
+        engine = engine.beside(wide, kernels.work.is_kept)
+    parts = []
+    for mine, choices in ((full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
+        for rows, part in engine.split(mine.nonzero()[0]):
+            shapes = _shapes(traits, part, sorts, memory_s, rows)
+            parts.append((rows, tile_products(shapes, choices[part.mode], part)))
     each = np.arange(kernels.work.operator_count)
     source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
     own = kernels.work.gemm_n

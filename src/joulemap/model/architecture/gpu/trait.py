@@ -60,18 +60,21 @@ class Traits:
     """Operators as their kernels see them: what sorts are told apart by, and what they issue. One row each."""
 
     kernels: KernelColumns
-    mode: str
-    """As `Engine.mode`."""
+    on_tensor_cores: Booleans
+    """Operators whose engine is that of tensor cores, whether they multiply or not."""
     width: str
     """As `Engine.width`."""
 
     @classmethod
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
         """Return those of the kernels on an engine; all engines of a mode and a width share them."""
-        key = (engine.mode, engine.width)
+        key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
         found = kernels.memo.get(key)
         if not isinstance(found, cls):
-            found = kernels.memo[key] = cls(kernels=kernels, mode=engine.mode, width=engine.width)
+            on_tensor_cores = np.zeros(kernels.work.operator_count, dtype=bool)
+            for mine, part in engine.split(np.arange(kernels.work.operator_count)):
+                on_tensor_cores[mine] = part.mode == "tensor"
+            found = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
         return found
 
     @property
@@ -139,11 +142,6 @@ class Traits:
         """Convolutions whose windows do not overlap."""
         mask: Booleans = self.positions >= 0.99 * self.kernels.work.gemm_m * self.taps
         return mask
-
-    @cached_property
-    def on_tensor_cores(self) -> Booleans:
-        """Everywhere or nowhere."""
-        return np.full(self.kernels.work.operator_count, self.mode == "tensor")
 
     @cached_property
     def is_winograd(self) -> Booleans:
