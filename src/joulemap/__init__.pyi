@@ -189,6 +189,7 @@ from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
     Block as Block,
     Document as Document,
+    EnergyCell as EnergyCell,
     Grid as Grid,
     Lines as Lines,
     Section as Section,
