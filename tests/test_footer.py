@@ -81,10 +81,16 @@ FOOTERS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", FOOTERS.values(), ids=list(FOOTERS))
-def test_a_footer_that_joulemap_does_not_write_is_refused(lake: Path, change: Change, joulemap: Run) -> None:
+def test_a_footer_that_joulemap_does_not_write_is_refused(lake: Path, change: Change) -> None:
     shard = forge(find(lake), change)
     found = survey(lake)
     assert ([one.path for one, _ in found.damaged], found.shards) == ([shard], ())
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("change", FOOTERS.values(), ids=list(FOOTERS))
+def test_commands_tell_of_such_a_footer_and_leave_it_out(lake: Path, change: Change, joulemap: Run) -> None:
+    shard = forge(find(lake), change)
     done = joulemap("sql", "SELECT count(*) FROM points", "--db", lake, "-f", "csv")
     assert (done.returncode, done.stdout.split()[1], str(shard) in done.stderr) == (0, "0", True)
     assert joulemap("lake", "check", lake).returncode == 6

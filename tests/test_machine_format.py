@@ -117,7 +117,7 @@ def check(command: str, form: str, folder: Path) -> None:
         pytest.fail(f"{command} --format {form}: {error!r}: {done.stdout[:300]!r}")
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize("form", ["json", pytest.param("csv", marks=pytest.mark.slow)])
 def test_a_placement_by_a_solver_is_all_that_stands_on_stdout(form: str, tmp_path: Path) -> None:
     """HiGHS prints a banner where one is made, below Python's streams."""
     pytest.importorskip("highspy")

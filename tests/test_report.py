@@ -30,9 +30,9 @@ def net():
 
 
 @pytest.fixture(scope="module")
-def answer(tmp_path_factory: pytest.TempPathFactory) -> ReportAnswer:
+def answer(workspace: Workspace) -> ReportAnswer:
     """mlp on the four default hardware."""
-    return Workspace(tmp_path_factory.mktemp("report") / "results.duckdb").report("mlp")
+    return workspace.report("mlp")
 
 
 @pytest.fixture(scope="module")
@@ -264,8 +264,10 @@ def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_converter")
-def test_a_page_without_what_draws_images_has_its_figures_in_characters(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("report", "resnet18", "l4", "t4", "-o", "page.html")
+def test_a_page_without_what_draws_images_has_its_figures_in_characters(
+    joulemap: Run, tmp_path: Path, workspace: Workspace
+) -> None:
+    done = joulemap("report", "mlp", "l4", "t4", "-o", "page.html", "--db", workspace.path)
     assert done.returncode == 0, done.stderr
     assert "in characters: `pip install 'joulemap[plot]'`" in done.stderr
     text = (tmp_path / "page.html").read_text()

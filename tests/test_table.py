@@ -1,8 +1,13 @@
-"""Tables of every command: rows that can be told apart, metrics that stay, cut rows that are counted."""
+"""Tables of every command: rows that can be told apart, metrics that stay, cut rows that are counted.
+
+The document behind each is held to the JSON Schema of its command as well: a question is asked once for both.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import patch
 
 import attrs
@@ -11,13 +16,15 @@ import pytest
 from conftest import Run
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.layout import lay
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.domain.settings import Serving
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.format import Page
+from joulemap.present.writer.json import dump
 from joulemap.present.writer.table import _arrange, write
 from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
+from test_schema import check_document
 
 WIDTH = 80
 
@@ -33,8 +40,8 @@ COMMANDS = [
     "sweep resnet18 l4 t4 --batch 1,8,64 --precision fp16,int8 --limit 2",
     "sweep resnet18 l4 t4 --batch 1,8 --precision fp16,int8 --level batch --limit 5",
     "fleet resnet50 l4 t4 --rate 1000/s --p99 50ms --precision fp16,int8 --limit 1",
-    "llm llama-3.2-1b l4 h100_sxm5 t4 --precision bf16,fp8 --batch 1,8,32 --limit 4",
-    "llm llama-3.2-1b l4 h100_sxm5 --precision bf16,fp8 --batch 8 --in-flight 8",
+    "llm llama-3.2-1b l4 h100_sxm5 --precision bf16,fp8 --batch 1,8 --limit 4",
+    "llm llama-3.2-1b h100_sxm5 --precision bf16,fp8 --batch 8 --in-flight 8",
     "train resnet18 h100_sxm5 l4 --precision bf16,fp32 --batch 64",
     "explore resnet18 --like orin_nano --random 60 --precision fp16,int8 --batch 1,8 --limit 5",
     "explore resnet18 --like orin_nano --random 60 --objective edp,power",
@@ -43,7 +50,7 @@ COMMANDS = [
     "explain resnet18 l4 t4 --precision fp16 --limit 3",
     "edp resnet18 l4 --precision fp16 --limit 3",
     "fusion resnet18 l4 --precision fp16 --limit 2",
-    "utilization resnet18 l4 t4 orin_nano --precision fp16 --limit 1",
+    "utilization resnet18 l4 t4 --precision fp16 --limit 1",
     "analyze resnet18 l4 --precision fp16 --level subgraph --limit 3",
     "validate --hardware h100_sxm5 --model resnet50 --by batch",
 ]
@@ -55,18 +62,23 @@ def grids(document: Document) -> Iterator[tuple[str, Grid]]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap: Run) -> None:
+def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap: Run, workspace: Workspace) -> None:
     documents: list[Document] = []
+    written: list[dict[str, Any]] = []
     original = OutputOptions.write
 
     def keep(self: OutputOptions, document: Document) -> None:
         documents.append(document)
+        written.append(json.loads(dump(_put_head(document).data)))
         original(self, document)
 
     with patch.object(OutputOptions, "write", keep):
-        done = joulemap(*command.split(), "--details", variables={"COLUMNS": str(WIDTH)})
+        asked = (*command.split(), "--details", "--db", workspace.path)
+        done = joulemap(*asked, variables={"COLUMNS": str(WIDTH)})
     assert done.returncode == 0, done.stderr
     (document,) = documents
+    if not command.startswith("validate"):  # rows alone, as of a table
+        check_document(written[0], command)
     shown = " ".join(done.stdout.split())
     for title, grid in grids(document):
         names = [tuple(row[index] for index in named(grid)) for row in grid.rows]
