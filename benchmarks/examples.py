@@ -32,6 +32,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from example import Example, list_examples, prepare, prepare_program, prepare_repository  # noqa: E402
+from joulemap.system.errors import ExitCode  # noqa: E402
 
 DATABASE: Final = "joulemap.duckdb"
 DAMAGED: Final = "damaged.duckdb"
@@ -50,6 +51,11 @@ class Outcome:
     said: str
     """The last line of its output; of its errors if it printed any."""
     seconds: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in an error; a check that finds something outside what it allows is an answer."""
+        return self.code not in (ExitCode.OK, ExitCode.BEYOND, ExitCode.OUTSIDE)
 
 
 def list_missing() -> dict[str, str]:
@@ -120,7 +126,7 @@ def run_examples(examples: list[Example], folder: Path) -> list[Outcome]:
     for example in examples:
         outcome = run_example(example, folder, variables)
         outcomes.append(outcome)
-        if outcome.code:
+        if outcome.failed:
             print(f"FAILED {outcome.example.line}\n  exit {outcome.code}: {outcome.said}", flush=True)
         if (folder / DATABASE).exists() and not (folder / DAMAGED).exists():
             shutil.copy(folder / DATABASE, folder / DAMAGED)
@@ -145,7 +151,7 @@ def main() -> int:
         print(f"left out, needs {need}: {line}")
     with tempfile.TemporaryDirectory() as scratch:
         outcomes = run_examples([one for one in asked if one.line not in lacks], options.folder or Path(scratch))
-    failed = sum(outcome.code != 0 for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
     for outcome in sorted(outcomes, key=lambda one: -one.seconds)[:SLOWEST]:
         print(f"{outcome.seconds:.1f} s: {outcome.example.line}")
     print(f"{len(asked)} examples: {len(outcomes) - failed} work, {failed} fail, {len(lacks)} left out")

@@ -69,7 +69,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
 
     def keep(self: OutputOptions, document: Document) -> None:
         documents.append(document)
-        written.append(json.loads(dump(_put_head(document).data)))
+        written.append(json.loads(dump(_put_head(document, is_wrapped=False).data)))
         original(self, document)
 
     with patch.object(OutputOptions, "write", keep):
