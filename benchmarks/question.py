@@ -106,7 +106,8 @@ def choose(text: str, parts: str) -> Iterator[str]:
     for part in parts.split("; "):
         named = PART.fullmatch(part)
         assert named is not None
-        first = next((index for index, one in enumerate(found) if one.startswith(named["begins"])), None)
+        begins = re.compile(rf"(\s.*\n)*{re.escape(named['begins'])}")  # headings may begin with lines of their ends
+        first = next((index for index, one in enumerate(found) if begins.match(one)), None)
         assert first is not None, f"no part begins with {named['begins']!r}"
         kept.update(range(first, first + 1 + int(named["more"] or 0)))
     for index, one in enumerate(found):

@@ -23,7 +23,7 @@ def energy(joules: float, fraction: float, static: float = 0.0) -> AssumedEnergy
 
 def test_a_third_is_not_told_and_more_is() -> None:
     assert show_assumed(None) == show_assumed(energy(1.0, 1.0 / 3.0)) == ""
-    assert show_assumed(energy(1.0, 0.64)) == " (64.0 % assumed)"
+    assert show_assumed(energy(1.0, 0.64)) == "64.0 %"
 
 
 def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
@@ -48,7 +48,7 @@ def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
     assert is_whole(whole, 2.0) and not is_whole(whole, 1.5) and not is_whole(whole, None)
 
 
-def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace) -> None:
+def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace) -> None:
     asked = Settings(hardware=("l4", "xeon_8490h"), precision="int8", batch=8)
     recommended = workspace.recommend("resnet18", asked)
     shares = {find_chip(row): recommended.scope.assumed[row.run_id] for row in recommended.rows}
@@ -63,10 +63,12 @@ def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace)
         for answer in found:
             grids = [block for section in answer.document().sections for block in section.blocks]
             (drawn,) = (one for one in grids if isinstance(one, Grid) and heading in one.headings)
-            cells = dict(zip(drawn.column(0), drawn.column(drawn.headings.index(heading)), strict=True))
-            assert "l4" in cells
-            for name, cell in cells.items():
-                assert cell.endswith(f" ({show_share(shares[name].fraction)} assumed)")
+            place = drawn.headings.index(heading)
+            assert drawn.headings[place + 1] == "assumed"
+            names = drawn.column(0)
+            assert "l4" in names
+            for name, cell, share in zip(names, drawn.column(place), drawn.column(place + 1), strict=True):
+                assert share == show_share(shares[name].fraction)
                 assert heading == "energy" or cell.startswith(energies[name])
     (facts,) = (
         block
@@ -75,6 +77,22 @@ def test_the_share_stands_behind_the_energy_in_every_table(workspace: Workspace)
         if isinstance(block, Grid) and block.headings[0] == "quantity"
     )
     assert facts.rows[0][1].endswith(f"({show_share(shares['l4'].fraction)} assumed)")
+
+
+def test_a_column_of_shares_moves_what_lies_right_of_it() -> None:
+    energies = {(row, 1): EnergyCell("energy_j", row, 1.0) for row in (1, 2)}
+    drawn = Grid(
+        headings=("chip", "energy", "latency"),
+        rows=(("a", "1 J", "1 s"), ("b", "2 J", "2 s")),
+        ranked=("energy",),
+        best=frozenset({(0, 1), (0, 2)}),
+        energies={(row - 1, column): cell for (row, column), cell in energies.items()},
+    ).with_shares(lambda cell: "40 %" if cell.run_id == 2 else "")
+    assert drawn.headings == ("chip", "energy", "assumed", "latency")
+    assert drawn.rows == (("a", "1 J", "", "1 s"), ("b", "2 J", "40 %", "2 s"))
+    assert drawn.ranked == ("energy", "assumed")
+    assert drawn.best == frozenset({(0, 1), (0, 3)})
+    assert drawn.with_shares(lambda _: "40 %") == drawn
 
 
 def test_the_gap_is_that_of_the_assumed_lines() -> None:
@@ -101,7 +119,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         assert_close(answer.scope.assumed[run_id].fraction, float(share or 0.0), rel=1e-9)
         cell = next(row for row in answer.rows if row.hardware == name)
         shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
-        assert ("assumed" in shown) == (float(share or 0.0) > 1.0 / 3.0)
+        assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
     assert "of the gap is assumed static power" in explained.document().answer
     assert (

@@ -122,7 +122,7 @@ LINES: dict[str, int] = {
     "catalog": 4_040,
     "hub": 2_515,
     "plan": 3_970,
-    "present": 2_360,
+    "present": 2_390,
     "calibrate": 1_990,
     "tools": 2_190,
     "fuse": 1_110,

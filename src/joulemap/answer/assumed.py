@@ -28,8 +28,8 @@ _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 
 
 def show_assumed(one: AssumedEnergy | None) -> str:
-    """Return what stands behind an energy in a table; empty up to a third."""
-    return "" if one is None or one.fraction <= LEAST_TOLD else f" ({show_share(one.fraction)} assumed)"
+    """Return the share that stands beside an energy in a table; empty up to a third."""
+    return "" if one is None or one.fraction <= LEAST_TOLD else show_share(one.fraction)
 
 
 def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:

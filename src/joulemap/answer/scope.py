@@ -390,7 +390,7 @@ class Scope:
         return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
 
     def show_assumed(self, energy: EnergyCell) -> str:
-        """Return the share of a run's energy that is assumed, to stand behind it; empty up to a third or for a part."""
+        """Return the share of a run's energy that is assumed, to stand beside it; empty up to a third or for a part."""
         whole = self.assumed.get(energy.run_id)
         is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
         return "" if is_part else show_assumed(whole)

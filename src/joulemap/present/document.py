@@ -53,6 +53,9 @@ SHORT_TEXT: Final = 24
 MOST_INSIGHTS: Final = 3
 """Sentences on what decides that a terminal shows."""
 
+SHARE_HEADING: Final = "assumed"
+"""Of a column of shares of energies that rest on assumed numbers."""
+
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
@@ -128,15 +131,45 @@ class Grid:
         return attrs.evolve(self, rows=rows, best=frozenset()) if self.best else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
-        """Return it with what a function says of each energy behind its cell."""
-        if not self.energies:
-            return self
-        told = {place: show_share_of(energy) for place, energy in self.energies.items()}
-        rows = (
-            tuple(f"{cell}{told.get((row, column), '')}" for column, cell in enumerate(cells))
-            for row, cells in enumerate(self.rows)
+        """Return it with the assumed share of each energy, as a function shows it, beside its cell.
+
+        Energies of several rows have a column for it, which stays where theirs stays; of one row alone the share
+        stands in the cell.
+        """
+        shares = {place: text for place, energy in self.energies.items() if (text := show_share_of(energy))}
+        bare = attrs.evolve(self, energies={})
+        energy_columns = {column for _, column in shares}
+        for column in sorted(energy_columns, reverse=True):
+            texts = [shares.get((row, column), "") for row in range(len(self.rows))]
+            is_column = len(texts) == 1 or sum(place[1] == column for place in self.energies) > 1
+            heading = SHARE_HEADING if len(energy_columns) == 1 else f"{self.headings[column]}, {SHARE_HEADING}"
+            bare = bare._with_column(column, heading, texts) if is_column else bare._with_words(column, texts)
+        return bare
+
+    def _with_words(self, column: int, texts: Sequence[str]) -> Grid:
+        """Return it with shares behind the cells of a column."""
+        rows = [list(cells) for cells in self.rows]
+        for cells, text in zip(rows, texts, strict=True):
+            cells[column] += f" ({text} {SHARE_HEADING})" if text else ""
+        return attrs.evolve(self, rows=rows)
+
+    def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
+        """Return it with a column after another one, that folds only where the other one may."""
+        after = column + 1
+        beside = self.headings[column]
+
+        def widen(headings: Iterable[str]) -> tuple[str, ...]:
+            return tuple(one for own in headings for one in ((own, heading) if own == beside else (own,)))
+
+        return attrs.evolve(
+            self,
+            keep=widen(self.keep),
+            telling=widen(self.telling),
+            ranked=widen(self.ranked),
+            headings=(*self.headings[:after], heading, *self.headings[after:]),
+            rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
+            best=frozenset((row, place + (place > column)) for row, place in self.best),
         )
-        return attrs.evolve(self, rows=rows, energies={})
 
     def column(self, index: int) -> list[str]:
         """Return the cells under a heading."""

@@ -161,7 +161,7 @@ class ArchitecturesAnswer(RunAnswer):
             attrs.evolve(self.rows, rows=self.answered),
             "class label | hardware | precision! | latency latency_s | "
             f"energy energy_j | {of_one}mostly | of peak compute_utilization_fraction | static static_power_w | node",
-            keep="hardware | energy | energy per MAC | mostly | latency | precision | of peak | static | node",
+            keep="hardware | energy | latency | mostly | energy per MAC | precision | of peak | static | node",
             mostly=tell_mostly,
             node=lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else "",
             label=self.label,
