@@ -38,7 +38,8 @@ def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
 def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
     found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
     said = describe_assumed("energy of a, b, c and d", found)
-    assert said == "90.0 % of the energy of b is assumed static power, over a third of that of 2 others"
+    kind = "based on assumed numbers, mostly static power"
+    assert said == f"90.0 % of the energy of b is {kind}, over a third of that of 2 others"
     both = describe_assumed("energy of a and c", found)
     assert both == "50.0 % of the energy of a and 40.0 % of the energy of c are based on assumed numbers"
 
@@ -101,7 +102,7 @@ def test_the_gap_is_that_of_the_assumed_lines() -> None:
     assert (
         describe_assumed_gap(one, other)
         == describe_assumed_gap(other, one)
-        == "83.3 % of the gap is assumed static power"
+        == "83.3 % of the gap is based on assumed numbers, mostly static power"
     )
     assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
     assert describe_assumed_gap(one, one) == ""
@@ -121,7 +122,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
         assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
-    assert "of the gap is assumed static power" in explained.document().answer
+    assert "of the gap is based on assumed numbers, mostly static power" in explained.document().answer
     assert (
         "of the energy of h100_sxm5" in workspace.analyze("resnet18", "h100_sxm5", calibration="none").document().answer
     )

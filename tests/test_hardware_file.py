@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -362,3 +363,10 @@ def test_a_level_that_its_class_has_no_number_for_is_refused_alike(joulemap: Run
         done = joulemap(*command)
         assert (done.returncode, done.stdout) == (ExitCode.CATALOGUE, "")
         assert "cannot be mapped: my_t4: no coefficient l77_efficiency" in done.stderr
+
+
+def test_a_pipe_is_there_and_no_file(joulemap: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    done = joulemap("hardware", "check", "pipe.toml")
+    assert done.returncode == ExitCode.CATALOGUE
+    assert "it is no regular file" in done.stderr

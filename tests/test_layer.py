@@ -112,7 +112,7 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_855,
+    "answer": 22_860,
     "trace": 10_160,
     "decoder": 3_335,
     "model": 10_290,

@@ -18,7 +18,7 @@ LEAST_TOLD: Final = 1.0 / 3.0
 """Share of a figure that rests on assumed numbers above which it is told."""
 
 MOSTLY: Final = 0.8
-"""Share of the assumed energy from which on static power alone is named."""
+"""Share of the assumed energy from which on static power is named."""
 
 MOST_NAMED: Final = 2
 """Hardware of which a headline names each share; of more it names the greatest share and counts the others."""
@@ -73,11 +73,12 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
     if share <= LEAST_TOLD:
         return ""
     static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
-    kind = "assumed static power" if static_fj / assumed_fj >= MOSTLY else "assumed numbers"
-    return f"{show_share(share)} of the gap is {kind}" if share <= 1.0 else f"all of the gap is {kind}"
+    mostly = ", mostly static power" if static_fj / assumed_fj >= MOSTLY else ""
+    part = show_share(share) if share <= 1.0 else "all"
+    return f"{part} of the gap is based on assumed numbers{mostly}"
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
     """Return what an energy is that rests on assumed numbers, in words."""
     is_static = energy.static_fraction >= MOSTLY * energy.fraction
-    return "assumed static power" if is_static else "based on assumed numbers"
+    return f"based on assumed numbers{', mostly static power' if is_static else ''}"

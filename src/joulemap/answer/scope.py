@@ -362,7 +362,7 @@ class Scope:
             if host:
                 lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
             else:
-                told = f"whose power is not included: `--host {other}`, for example, adds it"
+                told = f"whose energy is not included: `--host {other}`, for example, adds it"
                 lines.append(f"{join_words(names)} {verb} a host, {told}")
         return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
 

@@ -60,7 +60,8 @@ def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
         elif os.path.isfile(path):
             files[path] = None
         else:
-            raise CatalogueError(f"{path}: there is no such file or folder")
+            what = "it is no regular file" if os.path.exists(path) else "there is no such file or folder"
+            raise CatalogueError(f"{path}: {what}")
     return tuple(files)
 
 
