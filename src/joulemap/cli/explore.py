@@ -56,7 +56,7 @@ def explore(
     models, given = [run.name(model) for model in models or ()], design.keywords()
     given["share"] = {run.name(model): share for model, share in given["share"].items()}
     if everything:
-        unused = design.list_of_designs() + ["--save-as"] * (save_as is not None)
+        unused = design.list_design_options() + ["--save-as"] * (save_as is not None)
         _explore_all(tuple(models), limit, given, unused, run, output)
         return
     if not models:

@@ -64,8 +64,8 @@ class DesignOptions:
     max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")
     max_die_cost: str = option("", "At most this cost of the die, e.g. 20USD.", shown="any")
 
-    def list_of_designs(self) -> list[str]:
-        """Return the options that were given and mean nothing where chips are taken as they are."""
+    def list_design_options(self) -> list[str]:
+        """Return the given options that only designs have: none applies to a chip of the catalogue as it is."""
         names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
         default = DesignOptions()
         given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
