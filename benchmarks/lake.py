@@ -28,15 +28,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joulemap.answer.explore.pose import pose
 from joulemap.answer.query import reading
-from joulemap.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.settings import Settings
-from joulemap.lake.fill import fill, run_task
 from joulemap.model.version import formula_version
 from joulemap.plan.source import Source
 from joulemap.store.shard import ROW_GROUP, encode, open_lake, write_shard
+from joulemap.wing.explore.answer.pose import pose
+from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
+from joulemap.wing.explore.lake.fill import fill, run_task
 
 REPEATS: Final = 3
 COMPARED: Final = 8

@@ -21,7 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
-from joulemap.serving.predict import predict
+from joulemap.wing.llm.serving.predict import predict
 
 SHOWN = (
     "time_to_first_token_s",

@@ -18,14 +18,14 @@ import attrs
 import numpy as np
 
 from joulemap.catalog.stack import COEFFICIENTS, Stack, find_stack
-from joulemap.decoder.column import Asked
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.model.bulk import Total
-from joulemap.serving import predict as prediction
-from joulemap.serving.deployment import Deployment
 from joulemap.system.errors import JoulemapError
+from joulemap.wing.llm.decoder.column import Asked
+from joulemap.wing.llm.serving import predict as prediction
+from joulemap.wing.llm.serving.deployment import Deployment
 from serving_error import find_hardware, read_table
 
 NAMES = ("host_layer", "host_sequence")

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.serving.surface import Cost, Passes
+from joulemap.wing.llm.serving.surface import Cost, Passes
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from joulemap.domain.workload import Workload
 from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.training.memory import Memory, measure
+from joulemap.wing.train.training.memory import Memory, measure
 from test_training import backward_macs, step_of, train_in_torch
 
 SEVEN: str = "llama-2-7b(tokens=64,logits=all)"

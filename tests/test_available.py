@@ -15,13 +15,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import BUILT_IN
 from joulemap.domain.host import is_host
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
+from joulemap.wing.fleet.demand import Demand
 from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 

@@ -14,28 +14,28 @@ import pytest
 import chip
 from command import run_here
 from compare import assert_close
-from joulemap.box.column import evaluate_box
-from joulemap.box.constant import change_box, list_box_constants
-from joulemap.box.hardware import BoxHardware, combine
-from joulemap.box.member import find_ways
-from joulemap.box.problem import pose
-from joulemap.box.run import run_placement
-from joulemap.box.variation import VariedBox
 from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine
-from joulemap.decoder.name import find_decoder
 from joulemap.domain.change import Change
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import match_names
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.plan.variation import Variation
-from joulemap.serving.deployment import Book, Deployment
-from joulemap.serving.offload import Offload, Way
-from joulemap.serving.surface import Passes
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.offload import Offload, Way
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.place.box.column import evaluate_box
+from joulemap.wing.place.box.constant import change_box, list_box_constants
+from joulemap.wing.place.box.hardware import BoxHardware, combine
+from joulemap.wing.place.box.member import find_ways
+from joulemap.wing.place.box.problem import pose
+from joulemap.wing.place.box.run import run_placement
+from joulemap.wing.place.box.variation import VariedBox
 from joulemap.workspace import Workspace
 from test_fallback import stages
 from test_place import toys

@@ -11,23 +11,23 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.decoder.checkpoint import name_format
-from joulemap.decoder.column import describe_columns
-from joulemap.decoder.config import Decoder
-from joulemap.decoder.layer import tell
-from joulemap.decoder.name import find_decoder, load_shipped
-from joulemap.decoder.read import read_config
-from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.weight import read_weight_format
 from joulemap.fuse import fuse
 from joulemap.model.bulk import Together, Total
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.serving.deployment import Book
-from joulemap.serving.predict import weigh
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.method import read_checkpoint
+from joulemap.wing.llm.decoder.checkpoint import name_format
+from joulemap.wing.llm.decoder.column import describe_columns
+from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
+from joulemap.wing.llm.decoder.read import read_config
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.serving.deployment import Book
+from joulemap.wing.llm.serving.predict import weigh
 from joulemap.workspace import Workspace
 from test_packed_weight import COLUMNS, ROWS, STORED
 

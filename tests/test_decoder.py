@@ -9,11 +9,6 @@ import attrs
 import numpy as np
 import pytest
 
-from joulemap.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
-from joulemap.decoder.config import Decoder, Experts
-from joulemap.decoder.layer import describe_step
-from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
-from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import Workload
@@ -22,6 +17,11 @@ from joulemap.model.merge import build
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.wing.llm.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
+from joulemap.wing.llm.decoder.config import Decoder, Experts
+from joulemap.wing.llm.decoder.layer import describe_step
+from joulemap.wing.llm.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
+from joulemap.wing.llm.decoder.step import Step
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from joulemap.decoder.config import Decoder
-from joulemap.decoder.layer import describe_step
-from joulemap.decoder.read import read_config
-from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import APPEND, Workload
 from joulemap.hub.held import request_module
+from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.layer import describe_step
+from joulemap.wing.llm.decoder.read import read_config
+from joulemap.wing.llm.decoder.step import Step
 
 pytestmark = pytest.mark.slow
 

@@ -10,13 +10,13 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.fleet.division import ROUNDS, Division, Opened, _Search, keep_better
-from joulemap.answer.llm.demand import count_node, list_divisions
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.source import Source
-from joulemap.serving.pool import Ability, Able, find_ability
+from joulemap.wing.fleet.answer.division import ROUNDS, Division, Opened, _Search, keep_better
+from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.llm.answer.demand import count_node, list_divisions
+from joulemap.wing.llm.serving.pool import Ability, Able, find_ability
 from joulemap.workspace import Workspace
 from pass_surface import StraightPass
 
@@ -77,7 +77,7 @@ def test_a_node_is_what_a_switch_or_a_server_joins() -> None:
 def test_devices_divide_the_heads_and_hold_the_model(
     tmp_path: Path, model: str, hardware: str, precision: str, numbers: set[int]
 ) -> None:
-    from joulemap.answer.llm.answer import list_served
+    from joulemap.wing.llm.answer.answer import list_served
 
     workspace = Workspace(tmp_path / "a.duckdb")
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_what_a_server_can_do_follows_from_its_passes() -> None:
     deployment = SimpleNamespace(stack=stack, price=surface.price)
     room = SimpleNamespace(sequences=lambda *_: 1e9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joulemap.serving.pool.Room", lambda **_: room)
+        patch.setattr("joulemap.wing.llm.serving.pool.Room", lambda **_: room)
         able = find_ability(cast("Any", deployment), 1000.0, 101.0)
         tight = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
         late = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)

@@ -13,26 +13,26 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.explore.pose import read_shares
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
-from joulemap.design.beyond import find_beyond, find_oversize
-from joulemap.design.front import TOLD_SHARE, find_band, find_front
-from joulemap.design.group import Group
-from joulemap.design.outcome import OBJECTIVES, Outcomes
-from joulemap.design.place import place_values
-from joulemap.design.space import Space, vary_usual
-from joulemap.design.survey import Survey
 from joulemap.domain.change import change_hardware
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import point_hardware
 from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.value import read_values
+from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.explore.answer.pose import read_shares
+from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
+from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.wing.explore.design.group import Group
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
+from joulemap.wing.explore.design.place import place_values
+from joulemap.wing.explore.design.space import Space, vary_usual
+from joulemap.wing.explore.design.survey import Survey
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue().hardware

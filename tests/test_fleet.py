@@ -12,16 +12,16 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.fleet.answer import find_winners
-from joulemap.answer.fleet.document import FleetAnswer
-from joulemap.answer.fleet.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
-from joulemap.answer.fleet.row import FleetRow, LevelRow, Load, Sizing, choose_way, cost_fleet, tell_failure
-from joulemap.capacity.demand import read_levels
-from joulemap.cli.option.fleet import read_models
-from joulemap.domain.fleet import Demand, Level
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.row.fleet import Station
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.fleet.answer.answer import find_winners
+from joulemap.wing.fleet.answer.document import FleetAnswer
+from joulemap.wing.fleet.answer.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
+from joulemap.wing.fleet.answer.row import FleetRow, LevelRow, Load, Sizing, choose_way, cost_fleet, tell_failure
+from joulemap.wing.fleet.capacity.demand import read_levels
+from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.option import read_models
+from joulemap.wing.fleet.row import Station
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from conftest import Run
-from joulemap.lake.fill import fill
 from joulemap.store.footer import FooterError, parse_footer
-from joulemap.store.lake import survey
+from joulemap.wing.explore.lake.database import survey
+from joulemap.wing.explore.lake.fill import fill
 from joulemap.workspace import Workspace
 from pond import Cell, evaluate_cell, forge, name_content
 
@@ -116,7 +116,7 @@ def test_the_engine_reaches_nothing_but_shards_while_a_lake_is_opened(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where a name were trusted: the statement that it makes is refused."""
-    from joulemap.store import lake as module
+    from joulemap.wing.explore.lake import database as module
 
     mark = lake.parent / "mark"
     mark.write_text("secret")

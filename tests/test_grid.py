@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.serving.grid import Grid
+from joulemap.wing.llm.serving.grid import Grid
 
 Array = NDArray[np.float64]
 

@@ -7,12 +7,12 @@ import pytest
 
 from joulemap.answer.computed import make_table, take, told
 from joulemap.answer.layout import lay
-from joulemap.cli.option.design import DesignOptions
-from joulemap.cli.option.serving import ServingOptions
 from joulemap.cli.value import read_as
 from joulemap.domain.settings import Limits
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.explore.option import DesignOptions
+from joulemap.wing.llm.option import ServingOptions
 
 
 @frozen(kw_only=True)

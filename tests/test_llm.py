@@ -14,17 +14,17 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.llm.document import LlmAnswer
-from joulemap.answer.llm.row import ServedRow
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
-from joulemap.cli.option.serving import PassRunOptions
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.answer.row import ServedRow
+from joulemap.wing.llm.option import PassRunOptions
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 

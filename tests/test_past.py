@@ -18,9 +18,6 @@ import pytest
 
 import own_decoder
 from compare import assert_close
-from joulemap.decoder.column import NAMED
-from joulemap.decoder.step import Step
-from joulemap.decoder.traced import TracedDecoder
 from joulemap.domain.settings import Serving, Settings
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
@@ -30,6 +27,9 @@ from joulemap.plan import workload as planned
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
 from joulemap.trace.source import ModelRequest
+from joulemap.wing.llm.decoder.column import NAMED
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.traced import TracedDecoder
 from joulemap.workspace import Workspace
 from own_decoder import SIZE, VOCABULARY, WIDTH
 
@@ -219,9 +219,9 @@ def test_a_family_that_nobody_reads_needs_its_library(
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: int) -> None:
     pytest.importorskip("transformers")
-    from joulemap.decoder.layer import describe_step
-    from joulemap.decoder.read import read_config
     from joulemap.domain.key import NO_KEY
+    from joulemap.wing.llm.decoder.layer import describe_step
+    from joulemap.wing.llm.decoder.read import read_config
 
     sizes: dict[str, object] = {
         "num_hidden_layers": 3,

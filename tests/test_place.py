@@ -15,18 +15,6 @@ import torch
 import chip
 from command import run_here
 from compare import assert_close
-from joulemap.answer.place.answer import PlaceAnswer
-from joulemap.box import candidate, search as searching
-from joulemap.box.candidate import Candidate, list_candidates
-from joulemap.box.choose import choose, improve, price, price_second
-from joulemap.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
-from joulemap.box.member import Member, Ways, find_ways
-from joulemap.box.problem import Problem, pose
-from joulemap.box.run import run_placement
-from joulemap.box.schedule import find_makespan
-from joulemap.box.score import add_up, score
-from joulemap.box.search import Costs, search
-from joulemap.box.solve import settle
 from joulemap.catalog.box import load_boxes
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
@@ -43,6 +31,18 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S
+from joulemap.wing.place.answer.answer import PlaceAnswer
+from joulemap.wing.place.box import candidate, search as searching
+from joulemap.wing.place.box.candidate import Candidate, list_candidates
+from joulemap.wing.place.box.choose import choose, improve, price, price_second
+from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
+from joulemap.wing.place.box.member import Member, Ways, find_ways
+from joulemap.wing.place.box.problem import Problem, pose
+from joulemap.wing.place.box.run import run_placement
+from joulemap.wing.place.box.schedule import find_makespan
+from joulemap.wing.place.box.score import add_up, score
+from joulemap.wing.place.box.search import Costs, search
+from joulemap.wing.place.box.solve import settle
 from joulemap.workspace import Workspace
 from models import columns, shipped
 from test_fallback import BATCH, WIDTH, stages

@@ -10,12 +10,12 @@ import attrs
 import pytest
 
 from joulemap.domain.load import Limits, Load, Requests, Served
-from joulemap.serving.grid import Pass
-from joulemap.serving.pool import Pool, simulate_pools
-from joulemap.serving.queue import count_until, simulate
-from joulemap.serving.request import draw_requests
-from joulemap.serving.steady import Steady, run_steady
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+from joulemap.wing.llm.serving.queue import count_until, simulate
+from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.steady import Steady, run_steady
 from pass_surface import StraightPass
 
 PLAIN = StraightPass()

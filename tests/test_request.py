@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from joulemap.domain.load import Load
-from joulemap.serving.request import draw_requests, read_requests
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.serving.request import draw_requests, read_requests
 
 
 def write(folder: Path, text: str) -> Path:

@@ -10,12 +10,12 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.load import Load
 from joulemap.domain.serving import ServingRow
-from joulemap.serving.deployment import Deployment
-from joulemap.serving.draft import Draft
-from joulemap.serving.memory import Room
-from joulemap.serving.predict import find_deployment
-from joulemap.serving.serve import find_limits, serve
-from joulemap.serving.surface import Passes
+from joulemap.wing.llm.serving.deployment import Deployment
+from joulemap.wing.llm.serving.draft import Draft
+from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.predict import find_deployment
+from joulemap.wing.llm.serving.serve import find_limits, serve
+from joulemap.wing.llm.serving.surface import Passes
 
 
 @cache

@@ -9,18 +9,18 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
-from joulemap.decoder.layer import tell
-from joulemap.decoder.name import find_decoder
-from joulemap.decoder.step import Step
 from joulemap.domain.serving import ServingRow
-from joulemap.serving.batch import Batch, accept, grow, run_batches
-from joulemap.serving.deployment import Book, Deployment
-from joulemap.serving.draft import Draft, Guessing
-from joulemap.serving.memory import Room
-from joulemap.serving.predict import Prediction, choose_precisions, predict
-from joulemap.serving.steady import Steady, run_steady
-from joulemap.serving.surface import Cost, Passes, tabulate
 from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
+from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.draft import Draft, Guessing
+from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.predict import Prediction, choose_precisions, predict
+from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.surface import Cost, Passes, tabulate
 
 
 @attrs.frozen(kw_only=True)

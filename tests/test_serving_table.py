@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-import joulemap.plan.serving as plan
+import joulemap.wing.llm.prediction as plan
 from compare import assert_close
 from conftest import Run
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
@@ -22,9 +22,9 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.row.validate import PredictionScore
-from joulemap.serving.predict import Prediction
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
+from joulemap.wing.llm.serving.predict import Prediction
 from joulemap.workspace import Workspace
 
 HEAD = "source,hardware,model,scope,engine,batch,prompt_tokens,output_tokens,device_count,weight_precision,"
@@ -75,7 +75,7 @@ def _predict_made_up(patch: pytest.MonkeyPatch) -> list[ServingRow]:
         assert {row.hardware for row in given} == {hardware.id}
         return [_predict(row) for row in given]
 
-    patch.setattr("joulemap.serving.predict.predict", predict)
+    patch.setattr("joulemap.wing.llm.serving.predict.predict", predict)
     return rows
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from compare import assert_close
 from joulemap.domain.load import Limits, Load, Requests
-from joulemap.serving.pool import Pool, simulate_pools
-from joulemap.serving.queue import simulate
-from joulemap.serving.settle import COUNTED, Site, count_in_work, settle
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+from joulemap.wing.llm.serving.queue import simulate
+from joulemap.wing.llm.serving.settle import COUNTED, Site, count_in_work, settle
 from pass_surface import StraightPass
 
 PLAIN = StraightPass()

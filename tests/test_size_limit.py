@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from conftest import Run
-from joulemap.decoder.name import find_decoder, load_shipped
-from joulemap.decoder.read import read_config
 from joulemap.system.errors import ExitCode, ModelError
 from joulemap.trace.configuration import read_configuration
+from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
+from joulemap.wing.llm.decoder.read import read_config
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,

@@ -14,9 +14,6 @@ from torch import nn
 
 from chips import FORMS, find
 from compare import assert_close
-from joulemap.decoder.column import pass_columns
-from joulemap.decoder.name import find_decoder
-from joulemap.decoder.step import Step
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path, point_hardware, read_number
@@ -29,6 +26,9 @@ from joulemap.model.run import RunColumns
 from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
 from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.llm.decoder.column import pass_columns
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.step import Step
 from lazy import Lazy
 from models import SelfAttention, columns, shipped
 from own_decoder import HEADS, LAYERS, SIZE, Stacked

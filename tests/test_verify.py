@@ -14,15 +14,15 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.verify.cause import find_causes
-from joulemap.answer.verify.forecast import Case, Figure, Forecast, forecast
-from joulemap.answer.verify.told import read_file
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow
 from joulemap.exchange import measured
 from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.wing.verify.answer.cause import find_causes
+from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
+from joulemap.wing.verify.answer.told import read_file
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parent / "data" / "verify"

@@ -16,10 +16,10 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.watch import WatchAnswer
 from joulemap.device.call import CallRecorder
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
+from joulemap.wing.verify.watch import WatchAnswer
 from joulemap.workspace import Workspace
 
 

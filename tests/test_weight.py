@@ -15,9 +15,6 @@ from chips import FORMS
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
-from joulemap.decoder.config import Decoder as Config
-from joulemap.decoder.name import find_decoder
-from joulemap.decoder.step import Step
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
@@ -33,8 +30,11 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
-from joulemap.serving.deployment import Book
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.wing.llm.decoder.config import Decoder as Config
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.serving.deployment import Book
 from joulemap.workspace import Workspace
 from models import columns
 

@@ -4,7 +4,6 @@
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import PhasesAnswer as PhasesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
@@ -21,27 +20,6 @@ from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
-from joulemap.answer.explore.answer import ExploreAnswer as ExploreAnswer
-from joulemap.answer.explore.regret import (
-    ChipRegret as ChipRegret,
-    ModelWinner as ModelWinner,
-    RegretAnswer as RegretAnswer,
-)
-from joulemap.answer.explore.tell import (
-    BestDesign as BestDesign,
-    Margin as Margin,
-    RefusedDesigns as RefusedDesigns,
-    RuleRow as RuleRow,
-)
-from joulemap.answer.fleet.document import FleetAnswer as FleetAnswer
-from joulemap.answer.fleet.mixture import MixedRow as MixedRow
-from joulemap.answer.fleet.pair import PairRow as PairRow
-from joulemap.answer.fleet.row import (
-    FleetRow as FleetRow,
-    FleetWinner as FleetWinner,
-    LevelRow as LevelRow,
-    QueueRow as QueueRow,
-)
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
@@ -52,7 +30,6 @@ from joulemap.answer.hardware_file import (
     FileChecks as FileChecks,
     Trial as Trial,
 )
-from joulemap.answer.lake import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.listing import (
     BoxAnswer as BoxAnswer,
@@ -60,23 +37,10 @@ from joulemap.answer.listing import (
     BoxPart as BoxPart,
     ListedBox as ListedBox,
 )
-from joulemap.answer.llm.document import LlmAnswer as LlmAnswer
-from joulemap.answer.llm.load import LoadRow as LoadRow
-from joulemap.answer.llm.offload import OffloadAnswer as OffloadAnswer, OffloadRow as OffloadRow
-from joulemap.answer.llm.pool import PoolRow as PoolRow
-from joulemap.answer.llm.row import ServedRow as ServedRow
-from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ModulesAnswer as ModulesAnswer, ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
-from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
-from joulemap.answer.place.row import (
-    DeviceRow as DeviceRow,
-    EventRow as EventRow,
-    PlacementRow as PlacementRow,
-    SubgraphRow as SubgraphRow,
-)
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -90,21 +54,8 @@ from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
-from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
-from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
-from joulemap.answer.verify.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
-from joulemap.answer.verify.cause import CauseRow as CauseRow
-from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer
-from joulemap.answer.watched import WatchedModule as WatchedModule
 from joulemap.catalog.load import load_catalogue as load_catalogue
-from joulemap.design.area import Area as Area
-from joulemap.design.group import Group as Group
-from joulemap.design.limit import Bound as Bound
-from joulemap.design.outcome import Outcomes as Outcomes
-from joulemap.design.rule import Law as Law, Rule as Rule
-from joulemap.design.space import Parameter as Parameter, Space as Space
-from joulemap.design.survey import Survey as Survey
 from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,
@@ -123,8 +74,8 @@ from joulemap.domain.configuration import (
     Runtime as Runtime,
     Tf32 as Tf32,
 )
+from joulemap.domain.constant import Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
-from joulemap.domain.fleet import Demand as Demand, Level as Level, Objective as Objective
 from joulemap.domain.hardware import (
     Hardware as Hardware,
     Link as Link,
@@ -183,6 +134,7 @@ from joulemap.domain.workload import (
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
+from joulemap.model.area import Area as Area
 from joulemap.model.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
 from joulemap.plan.budget import Budget as Budget
 from joulemap.plan.run import RunTally as RunTally
@@ -292,7 +244,6 @@ from joulemap.row.hardware import (
     Probe as Probe,
     RidgePoint as RidgePoint,
 )
-from joulemap.row.llm import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.row.measure import Score as Score
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
@@ -305,7 +256,6 @@ from joulemap.row.model import (
     PatternShare as PatternShare,
 )
 from joulemap.row.pareto import ParetoPoint as ParetoPoint
-from joulemap.row.place import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
 from joulemap.row.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
 from joulemap.row.report import (
     EnergyLeaf as EnergyLeaf,
@@ -314,7 +264,6 @@ from joulemap.row.report import (
 )
 from joulemap.row.run import (
     Allocation as Allocation,
-    Constant as Constant,
     Fallback as Fallback,
     LedgerLine as LedgerLine,
     Setting as Setting,
@@ -411,6 +360,57 @@ from joulemap.system.errors import (
     UsageError as UsageError,
 )
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
+from joulemap.wing.explore.answer.answer import ExploreAnswer as ExploreAnswer
+from joulemap.wing.explore.answer.regret import (
+    ChipRegret as ChipRegret,
+    ModelWinner as ModelWinner,
+    RegretAnswer as RegretAnswer,
+)
+from joulemap.wing.explore.answer.tell import (
+    BestDesign as BestDesign,
+    Margin as Margin,
+    RefusedDesigns as RefusedDesigns,
+    RuleRow as RuleRow,
+)
+from joulemap.wing.explore.design.group import Group as Group
+from joulemap.wing.explore.design.limit import Bound as Bound
+from joulemap.wing.explore.design.outcome import Outcomes as Outcomes
+from joulemap.wing.explore.design.rule import Law as Law, Rule as Rule
+from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
+from joulemap.wing.explore.design.survey import Survey as Survey
+from joulemap.wing.explore.shards import LakeAnswer as LakeAnswer, ListedShard as ListedShard
+from joulemap.wing.fleet.answer.document import FleetAnswer as FleetAnswer
+from joulemap.wing.fleet.answer.mixture import MixedRow as MixedRow
+from joulemap.wing.fleet.answer.pair import PairRow as PairRow
+from joulemap.wing.fleet.answer.row import (
+    FleetRow as FleetRow,
+    FleetWinner as FleetWinner,
+    LevelRow as LevelRow,
+    QueueRow as QueueRow,
+)
+from joulemap.wing.fleet.demand import Demand as Demand, Level as Level, Objective as Objective
+from joulemap.wing.llm.answer.document import LlmAnswer as LlmAnswer
+from joulemap.wing.llm.answer.load import LoadRow as LoadRow
+from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer, OffloadRow as OffloadRow
+from joulemap.wing.llm.answer.pool import PoolRow as PoolRow
+from joulemap.wing.llm.answer.row import ServedRow as ServedRow
+from joulemap.wing.llm.answer.sentence import ServedAnswer as ServedAnswer
+from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
+from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
+from joulemap.wing.place.answer.answer import PlaceAnswer as PlaceAnswer
+from joulemap.wing.place.answer.row import (
+    DeviceRow as DeviceRow,
+    EventRow as EventRow,
+    PlacementRow as PlacementRow,
+    SubgraphRow as SubgraphRow,
+)
+from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
+from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
+from joulemap.wing.train.answer.row import TrainingRow as TrainingRow
+from joulemap.wing.verify.answer.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
+from joulemap.wing.verify.answer.cause import CauseRow as CauseRow
+from joulemap.wing.verify.watch import Watch as Watch, WatchAnswer as WatchAnswer
+from joulemap.wing.verify.watched import WatchedModule as WatchedModule
 from joulemap.workspace import Workspace as Workspace
 
 __all__: list[str]

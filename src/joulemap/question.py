@@ -25,11 +25,11 @@ class Question:
     """A method that asks the function of its name, whose first parameter is the source of the workspace."""
 
     def __init__(self, home: str, keywords: str = "", *, is_shared: bool = False) -> None:
-        """Find the function in `home`, a module of ours; `is_shared` says that the package has it too.
+        """Find the function in the module `home`; `is_shared` says that the package has it too.
 
         `keywords` names the type in `domain.settings` of those that replace fields of its settings, if it has any.
         """
-        self.home, self.keywords, self.is_shared = f"joulemap.{home}", keywords, is_shared
+        self.home, self.keywords, self.is_shared = home, keywords, is_shared
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
@@ -83,8 +83,8 @@ class ModelQuestion(Question):
     is neither a name nor a module, ModelError for a module that cannot be traced.
     """
 
-    def __init__(self, home: str, keywords: str = "SettingsKeywords") -> None:
-        super().__init__(home, keywords, is_shared=True)
+    def __init__(self, home: str, keywords: str = "SettingsKeywords", *, is_shared: bool = True) -> None:
+        super().__init__(home, keywords, is_shared=is_shared)
 
     def _prepare(self, ask: Ask) -> Ask:
         called = list(signature(ask).parameters)[1]

@@ -19,8 +19,6 @@ def default_workspace() -> Workspace:
     """Return the workspace that the functions of the package ask."""
 
 _asked: Workspace
-explore = _asked.explore
-explore_all = _asked.explore_all
 compare = _asked.compare
 compare_models = _asked.compare_models
 report = _asked.report
@@ -34,18 +32,11 @@ explain = _asked.explain
 sensitivity = _asked.sensitivity
 flip = _asked.flip
 architectures = _asked.architectures
-contrast_phases = _asked.contrast_phases
 pareto = _asked.pareto
 plot = _asked.plot
 recommend = _asked.recommend
 cost = _asked.cost
-place = _asked.place
-llm = _asked.llm
-offload = _asked.offload
-fleet = _asked.fleet
-train = _asked.train
 modules = _asked.modules
-watch = _asked.watch
 evaluate = _asked.evaluate
 run = _asked.run
 workload = _asked.workload
@@ -56,6 +47,15 @@ fusion = _asked.fusion
 utilization = _asked.utilization
 sweep = _asked.sweep
 sql = _asked.sql
-verify = _asked.verify
 diff = _asked.diff
 export = _asked.export
+explore = _asked.explore
+explore_all = _asked.explore_all
+fleet = _asked.fleet
+llm = _asked.llm
+contrast_phases = _asked.contrast_phases
+offload = _asked.offload
+place = _asked.place
+train = _asked.train
+verify = _asked.verify
+watch = _asked.watch

@@ -10,7 +10,7 @@ import torch
 
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import EVERYWHERE, MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.answer.architecture.contrast import EVERYWHERE
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -23,24 +23,15 @@ from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.answer.explore.pose import NO_SHARES
-from joulemap.answer.explore.regret import RegretAnswer
-from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
-from joulemap.answer.lake import LakeAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.listing import BoxAnswer, ListedBox
-from joulemap.answer.llm.answer import SERVING
-from joulemap.answer.llm.document import LlmAnswer
-from joulemap.answer.llm.offload import OffloadAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ModulesAnswer, ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
-from joulemap.answer.place.answer import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -48,15 +39,11 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.answer.verify.answer import VerifyAnswer
-from joulemap.answer.watch import WATCHED, Watch
 from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
-from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -95,6 +82,20 @@ from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
+from joulemap.wing.explore.answer.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.wing.explore.answer.pose import NO_SHARES
+from joulemap.wing.explore.answer.regret import RegretAnswer
+from joulemap.wing.explore.shards import LakeAnswer
+from joulemap.wing.fleet.answer.document import FleetAnswer
+from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.llm.answer.answer import SERVING
+from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
+from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
+from joulemap.wing.verify.answer.answer import VerifyAnswer
+from joulemap.wing.verify.watch import WATCHED, Watch
 
 class Workspace:
     """A results database and the questions it answers.
@@ -120,79 +121,6 @@ class Workspace:
         to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
         there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
         names a service.
-        """
-    @overload
-    def explore(
-        self,
-        models: str | Sequence[str],
-        settings: Settings = SETTINGS,
-        *,
-        like: str | Sequence[str] = (),
-        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
-        share: Mapping[str, float] = NO_SHARES,
-        limits: Limits = LIMITS,
-        max_area_mm2: float | None = None,
-        max_die_cost_usd: float | None = None,
-        objectives: Sequence[str] = OBJECTIVES,
-        count: int | None = None,
-        seed: int = 0,
-        search: str = "",
-        solve: str | Sequence[str] = (),
-        target: str | Sequence[str] = (),
-        lake: str | Path | None = None,
-        jobs: int = 1,
-        cluster: str = "",
-        **keywords: Unpack[SettingsKeywords],
-    ) -> ExploreAnswer:
-        """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
-
-        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
-        varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-        found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
-        memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
-        and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
-        UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
-        """
-    @overload
-    def explore(
-        self,
-        module: torch.nn.Module,
-        example_inputs: ExampleInputs | None,
-        /,
-        settings: Settings = SETTINGS,
-        *,
-        like: str | Sequence[str] = (),
-        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
-        share: Mapping[str, float] = NO_SHARES,
-        limits: Limits = LIMITS,
-        max_area_mm2: float | None = None,
-        max_die_cost_usd: float | None = None,
-        objectives: Sequence[str] = OBJECTIVES,
-        count: int | None = None,
-        seed: int = 0,
-        search: str = "",
-        solve: str | Sequence[str] = (),
-        target: str | Sequence[str] = (),
-        lake: str | Path | None = None,
-        jobs: int = 1,
-        cluster: str = "",
-        **keywords: Unpack[SettingsKeywords],
-    ) -> ExploreAnswer: ...
-    def explore_all(
-        self,
-        models: str | Sequence[str] = (),
-        settings: Settings = CANDIDATES,
-        *,
-        share: Mapping[str, float] = NO_SHARES,
-        objective: str = "energy",
-        limits: Limits = LIMITS,
-        **keywords: Unpack[SettingsKeywords],
-    ) -> RegretAnswer:
-        """Return the best configuration of each model, and what each chip loses as the one for all.
-
-        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
-        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
         """
     @overload
     def compare(
@@ -250,18 +178,18 @@ class Workspace:
         settings: Settings = SETTINGS,
         *,
         between: Sequence[str | Hardware] = (),
-        demand: Demand | None = None,
-        box: str = "",
+        asked: Mapping[str, Any] | None = None,
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer:
         """Return a report on models on each hardware, whose `save` writes one page that needs no network.
 
         It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
-        `between` names the two hardware that are explained, by default the best against each other. With a demand each
-        model has a chapter on how many of the same hardware serve it; with a box, one on which part of it runs where.
-        `repeated` are the options that the page's own command line has. Raises as `compare`, `fleet` and `place`,
-        UsageError for several batches, precisions or runtimes.
+        `between` names the two hardware that are explained, by default the best against each other. `asked` is what is
+        asked for of further chapters, by name: a `Demand` of "fleet", for how many of the same hardware serve it; a box of
+        "placed", for which part of a model runs where. `repeated` are the options that the page's own command line has.
+        Raises as `compare`, `fleet` and `place`, UsageError for several batches, precisions or runtimes, UnknownNameError
+        for a chapter that does not exist.
         """
     @overload
     def report(
@@ -272,8 +200,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         *,
         between: Sequence[str | Hardware] = (),
-        demand: Demand | None = None,
-        box: str = "",
+        asked: Mapping[str, Any] | None = None,
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer: ...
@@ -552,19 +479,6 @@ class Workspace:
         settings: Settings = EVERYWHERE,
         **keywords: Unpack[SettingsKeywords],
     ) -> ArchitecturesAnswer: ...
-    def contrast_phases(
-        self,
-        model: str = MODEL,
-        settings: Settings = PHASED,
-        *,
-        prompt: int = PROMPT,
-        **keywords: Unpack[SettingsKeywords],
-    ) -> PhasesAnswer:
-        """Return what prefill and decode of a language model spend on each architecture class, and why.
-
-        Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
-        lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
-        """
     @overload
     def pareto(
         self,
@@ -686,129 +600,6 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
-    def place(
-        self,
-        model: str,
-        box: str = "",
-        *,
-        settings: Settings = PLACED,
-        on: Sequence[str] = (),
-        links: Sequence[str] = (),
-        goal: Goal = "latency",
-        **keywords: Unpack[SettingsKeywords],
-    ) -> PlaceAnswer:
-        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
-
-        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
-        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
-        traced.
-        """
-    @overload
-    def llm(
-        self,
-        model: str,
-        settings: Settings = SERVED,
-        *,
-        serving: Serving = SERVING,
-        usage: Usage = USAGE,
-        prices: Sequence[Price] = (),
-        **keywords: Unpack[SettingsKeywords],
-    ) -> LlmAnswer:
-        """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
-
-        `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
-        configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
-        devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
-        reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
-        wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
-        """
-    @overload
-    def llm(
-        self,
-        module: torch.nn.Module,
-        example_inputs: ExampleInputs | None,
-        /,
-        settings: Settings = SERVED,
-        *,
-        serving: Serving = SERVING,
-        usage: Usage = USAGE,
-        prices: Sequence[Price] = (),
-        **keywords: Unpack[SettingsKeywords],
-    ) -> LlmAnswer: ...
-    @overload
-    def offload(
-        self,
-        model: str,
-        settings: Settings = SERVED,
-        *,
-        serving: Serving = SERVING,
-        **keywords: Unpack[SettingsKeywords],
-    ) -> OffloadAnswer:
-        """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
-
-        UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
-        raises otherwise as `llm`.
-        """
-    @overload
-    def offload(
-        self,
-        module: torch.nn.Module,
-        example_inputs: ExampleInputs | None,
-        /,
-        settings: Settings = SERVED,
-        *,
-        serving: Serving = SERVING,
-        **keywords: Unpack[SettingsKeywords],
-    ) -> OffloadAnswer: ...
-    def fleet(
-        self,
-        model: str,
-        settings: Settings = DEPLOYED,
-        *,
-        demand: Demand,
-        serving: Serving = SERVING,
-        usage: Usage = USAGE,
-        prices: Sequence[Price] = (),
-        **keywords: Unpack[SettingsKeywords],
-    ) -> FleetAnswer:
-        """Return how many of each hardware serve a demand, the best of its objective first.
-
-        `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
-        takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
-        is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
-        where no hardware keeps the promise, with the nearest.
-        """
-    @overload
-    def train(
-        self,
-        model: str,
-        settings: Settings = LEARNED,
-        *,
-        training: Training = TRAINING,
-        usage: Usage = USAGE,
-        prices: Sequence[Price] = (),
-        **keywords: Unpack[SettingsKeywords],
-    ) -> TrainAnswer:
-        """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
-
-        `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
-        answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
-        hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-        is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
-        """
-    @overload
-    def train(
-        self,
-        module: torch.nn.Module,
-        example_inputs: ExampleInputs | None,
-        /,
-        settings: Settings = LEARNED,
-        *,
-        training: Training = TRAINING,
-        usage: Usage = USAGE,
-        prices: Sequence[Price] = (),
-        **keywords: Unpack[SettingsKeywords],
-    ) -> TrainAnswer: ...
     def measure(
         self,
         model: str,
@@ -856,23 +647,6 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> ModulesAnswer: ...
-    def watch(
-        self,
-        module: torch.nn.Module,
-        settings: Settings = WATCHED,
-        *,
-        hardware: str | Hardware | None = None,
-        quiet: bool = False,
-        **keywords: Unpack[RunKeywords],
-    ) -> AbstractContextManager[Watch]:
-        """Time what is called of a module until the end, module by module, and print it beside its prediction.
-
-        `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
-        the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
-        runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
-        Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
-        cannot be traced or run there has no prediction, and the answer says why.
-        """
     @overload
     def evaluate(
         self,
@@ -1232,34 +1006,6 @@ class Workspace:
         rows name run with `trust` alone; without it the notes name them.
         Raises NoMeasurementError where nothing was measured of what is asked about.
         """
-    def verify(
-        self,
-        files: str | Path | Sequence[str | Path],
-        *,
-        model: str = "",
-        hardware: str = "",
-        precision: str = "",
-        runtime: str = "",
-        engine: str = "",
-        batch: int | None = None,
-        devices: int | None = None,
-        replicas: int | None = None,
-        passes: int | None = None,
-        prompt: int | None = None,
-        output: int | None = None,
-        calibration: str | Calibration = "auto",
-        keep: bool = False,
-        calibrate: bool = False,
-    ) -> VerifyAnswer:
-        """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
-
-        The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
-        of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-        requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
-        hardware to them and to all that is stored,
-        into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
-        for what is neither told nor stated.
-        """
     def serving_refusals(
         self,
         hardware: str = "",
@@ -1405,6 +1151,79 @@ class Workspace:
         self,
     ) -> int:
         """Make or update the database; return its schema version."""
+    @overload
+    def explore(
+        self,
+        models: str | Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        like: str | Sequence[str] = (),
+        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+        share: Mapping[str, float] = NO_SHARES,
+        limits: Limits = LIMITS,
+        max_area_mm2: float | None = None,
+        max_die_cost_usd: float | None = None,
+        objectives: Sequence[str] = OBJECTIVES,
+        count: int | None = None,
+        seed: int = 0,
+        search: str = "",
+        solve: str | Sequence[str] = (),
+        target: str | Sequence[str] = (),
+        lake: str | Path | None = None,
+        jobs: int = 1,
+        cluster: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ExploreAnswer:
+        """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+
+        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
+        varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
+        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+        found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
+        memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
+        and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
+        UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+        """
+    @overload
+    def explore(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        like: str | Sequence[str] = (),
+        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+        share: Mapping[str, float] = NO_SHARES,
+        limits: Limits = LIMITS,
+        max_area_mm2: float | None = None,
+        max_die_cost_usd: float | None = None,
+        objectives: Sequence[str] = OBJECTIVES,
+        count: int | None = None,
+        seed: int = 0,
+        search: str = "",
+        solve: str | Sequence[str] = (),
+        target: str | Sequence[str] = (),
+        lake: str | Path | None = None,
+        jobs: int = 1,
+        cluster: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ExploreAnswer: ...
+    def explore_all(
+        self,
+        models: str | Sequence[str] = (),
+        settings: Settings = CANDIDATES,
+        *,
+        share: Mapping[str, float] = NO_SHARES,
+        objective: str = "energy",
+        limits: Limits = LIMITS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RegretAnswer:
+        """Return the best configuration of each model, and what each chip loses as the one for all.
+
+        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
+        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+        """
     def shards(
         self,
         lake: str | Path,
@@ -1425,4 +1244,185 @@ class Workspace:
 
         A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
         file that cannot be removed.
+        """
+    def fleet(
+        self,
+        model: str,
+        settings: Settings = DEPLOYED,
+        *,
+        demand: Demand,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> FleetAnswer:
+        """Return how many of each hardware serve a demand, the best of its objective first.
+
+        `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
+        takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
+        is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
+        where no hardware keeps the promise, with the nearest.
+        """
+    @overload
+    def llm(
+        self,
+        model: str,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> LlmAnswer:
+        """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+
+        `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
+        configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
+        devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
+        reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
+        wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
+        """
+    @overload
+    def llm(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> LlmAnswer: ...
+    def contrast_phases(
+        self,
+        model: str = MODEL,
+        settings: Settings = PHASED,
+        *,
+        prompt: int = PROMPT,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PhasesAnswer:
+        """Return what prefill and decode of a language model spend on each architecture class, and why.
+
+        Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
+        lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+        """
+    @overload
+    def offload(
+        self,
+        model: str,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> OffloadAnswer:
+        """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+
+        UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
+        raises otherwise as `llm`.
+        """
+    @overload
+    def offload(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> OffloadAnswer: ...
+    def place(
+        self,
+        model: str,
+        box: str = "",
+        *,
+        settings: Settings = PLACED,
+        on: Sequence[str] = (),
+        links: Sequence[str] = (),
+        goal: Goal = "latency",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PlaceAnswer:
+        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+
+        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
+        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
+        traced.
+        """
+    @overload
+    def train(
+        self,
+        model: str,
+        settings: Settings = LEARNED,
+        *,
+        training: Training = TRAINING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> TrainAnswer:
+        """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+
+        `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
+        answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
+        hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
+        is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
+        """
+    @overload
+    def train(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = LEARNED,
+        *,
+        training: Training = TRAINING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> TrainAnswer: ...
+    def verify(
+        self,
+        files: str | Path | Sequence[str | Path],
+        *,
+        model: str = "",
+        hardware: str = "",
+        precision: str = "",
+        runtime: str = "",
+        engine: str = "",
+        batch: int | None = None,
+        devices: int | None = None,
+        replicas: int | None = None,
+        passes: int | None = None,
+        prompt: int | None = None,
+        output: int | None = None,
+        calibration: str | Calibration = "auto",
+        keep: bool = False,
+        calibrate: bool = False,
+    ) -> VerifyAnswer:
+        """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+
+        The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
+        of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
+        requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
+        hardware to them and to all that is stored,
+        into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+        for what is neither told nor stated.
+        """
+    def watch(
+        self,
+        module: torch.nn.Module,
+        settings: Settings = WATCHED,
+        *,
+        hardware: str | Hardware | None = None,
+        quiet: bool = False,
+        **keywords: Unpack[RunKeywords],
+    ) -> AbstractContextManager[Watch]:
+        """Time what is called of a module until the end, module by module, and print it beside its prediction.
+
+        `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
+        the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
+        runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
+        Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
+        cannot be traced or run there has no prediction, and the answer says why.
         """

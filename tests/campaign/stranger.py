@@ -23,9 +23,9 @@ from campaign.scene import COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial
 from command import Done
 from joulemap.cli.tool import check_files
-from joulemap.lake.fill import fill
 from joulemap.plan import version
 from joulemap.system.errors import ExitCode, ModelError, UsageError
+from joulemap.wing.explore.lake.fill import fill
 from pond import Cell, evaluate_cell, forge, name_content
 
 LAKE: Final = "pond"

@@ -15,6 +15,7 @@ from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
+from joulemap.plan.name import list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_chance, show_count, show_plain
@@ -66,15 +67,12 @@ def plan_candidates(model: str, settings: Settings) -> Plan:
 
 
 def _take_published(model: str, settings: Settings) -> Settings:
-    from joulemap.decoder.name import find_pass, is_pass
-
-    is_usual = settings.precision == CANDIDATES.precision and not settings.weight_precision
-    asked = find_pass(model) if is_usual and is_pass(model) else None
-    if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
+    if settings.precision != CANDIDATES.precision or settings.weight_precision:
         return settings
-    from joulemap.answer.llm.demand import list_precisions
-
-    precisions, weights = list_precisions(asked.decoder)
+    published = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+    if published is None:
+        return settings
+    precisions, weights = published
     return attrs.evolve(settings, precision=precisions, weight_precision=weights)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from joulemap.catalog.digest import box_files, own_files, shipped_files
 from joulemap.catalog.sheet import load_models
-from joulemap.decoder.name import complete as complete_passes
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import complete
+from joulemap.plan.name import list_names
 from joulemap.system.errors import CatalogueError
 
 
@@ -21,7 +21,7 @@ def list_hardware_names() -> tuple[str, ...]:
 
 def list_model_names(typed: str) -> tuple[str, ...]:
     """Return the models that are known by name, and how one with brackets that is being typed may go on."""
-    return (*load_models(), *complete_passes(typed), *complete(typed))
+    return (*load_models(), *(one for names in list_names() for one in names.complete(typed)), *complete(typed))
 
 
 def list_engines() -> tuple[str, ...]:
@@ -29,17 +29,3 @@ def list_engines() -> tuple[str, ...]:
     from joulemap.catalog.stack import stack_names
 
     return stack_names()
-
-
-def list_decoder_names() -> tuple[str, ...]:
-    """Return the language models that are known by name."""
-    from joulemap.decoder.name import list_decoders
-
-    return list_decoders()
-
-
-def list_optimizers() -> tuple[str, ...]:
-    """Return what changes weights of models that are trained."""
-    from joulemap.training.recipe import OPTIMIZERS
-
-    return tuple(OPTIMIZERS)

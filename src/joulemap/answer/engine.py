@@ -1,91 +1,31 @@
-"""What an engine adds to a pass of a language model, whose ledger is of devices alone."""
+"""What wings say of models that they know by name."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
-from joulemap.present.cell import show_quantity
+from joulemap.plan.name import list_names
 
 
 def count_in(model: str) -> str:
-    """Return what a million evaluations of a model are a million of: inferences, output tokens or prompts."""
-    from joulemap.decoder.name import find_pass, is_pass
-
-    asked = find_pass(model) if is_pass(model) else None
-    if asked is None:
-        return "inferences"
-    return "output tokens" if asked.step.tokens == 1 else f"prompts of {asked.step.tokens:,} tokens"
+    """Return what a million evaluations of a model are a million of, e.g. inferences or output tokens."""
+    return next(filter(None, (names.count_in(model) for names in list_names())), "inferences")
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, one evaluation of it) of a language model named without a pass, and what to ask for its requests.
-
-    None and empty where there is none among the models.
-    """
-    from joulemap.decoder.name import is_pass
-
-    name = next((one for one in models if "(" not in one and is_pass(one)), "")
-    if not name:
-        return None, ""
-    asked = shlex.join(["joulemap", "llm", name, *dict.fromkeys(hardware)])
-    return (
-        (name, "one decode step, nothing cached"),
-        f"an inference is one output token of each sequence; for prompts, answers and USD per million tokens: {asked}",
-    )
+    """Return (model, what one evaluation of it is) and what to ask instead, of the first that needs to be told."""
+    found = (names.describe_evaluation(models, hardware) for names in list_names())
+    return next((one for one in found if one[0]), (None, ""))
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return how checkpoints of passes are quantized in a way that is not counted."""
-    from joulemap.decoder.name import find_pass, is_pass
-
-    found = [find_pass(one) for one in models if is_pass(one)]
-    published = [one.decoder.published for one in found if one and one.decoder.published]
-    return list(dict.fromkeys(one.doubt for one in published if not one.weights))
+    """Return what of the checkpoints of models is not counted."""
+    return [line for names in list_names() for line in names.describe_unread(models)]
 
 
-def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return what the engine that a pass names adds to it on each hardware; nothing of what is no pass of one.
+def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return what software adds to a model that its ledger of devices lacks.
 
-    `runs` have the name of a hardware, seconds of the pass there, and watts that it draws while it waits.
+    `runs` have the name of a hardware, seconds of the model there, and watts that it draws while it waits.
     """
-    if "engine=" not in model:
-        return []
-    from joulemap.catalog.stack import find_engine
-    from joulemap.decoder.name import find_pass
-    from joulemap.domain.settings import MOST_GUESSED
-
-    asked = find_pass(model)
-    if asked is None or not asked.step.engine:
-        return []
-    engine, stage = find_engine(asked.step.engine), asked.step.cut(asked.decoder)
-    launch_s = engine.launch(
-        stage.layer_count, stage.expert_count, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else [])
-    )
-    told = []
-    for name, seconds, idle_w in runs:
-        whole = float(engine.add_host(seconds, launch_s, batch))
-        if whole > seconds:
-            more = show_quantity(whole - seconds, "s")
-            cost = show_quantity((whole - seconds) * idle_w, "J")
-            told.append(f"{more} and {cost} on {name}, {show_quantity(whole, 's')} in all")
-    name = engine.title
-    lines = [f"{name} adds its host's time to the pass: {'; '.join(told)}"] if told else []
-    if any(one.startswith(("memory_rate", "compute_rate")) for one in engine.coefficients):
-        lines.append(f"{name}'s own kernels reach less of memory and units than these, which `llm` counts")
-    return lines
-
-
-def find_published(model: str) -> str:
-    """Return the format in which the checkpoint of a language model stores its weights; empty for 16 bits."""
-    from joulemap.decoder.name import find_decoder, is_pass
-
-    decoder = find_decoder(model) if is_pass(model) else None
-    return decoder.published.weights if decoder and decoder.published else ""
-
-
-def find_runtime(engine: str) -> str:
-    """Return how an engine launches a pass; UnknownNameError or UsageError for one that is not known."""
-    from joulemap.catalog.stack import find_engine
-
-    return find_engine(engine).runtime
+    return [line for names in list_names() for line in names.describe_engine(model, batch, runs)]

@@ -132,7 +132,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     """
     from joulemap.catalog.load import load_files
     from joulemap.catalog.parser import name_file
-    from joulemap.design.area import Area
+    from joulemap.model.area import Area
 
     files = expand_paths(paths)
     known = known_hardware()

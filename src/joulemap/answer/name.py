@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_model_name, is_step
+from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.name import is_name, list_known
 from joulemap.plan.selection import find_chip, is_hardware, split_hardware
 from joulemap.system.errors import UnknownNameError
 
@@ -33,9 +34,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     hardware = tuple(word for word in found if is_hardware(known, word))
     others = tuple(word for word in found if word not in hardware)
     if others:
-        from joulemap.decoder.name import list_decoders
-
-        names = [(name,) for name in (*load_models(), *list_decoders())]
+        names = [(name,) for name in (*load_models(), *list_known())]
         for word in others:
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)
@@ -44,23 +43,16 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def _is_model(word: str) -> bool:
     place = word.partition("@")[0]
-    if place.endswith(".toml") or (os.path.isdir(place) and not _is_pass(word)):
+    if place.endswith(".toml") or (os.path.isdir(place) and not is_name(word)):
         return False
     known = load_models()
     return (
         ":" in word
         or word.endswith((".py", ".pt2"))
         or bool(find_kind(word))
-        or is_step(word)
         or find_model_name(word, known) in known
-        or _is_pass(word)
+        or is_name(word)
     )
-
-
-def _is_pass(word: str) -> bool:
-    from joulemap.decoder.name import is_pass
-
-    return is_pass(word)
 
 
 def _refuse_like_hardware(word: str) -> None:

@@ -16,6 +16,7 @@ from joulemap.figure.spec import FIGURES, FigureName
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.wing import list_wings
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -29,7 +30,7 @@ class Asked:
     """A question that draws a figure."""
 
     home: str
-    """The module of `joulemap.answer` that has it."""
+    """The module that has it."""
     name: str
     hardware_count: int | None = None
     """How many hardware it is asked about; None for any number, or those that it takes by itself."""
@@ -40,24 +41,32 @@ class Asked:
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
-    "comparison": Asked("compare.summary", "compare"),
-    "breakdown": Asked("compare.breakdown", "compare_runs"),
-    "tree": Asked("analyze.answer", "analyze", 1),
-    "pareto": Asked("pareto", "pareto"),
-    "roofline": Asked("analyze.answer", "analyze", 1),
-    "rooflines": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
-    "heatmap": Asked("compare.contest", "compare_parts", metrics=PART_METRICS),
-    "edp": Asked("edp.answer", "edp", 1),
-    "sweep": Asked("sweep.answer", "sweep"),
-    "waterfall": Asked("explain.answer", "explain", 2, metrics=PART_METRICS),
-    "tornado": Asked("sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
-    "flip": Asked("flip.answer", "flip", 2, metrics=VARIED_METRICS),
-    "cost": Asked("cost", "cost"),
-    "utilization": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
-    "frontier": Asked("llm.answer", "llm"),
-    "training": Asked("train.answer", "train"),
+    "comparison": Asked("joulemap.answer.compare.summary", "compare"),
+    "breakdown": Asked("joulemap.answer.compare.breakdown", "compare_runs"),
+    "tree": Asked("joulemap.answer.analyze.answer", "analyze", 1),
+    "pareto": Asked("joulemap.answer.pareto", "pareto"),
+    "roofline": Asked("joulemap.answer.analyze.answer", "analyze", 1),
+    "rooflines": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
+    "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
+    "edp": Asked("joulemap.answer.edp.answer", "edp", 1),
+    "sweep": Asked("joulemap.answer.sweep.answer", "sweep"),
+    "waterfall": Asked("joulemap.answer.explain.answer", "explain", 2, metrics=PART_METRICS),
+    "tornado": Asked("joulemap.answer.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
+    "flip": Asked("joulemap.answer.flip.answer", "flip", 2, metrics=VARIED_METRICS),
+    "cost": Asked("joulemap.answer.cost", "cost"),
+    "utilization": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
 }
-"""Figure -> the question that draws it."""
+"""Figure -> the question of the core that draws it."""
+
+
+def _find_question(figure: FigureName) -> Asked:
+    """Return the question that draws a figure; UnsupportedError where the wing that has it is not installed."""
+    if found := QUESTIONS.get(figure):
+        return found
+    for wing in list_wings():
+        if figure in wing.figures:
+            return Asked(*wing.figures[figure])
+    raise UnsupportedError(f"the part of joulemap that draws {figure} is not installed")
 
 
 def plot(
@@ -84,8 +93,8 @@ def plot(
     hardware = tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))
     if figure == "roofline" and len(hardware) != 1:
         figure = "rooflines"
-    asked = QUESTIONS[figure]
-    ask: Ask = getattr(import_module(f"joulemap.answer.{asked.home}"), asked.name)
+    asked = _find_question(figure)
+    ask: Ask = getattr(import_module(asked.home), asked.name)
     taken = signature(ask).parameters
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     settings = attrs.evolve(settings, hardware=hardware)

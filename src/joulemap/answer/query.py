@@ -17,6 +17,7 @@ from joulemap.store.query import Rows, check_query, check_runs, find_projected, 
 from joulemap.store.sharing import Kind
 from joulemap.store.statement import Statement, prepare
 from joulemap.system.errors import SqlError
+from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
@@ -30,14 +31,14 @@ def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
     What of a lake is stale or damaged is left out, and said.
     """
     with contextlib.ExitStack() as stack:
-        if source.path.is_dir():
-            from joulemap.plan.catalogue import find_catalogue
-            from joulemap.store.lake import reading_lake
-
-            opened = reading_lake(source.path, find_catalogue(), kind, source.patience.tell)
-        else:
-            opened = reading_database(source, kind)
+        folder = _find_folder(source)
+        opened = reading_database(source, kind) if folder is None else folder.reading(source, kind)
         yield stack.enter_context(opened)
+
+
+def _find_folder(source: Source) -> Any:
+    """Return what reads the folder that a database is given as; None for a file, or where no wing reads folders."""
+    return next(find_parts("folders"), None) if source.path.is_dir() else None
 
 
 BOUNDS: Final = Bounds()
@@ -162,11 +163,9 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
 
 def _tell_absent(source: Source, connection: Connection, sql: str) -> None:
     """Say what of a statement is empty because a lake does not hold it."""
-    if source.path.is_dir():
-        from joulemap.store.lake import tell_absent
-
-        if text := tell_absent(connection, sql):
-            source.patience.tell(text)
+    folder = _find_folder(source)
+    if folder is not None and (text := folder.describe_absent(connection, sql)):
+        source.patience.tell(text)
 
 
 def _place(path: str | Path | None) -> Path | None:

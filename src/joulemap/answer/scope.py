@@ -494,11 +494,11 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
     """Return what `Scope.engines` has; a box has the engines of its devices."""
-    boxes = plan.selection.boxes
+    boxes = plan.selection.parts
     entries = [
         one
         for entry, _ in plan.selection.pairs
-        for one in (map(HardwareEntry.of, boxes[entry.id].devices) if entry.id in boxes else (entry,))
+        for one in (map(HardwareEntry.of, boxes[entry.id]) if entry.id in boxes else (entry,))
     ]
     runtimes = plan.settings.runtime
     is_mixed = "fused" in runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1

@@ -28,7 +28,6 @@ from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
 from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
-from joulemap.plan.serving import ensure_served
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
 from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
@@ -85,12 +84,18 @@ def validate(
         if precision in ("", row.weight_precision)
     }
     named, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
-    used = sorted({*named, *ensure_served(database, served, use_calibration(calibration))})
+    used = sorted({*named, *_ensure_served(database, served, calibration)})
     with reading(database) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
         refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
         notes = (*notes, *_tell_refused(refused.rows, len(served)))
         return attrs.evolve(find_projected(connection, scores), notes=notes)
+
+
+def _ensure_served(database: Source, served: Collection[int], calibration: str | None) -> set[str]:
+    """Predict measurements of served models where that is not stored; return labels of calibrations that apply."""
+    used = use_calibration(calibration)
+    return {label for ensure in find_parts("scores") for label in ensure(database, served, used)}
 
 
 def serving_refusals(database: Source, hardware: str = "", model: str = "", source: str = "") -> Table[ServingRefusal]:

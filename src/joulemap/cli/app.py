@@ -10,8 +10,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
 from typing import Final, NoReturn
@@ -23,6 +25,7 @@ from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.errors import ExitCode, JoulemapError, UsageError
+from joulemap.system.wing import list_wings
 
 EPILOG = (
     "Exit codes: 0 answered; 1 error inside joulemap or its database engine; 2 option or argument that cannot be read; "
@@ -57,9 +60,16 @@ FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", 
 
 
 def list_commands() -> list[str]:
-    """Return the name of every command or group of them: each is a module of this room."""
+    """Return the name of every command or group of them: modules of this room, and those of wings."""
+    return [*FIRST, *sorted(find_commands().keys() - set(FIRST))]
+
+
+@cache
+def find_commands() -> dict[str, str]:
+    """Return command or group -> the module that has it."""
     found = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - PARTS
-    return [*FIRST, *sorted(found - set(FIRST))]
+    others = {name: module for wing in list_wings() for name, module in wing.commands.items()}
+    return others | {name: f"{__package__}.{name}" for name in found}
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -86,7 +96,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         for name in known:
             app.command(name)(_outline(name))
         return app
-    module = import_module(f"{__package__}.{named}")
+    module = import_module(find_commands()[named])
     if hasattr(module, "app"):
         app.add_typer(module.app, name=named)
     else:
@@ -102,9 +112,11 @@ def _outline(name: str) -> Callable[[], None]:
 
     def outline() -> None: ...
 
-    module = f"{__package__}.{name}"
-    code = SourceFileLoader(module, str(Path(__file__).with_name(f"{name}.py"))).get_code(module)
-    assert code is not None  # it is the code of a file
+    module = find_commands()[name]
+    spec = find_spec(module)
+    assert spec is not None and isinstance(spec.loader, InspectLoader)  # a module of a file
+    code = spec.loader.get_code(module)
+    assert code is not None
     functions = [part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name]
     outline.__doc__ = str([*functions, code][0].co_consts[0])
     return outline

@@ -13,6 +13,7 @@ from joulemap.cli.option.hardware import ClassHardwareOptions
 from joulemap.cli.option.run import MODEL_HELP, ClassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ClassDivision
+from joulemap.system.wing import find_parts
 
 
 @command
@@ -44,10 +45,11 @@ def architectures(
     joulemap architectures llm
     joulemap architectures ./mine.py:net --hardware h100_sxm5,l4,hailo_8 --level action --format csv
     """
-    if model.lower() == "llm":
-        served = attrs.evolve(run, precision=run.precision or "bf16", runtime=run.runtime or "engine")
-        phases = output.workspace().contrast_phases(settings=served.settings(**hardware.keywords()))
-        output.write(phases.document(repeated=output.repeat_database()))
+    other = next((one for one in find_parts("contrasts") if one.name == model.lower()), None)
+    if other is not None:
+        usual = attrs.evolve(run, precision=run.precision or other.precision, runtime=run.runtime or other.runtime)
+        found = other.ask(output.workspace(), usual.settings(**hardware.keywords()))
+        output.write(found.document(repeated=output.repeat_database()))
         return
     settings = run.settings(**hardware.keywords())
     answer = output.workspace().architectures(model, settings)

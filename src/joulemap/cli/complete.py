@@ -25,7 +25,7 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
     return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.replace("-", "_").startswith(folded)]
 
 
-def _offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
+def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
     """Return what completes a word by the names in `module.NAME`: a collection, a Literal, or a function that lists.
 
     The module is imported when a shell asks. A word that `is_one` is no list, and is completed as it is written.
@@ -49,17 +49,15 @@ def complete_models(incomplete: str) -> list[str]:
     return begin(incomplete, list_model_names(incomplete))
 
 
-complete_hardware: Final = _offer("answer.completion.list_hardware_names")
-complete_optimizers: Final = _offer("answer.completion.list_optimizers")
-complete_queries: Final = _offer("store.library.name_queries", is_one=True)
-complete_architectures: Final = _offer("domain.architecture.CLASS_HARDWARE")
-complete_deployments: Final = _offer("domain.settings.Deployment")
-complete_precisions: Final = _offer("domain.configuration.PRECISION_BYTES")
-complete_weights: Final = _offer("domain.weight.WEIGHT_FORMATS")
-complete_boundaries: Final = _offer("domain.configuration.BOUNDARIES")
-complete_decoders: Final = _offer("answer.completion.list_decoder_names", is_one=True)
-complete_engines: Final = _offer("answer.completion.list_engines")
-complete_runtimes: Final = _offer("domain.configuration.RUNTIMES")
+complete_hardware: Final = offer("answer.completion.list_hardware_names")
+complete_queries: Final = offer("store.library.name_queries", is_one=True)
+complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
+complete_deployments: Final = offer("domain.settings.Deployment")
+complete_precisions: Final = offer("domain.configuration.PRECISION_BYTES")
+complete_weights: Final = offer("domain.weight.WEIGHT_FORMATS")
+complete_boundaries: Final = offer("domain.configuration.BOUNDARIES")
+complete_engines: Final = offer("answer.completion.list_engines")
+complete_runtimes: Final = offer("domain.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
+from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.run import Limit, Model
-from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import DifferenceDivision

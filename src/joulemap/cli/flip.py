@@ -5,9 +5,9 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model
-from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
 

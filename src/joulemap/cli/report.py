@@ -6,8 +6,8 @@ from pathlib import Path
 
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.option.fleet import DemandOptions
 from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.part import ReportOptions, split_records
 from joulemap.cli.option.plot import begin_drawing
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
@@ -26,9 +26,8 @@ def report(
         shown="the best against each other; the runner-up is what would flip it",
         complete=complete_hardware,
     ),
-    box: str = option("", "A box by id or file: which part of a model runs where on it.", "--place", metavar="BOX"),
     force: Force = False,
-    demand: DemandOptions,
+    parts: ReportOptions,
     hardware: HardwareOptions,
     run: RunOptions,
     database: DatabaseOptions,
@@ -49,17 +48,16 @@ def report(
     from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")
-    asked = None if demand == DemandOptions() else demand.read()
+    wanted = {one.chapter: one for one in split_records("report_options", parts)}
+    asked = {name: found for name, one in wanted.items() if (found := one.ask()) is not None}
     check_output(output, (database.db,), force=force)
     begin_drawing()
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
     explained = ("--between", between) if between else ()
-    placed = ("--place", box) if box else ()
-    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *demand.repeat(), *placed)
-    answer = database.open().report(
-        models, settings, between=split_names(between), demand=asked, box=box, repeated=repeated
-    )
+    further = [word for one in wanted.values() for word in one.repeat()]
+    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
+    answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
     for line in answer.report.verdict[:1]:
         voice.inform(line)

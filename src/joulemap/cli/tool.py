@@ -25,20 +25,18 @@ from joulemap.cli.output import OutputOptions
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.file import FileError, open_regular
 from joulemap.system.record import frozen
+from joulemap.system.wing import list_wings
 
-TOOLS: Final[Mapping[str, str]] = {
+TOOLS: Final[dict[str, str]] = {
     "compare": "compare",
     "explain": "explain",
-    "llm": "llm",
-    "fleet": "fleet",
     "recommend": "recommend",
     "hardware": "hardware show",
     "hardware_list": "hardware list",
-    "verify": "verify",
     "diff": "diff",
     "sql": "sql",
 }
-"""Tool -> command."""
+"""Tool of the core -> command."""
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
@@ -204,14 +202,15 @@ class Tool:
 @cache
 def list_tools() -> dict[str, Tool]:
     """Return every tool by its name."""
-    return {name: Tool(name=name, command=tuple(command.split())) for name, command in TOOLS.items()}
+    others = {name: command for wing in list_wings() for name, command in wing.tools.items()}
+    return {name: Tool(name=name, command=tuple(command.split())) for name, command in (TOOLS | others).items()}
 
 
 def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all arguments of a tool with their whole helps; UnknownNameError for a tool that is not there."""
     name = str(given.get("tool", ""))
-    if name not in TOOLS:
-        raise UnknownNameError("tool", name, TOOLS)
+    if name not in list_tools():
+        raise UnknownNameError("tool", name, list_tools())
     return {"tool": name, "description": list_tools()[name].help, "arguments": list_tools()[name].whole}
 
 

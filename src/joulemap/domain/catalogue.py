@@ -276,11 +276,6 @@ def _compare(name: str) -> tuple[str, Counter[str]]:
     return fold_name(name), split_words(name)
 
 
-def is_step(name: str) -> bool:
-    """Whether a name is that of a training step: `train(resnet50)`."""
-    return name.lstrip().lower().startswith("train(")
-
-
 def find_model_name(name: str, known: Collection[str]) -> str:
     """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is.
 

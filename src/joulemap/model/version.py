@@ -2,6 +2,8 @@
 
     pipeline, anchor and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
+Hardware of a kind that a wing adds has the formulas of all classes and those that the kind names.
+
 Comments, docstrings, layout and the wording of errors are no formulas and do not count (`system/code.py`). A class does
 not import another, so that a formula of one leaves the runs of all others valid.
 """
@@ -16,17 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system.resource import remember
+from joulemap.system.wing import find_parts
 
 PACKAGE: Final = Path(__file__).parents[1]
 
 PIPELINE: Final = "model.pipeline"
 
 ANCHOR: Final = "model.anchor"
-
-BOX: Final = "box"
-"""What several devices of other classes are together."""
-
-BOX_COLUMN: Final = "box.column"
 
 WORDS: Final = frozenset({"system.errors", "system.record"})
 """Modules that formulas import and that compute nothing."""
@@ -49,12 +47,13 @@ def formula_modules(architecture: str) -> tuple[str, ...]:
     """Return the names, below `joulemap`, of the modules that compute a run of a class, sorted."""
     found: set[str] = set()
     classes = [architecture]
-    if architecture == BOX:
+    kind = next((one for one in find_parts("hardware") if one.architecture == architecture), None)
+    if kind is not None:
         from joulemap.domain.architecture import CLASS_HARDWARE
 
         classes = list(CLASS_HARDWARE)
     waiting = [PIPELINE, ANCHOR, *(f"model.architecture.{one}" for one in classes)]
-    waiting += [BOX_COLUMN] if architecture == BOX else []
+    waiting += [] if kind is None else [name.removeprefix("joulemap.") for name in kind.formulas]
     while waiting:
         module = waiting.pop()
         if module not in found and module not in WORDS:

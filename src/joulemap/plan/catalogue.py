@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.catalog.digest import catalogue_digest, own_files
 from joulemap.domain.architecture import find_class
 from joulemap.domain.name import fold_name
+from joulemap.plan.name import list_names
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
@@ -192,7 +193,6 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.role import load_roles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
-    from joulemap.decoder.name import describe_shipped
     from joulemap.plan.boundary import usual_digest
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
@@ -200,7 +200,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.trace.single import describe_examples
 
     catalogue = load_catalogue()
-    closed = describe_examples() | describe_shipped()
+    closed = dict(describe_examples())
+    for names in list_names():
+        closed.update(names.list_shipped())
     models = load_models() | {name: entry for name, (entry, _) in closed.items()}
     shipped = load_shipped() | {name: counted for name, (_, counted) in closed.items()}
     usual = {one.id: usual_digest(one, find_shipped(one)) for one in catalogue.hardware.values()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -13,14 +13,13 @@ from joulemap.domain.change import Change, change_hardware
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
-from joulemap.model.version import BOX
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.plan.kind import find_kind
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.box.hardware import BoxHardware
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.constant import Constant
@@ -118,20 +117,15 @@ def bind_target(
     record: Hardware, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
 ) -> Hardware:
     """Return a hardware or box as runs have it: under its calibration, at its mode and boundary. Raises as either."""
-    if record.architecture == BOX:
-        from joulemap.plan.device import bind_box
-
-        return bind_box(cast("BoxHardware", record), calibration, mode, boundary)
+    if (kind := find_kind(record.architecture)) is not None:
+        return kind.bind(record, calibration, mode, boundary)
     return bound_hardware(calibration.apply(record, calibration.find(entry)), mode, boundary)
 
 
 def list_numbers(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a hardware, or of a box."""
-    if hardware.architecture == BOX:
-        from joulemap.box.constant import list_box_constants
-
-        return list_box_constants(cast("BoxHardware", hardware))
-    return list_constants(hardware)
+    kind = find_kind(hardware.architecture)
+    return list_constants(hardware) if kind is None else kind.list_constants(hardware)
 
 
 def change_numbers(
@@ -141,12 +135,8 @@ def change_numbers(
 
     What is varied to be evaluated once needs no sums over the devices of a box.
     """
-    if hardware.architecture == BOX:
-        from joulemap.box.constant import change_box, vary_box
-
-        if is_varied:
-            return vary_box(cast("BoxHardware", hardware), changes)
-        return change_box(cast("BoxHardware", hardware), changes, name)
+    if (kind := find_kind(hardware.architecture)) is not None:
+        return kind.change(hardware, changes, name, is_varied=is_varied)
     return change_hardware(hardware, changes, name)
 
 

@@ -12,10 +12,11 @@ from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
-from joulemap.model.version import BOX, formula_version
+from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
+from joulemap.plan.kind import HardwareKind, find_kind
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.store.catalogue import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
@@ -136,19 +137,20 @@ class Queue:
 def _evaluate(
     evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]]
 ) -> list[RunColumns | UnsupportedError | KeyError]:
-    """Return the run of each configuration, or why there is none; a box is placed on, all others run together."""
-    chips = [one for one in asked if one[0].architecture != BOX]
-    found = iter(evaluator.evaluate_all(chips))
-    return [next(found) if one[0].architecture != BOX else _place(evaluator, *one) for one in asked]
+    """Return the run of each configuration, or why there is none; all chips are evaluated together."""
+    kinds = [find_kind(hardware.architecture) for hardware, _ in asked]
+    found = iter(evaluator.evaluate_all([one for one, kind in zip(asked, kinds, strict=True) if kind is None]))
+    return [
+        next(found) if kind is None else _evaluate_one(kind, evaluator, *one)
+        for one, kind in zip(asked, kinds, strict=True)
+    ]
 
 
-def _place(evaluator: Evaluator, hardware: Hardware, configuration: Configuration) -> RunColumns | UnsupportedError:
-    from joulemap.box.column import evaluate_box
-    from joulemap.box.hardware import BoxHardware
-
-    assert isinstance(hardware, BoxHardware)
+def _evaluate_one(
+    kind: HardwareKind, evaluator: Evaluator, hardware: Hardware, configuration: Configuration
+) -> RunColumns | UnsupportedError:
     try:
-        return evaluate_box(evaluator.work, hardware, configuration)
+        return kind.evaluate(evaluator.work, hardware, configuration)
     except UnsupportedError as error:
         return error
 
@@ -202,11 +204,11 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
 
 def _bind(plan: Plan, hardware: Hardware, run: PlannedRun) -> Hardware:
     """Return the hardware of a run, given under its calibration, at its mode and boundary."""
-    if hardware.id not in plan.selection.boxes:
+    box = plan.selection.boxes.get(hardware.id)
+    kind = None if box is None else find_kind(box.architecture)
+    if box is None or kind is None:
         return bound_hardware(hardware, run.power_mode, plan.settings.boundary)
-    from joulemap.plan.device import bind_box
-
-    return bind_box(plan.selection.boxes[hardware.id], plan.calibration, run.power_mode, plan.settings.boundary)
+    return kind.bind(box, plan.calibration, run.power_mode, plan.settings.boundary)
 
 
 def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:

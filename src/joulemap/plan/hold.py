@@ -20,8 +20,8 @@ import attrs
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.default import SETTINGS
-from joulemap.model.version import BOX
 from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.kind import find_kind
 from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import (
@@ -138,7 +138,7 @@ def prepare(plan: Plan) -> None:
         importlib.import_module(module)
     plan.runs("")  # remembers the versions of the formulas
     for entry, _ in plan.selection.pairs:
-        if entry.architecture != BOX:
+        if find_kind(entry.architecture) is None:
             find_architecture(entry.architecture)
 
 

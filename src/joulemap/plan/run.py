@@ -17,6 +17,7 @@ from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_digest
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
+from joulemap.plan.kind import find_kind
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 from joulemap.system.errors import UsageError
@@ -83,10 +84,8 @@ class Plan:
                 calibration = self.calibration.find(entry)
                 version = formula_version(entry.architecture)
                 digest = bound_digest(entry, calibration, mode, boundary)
-                if entry.id in boxes:
-                    from joulemap.plan.device import bound_box_digest
-
-                    digest = bound_box_digest(boxes[entry.id], self.calibration, mode, boundary)
+                if entry.id in boxes and (kind := find_kind(entry.architecture)) is not None:
+                    digest = kind.digest(boxes[entry.id], self.calibration, mode, boundary)
                 changes = self.changes.get((entry, mode), ())
                 if entry.described in hosts:
                     digest = hosts[entry.described].digest(digest, self.calibration, boundary)
@@ -152,7 +151,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
             raise UsageError(f"name a {what}")
     pair_precisions(settings.precision, settings.weight_precision)
     calibration = use_calibration(settings.calibration)
-    calibration.check(selection.ids | {one.id for box in selection.boxes.values() for one in box.devices})
+    calibration.check(selection.ids | {one.id for parts in selection.parts.values() for one in parts})
     selection, changes = find_changes(settings, selection, calibration)
     return Plan(
         models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),

@@ -26,15 +26,14 @@ from joulemap.domain.catalogue import (
 )
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
-from joulemap.model.version import BOX
 from joulemap.plan.budget import Budget, Hosting, enter_scenario, find_budget, find_hosts, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.kind import find_kind, list_kinds
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.box.hardware import BoxHardware
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
 
@@ -64,24 +63,29 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     @property
-    def boxes(self) -> dict[str, BoxHardware]:
-        """Those that are boxes, by id."""
-        return {one.id: cast("BoxHardware", one) for one in self.own.values() if one.architecture == BOX}
+    def boxes(self) -> dict[str, Hardware]:
+        """Those that consist of several chips, by id."""
+        return {one.id: one for one in self.own.values() if find_kind(one.architecture) is not None}
+
+    @property
+    def parts(self) -> dict[str, tuple[Hardware, ...]]:
+        """Chips of each box, by the id of the box."""
+        return {name: list_parts(box) for name, box in self.boxes.items()}
 
     def check_chips(self, question: str) -> None:
         """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box."""
-        for box in self.boxes.values():
-            counts = Counter(one.id for one in box.devices)
+        for box, parts in self.parts.items():
+            counts = Counter(one.id for one in parts)
             told = ", ".join(f"{count} {name}" for name, count in counts.items())
             name = f"name one of {', '.join(counts)}" if len(counts) > 1 else f"name {next(iter(counts))}"
-            raise UsageError(f"{question} takes chips, and {box.id} is a box of {told}: {name}")
+            raise UsageError(f"{question} takes chips, and {box} is a box of {told}: {name}")
 
     def check_alike(self, question: str) -> None:
         """Raise UsageError, on behalf of a question that divides work evenly, where a box has unlike devices."""
-        for box in self.boxes.values():
-            names = dict.fromkeys(one.id for one in box.devices)
+        for box, parts in self.parts.items():
+            names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
-                told = f"{box.id} has {', '.join(names)}: name one of them"
+                told = f"{box} has {', '.join(names)}: name one of them"
                 raise UsageError(f"{question} divides a batch over devices alike, and {told}")
 
     @property
@@ -93,7 +97,7 @@ class Selection:
         paths = {
             hardware.id: path
             for path, hardware in self.own.items()
-            if hardware.architecture != BOX or path != hardware.id
+            if find_kind(hardware.architecture) is None or path != hardware.id
         }
         paths |= {entry.id: entry.variant.place for entry, _ in self.pairs if entry.variant is not None}
         return {
@@ -109,13 +113,15 @@ def name_pair(hardware: str, mode: str) -> str:
 
 
 def enter(hardware: Hardware) -> HardwareEntry:
-    """Return the entry of a record; of a box, the mode that is best at its usual goal is its default one."""
-    entry = HardwareEntry.of(hardware)
-    if entry.architecture != BOX:
-        return entry
-    from joulemap.box.hardware import DEFAULT_GOAL
+    """Return the entry of a record, with what its kind adds."""
+    entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
+    return entry if kind is None else kind.enter(entry)
 
-    return attrs.evolve(entry, default_names=(DEFAULT_GOAL,))
+
+def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
+    """Return the chips that hardware consists of: of a chip itself."""
+    kind = find_kind(hardware.architecture)
+    return (hardware,) if kind is None else kind.list_parts(hardware)
 
 
 def is_choice(settings: Settings) -> bool:
@@ -239,9 +245,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
     if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):
         return True
-    from joulemap.catalog.box import find_box
-
-    return find_box(plain) is not None
+    return any(kind.is_name(plain) for kind in list_kinds())
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
@@ -314,29 +318,18 @@ def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
     """Return the box of a name that no hardware of the catalogue has; CatalogueError for one that cannot be had."""
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
-    from joulemap.catalog.box import find_box
-
-    box = find_box(name)
-    if box is None:
-        return None
-    from joulemap.plan.device import describe_box
-
-    return describe_box(box, known)
+    found = (kind.find(name, known) for kind in list_kinds())
+    return next((one for one in found if one is not None), None)
 
 
 def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
-    """Return the hardware of files, of which some may be boxes."""
-    from joulemap.catalog.box import is_box_file, load_box
+    """Return the hardware of files, of which some may be of a kind that a wing adds."""
     from joulemap.catalog.load import load_files
 
-    boxes = [path for path in files if is_box_file(path)]
-    chips = [path for path in files if path not in boxes]
+    kinds = {path: kind for path in files for kind in list_kinds() if kind.is_file(path)}
+    chips = [path for path in files if path not in kinds]
     found = dict(zip(chips, load_files(chips), strict=True))
-    for path in boxes:
-        from joulemap.plan.device import describe_box
-
-        found[path] = describe_box(load_box(path), known)
-    return [found[path] for path in files]
+    return [kinds[path].load(path, known) if path in kinds else found[path] for path in files]
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
@@ -412,9 +405,8 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
     try:
         return find_entry(known, name)
     except UnknownNameError as error:
-        from joulemap.catalog.box import list_near
-
-        if isinstance(error, AmbiguousNameError) or not (near := list_near(name)):
+        near = [one for kind in list_kinds() for one in kind.list_near(name)]
+        if isinstance(error, AmbiguousNameError) or not near:
             raise
         raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error
 

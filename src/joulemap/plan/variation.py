@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -22,8 +22,8 @@ from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
-from joulemap.model.version import BOX
 from joulemap.plan.change import bind_target, change_numbers, change_target, list_numbers
+from joulemap.plan.kind import find_kind
 from joulemap.plan.selection import name_pair
 from joulemap.store.literal import execute
 from joulemap.system.record import define
@@ -31,13 +31,12 @@ from joulemap.system.record import define
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joulemap.box.hardware import BoxHardware
-    from joulemap.box.variation import VariedBox
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import VariedMetricName
     from joulemap.domain.settings import Usage
     from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.kind import HardwareKind, VariedRun
     from joulemap.plan.run import Plan
     from joulemap.store.connection import Connection
 
@@ -62,7 +61,7 @@ class Variation:
     hardware: Hardware
     """As the run has it: under its calibration, at its mode and boundary, with what was set of it."""
     batch: int
-    varied: Varied | VariedBox
+    varied: VariedRun
     use: Mapping[str, Constant]
     """How it is used; empty where no cost is asked about."""
     fitted: Mapping[str, float]
@@ -282,9 +281,9 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
             works[workload_id] = read_columns(runs.connection, workload_id)
         hardware = attrs.evolve(records[digest], **prices.get(run_id, {}))
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
-        if hardware.architecture == BOX:
+        if (kind := find_kind(hardware.architecture)) is not None:
             told = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
-            found.append(_vary_box(runs.plan, works[workload_id], told, fit, one))
+            found.append(_vary_kind(kind, runs.plan, works[workload_id], told, fit, one))
             continue
         if key not in kernels:
             kernels[key] = Varied.of(works[workload_id], *key[1:])
@@ -292,29 +291,27 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
     return found
 
 
-def _vary_box(
+def _vary_kind(
+    kind: HardwareKind,
     plan: Plan,
     work: WorkloadColumns,
     told: Mapping[str, Any],
     fit: Callable[[str], Mapping[str, float]],
     one: Mapping[str, Any],
 ) -> Variation:
-    """Return the run of a box as a function of its constants; `told` is its configuration, `one` the rest of it."""
-    from joulemap.box.constant import list_kinds
-    from joulemap.box.variation import VariedBox
-
+    """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest of it."""
     entry, mode = next(pair for pair in plan.selection.pairs if name_pair(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
     bound = bind_target(record, entry, mode, plan.calibration, plan.settings.boundary)
     variant = "" if entry.variant is None else entry.id
-    hardware = cast("BoxHardware", change_target(bound, plan.changes.get((entry, mode), ()), variant))
+    hardware = change_target(bound, plan.changes.get((entry, mode), ()), variant)
     return Variation(
         **one,
         hardware=hardware,
-        varied=VariedBox(work, Configuration(hardware=entry.id, power_mode=mode, **told)),
+        varied=kind.vary(work, Configuration(hardware=entry.id, power_mode=mode, **told)),
         fitted={
-            f"{kind}.{name}": spread
-            for kind, chip in list_kinds(hardware).items()
+            f"{chip_name}.{name}": spread
+            for chip_name, chip in kind.name_chips(hardware).items()
             for name, spread in fit(chip.architecture).items()
         },
     )

@@ -4,44 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.catalogue import find_model_name, is_step
-from joulemap.domain.operator.name import find_kind, find_operator
+from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.operator.name import find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.name import list_known, list_names
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads, read_workload
-from joulemap.system.errors import DatabaseError, UnknownFamilyError, UntrustedError, UsageError
+from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.resource import need_torch, package_version
+from joulemap.system.resource import need_torch
 from joulemap.trace.source import (
-    CLOSED,
-    HUBS,
     OWN_FORMULAS,
     InputSpec,
     ModelRequest,
-    PassSizes,
-    check_batch,
     parse_input,
     resolve_model,
 )
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+    from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.plan.name import ModelNames
     from joulemap.plan.source import Source, Talk
-
-
-LIBRARY: Final = "hf"
-"""Prefix of models of the library that knows any configuration of a language model."""
 
 
 PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
@@ -63,8 +57,10 @@ class Model:
     """Whether a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
     """Of a module of this program, by which it is known."""
-    trained: Model | None = None
-    """Of a training step, the model whose step it is."""
+    base: Model | None = None
+    """Model from whose workload this one's follows, as that of a training step does; None for most."""
+    names: ModelNames | None = attrs.field(default=None, eq=False, repr=False)
+    """Names of the wing that describes its workload; None for a model of the core."""
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -77,9 +73,9 @@ class Model:
     @property
     def is_traced(self) -> bool:
         """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
-        if self.trained is not None:
-            return self.trained.is_traced
-        return self.request.kind not in CLOSED and self.shipped is None
+        if self.base is not None:
+            return self.base.is_traced
+        return not self.request.is_closed and self.shipped is None
 
     @property
     def workload_keys(self) -> tuple[str, ...]:
@@ -100,13 +96,12 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
     if not isinstance(name, str):
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
-    if is_step(name):
-        return _find_step(name, settings, batch)
     if (measured := split_measured(name)) is not None and not (settings.inputs or settings.arguments):
         before, arguments, inputs = measured
         return find_model(before, attrs.evolve(settings, arguments=arguments, inputs=inputs), batch)
-    if is_traced_pass(name, settings):
-        return _find_pass(name, settings, batch)
+    for names in list_names():
+        if names.claims(name, settings):
+            return names.find_claimed(name, settings, batch)
     held = settings.modules.get(name)
     if isinstance(held, Model):
         return _find_held(held, settings, batch)
@@ -115,13 +110,10 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
     models = load_models()
-    try:
-        decoder = resolve_decoder(name, settings, batch, models)
-    except UnknownFamilyError:
-        if not can_trace_configurations():
-            raise
-        return find_model(f"{LIBRARY}:{name}", settings, batch)
-    request = decoder or resolve_model(
+    for names in list_names():
+        if (found := names.find(name, settings, batch)) is not None:
+            return found
+    request = resolve_model(
         find_model_name(name, models),
         models,
         batch=batch,
@@ -129,7 +121,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
         config=settings.config,
-        others=_list_decoders,
+        others=list_known,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     if request.kind == "file" and request.path is not None:
@@ -138,101 +130,6 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         own = digest_package(request.path)  # of a file in a package, which may import any other
         request = attrs.evolve(request, content_digest=own or request.content_digest)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
-
-
-def can_trace_configurations() -> bool:
-    """Whether what traces any configuration of a language model is installed."""
-    return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
-
-
-def is_traced_pass(name: str, settings: Settings) -> bool:
-    """Whether a name is that of a pass of a model that is traced: a file's, a hub's or a module of this program."""
-    before = name.partition("(")[0]
-    return name.endswith(")") and (
-        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
-    )
-
-
-def _find_pass(name: str, settings: Settings, batch: int | None) -> Model:
-    """Return the pass of a model that is traced at the sizes of its name."""
-    from joulemap.decoder.name import EXAMPLE, split_pass
-    from joulemap.decoder.step import Step
-    from joulemap.decoder.traced import TRACED_ARGUMENTS
-    from joulemap.domain.operator.name import read_arguments
-
-    before, rest = split_pass(name) or (name, "()")
-    step = Step.of(read_arguments(before, name, rest, TRACED_ARGUMENTS, EXAMPLE))
-    if settings.inputs:
-        raise UsageError(f"{name} takes no --input: its sizes are its arguments")
-    model = settings.modules.get(before)
-    if not isinstance(model, Model):
-        model = find_model(before, settings, batch)
-    request = attrs.evolve(
-        model.request,
-        model=step.spell(before, is_whole=True),
-        batch=check_batch(batch) or 1,
-        sizes=PassSizes(
-            tokens=step.tokens,
-            cached=step.cached,
-            has_all_logits=step.logits == "all",
-            data_devices=step.data_devices,
-        ),
-    )
-    return attrs.evolve(model, request=request, traced=None)
-
-
-def _find_step(name: str, settings: Settings, batch: int | None) -> Model:
-    """Return the training step of a model; raises as `find_model`."""
-    from joulemap.training.name import read_step
-
-    inner, recipe = read_step(name)
-    model = find_model(inner, settings, batch)
-    request = model.request
-    if request.kind == "operator":
-        raise UsageError(f"{request.model} is a single operator, which is not trained: name a model")
-    return Model(
-        request=ModelRequest(
-            model=recipe.spell(name_model(request)),
-            kind="training",
-            batch=request.batch,
-            is_default=True,
-            content_digest=model.workload_keys[-1].replace(":", "-"),
-        ),
-        retrace=settings.retrace,
-        may_run=model.may_run,
-        trained=model,
-    )
-
-
-def resolve_decoder(
-    name: str, settings: Settings, batch: int | None, models: Mapping[str, ModelEntry]
-) -> ModelRequest | None:
-    """Return the request for a pass of a decoder, by name or the path of a configuration; None for any other name."""
-    before = name.partition("(")[0]
-    if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
-        return None
-    from joulemap.decoder.name import find_pass
-
-    asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
-    if asked is None:
-        return None
-    if settings.inputs or settings.config:
-        raise UsageError(
-            f"{asked} takes no {'--input' if settings.inputs else '--config'}: its sizes are its arguments"
-        )
-    return ModelRequest(
-        model=str(asked),
-        kind="decoder",
-        batch=check_batch(batch) or 1,
-        is_default=True,
-        content_digest=asked.digest,
-    )
-
-
-def _list_decoders() -> tuple[str, ...]:
-    from joulemap.decoder.name import list_decoders
-
-    return list_decoders()
 
 
 def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
@@ -320,10 +217,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     """
     if model.traced is not None:
         return model.traced
-    if model.trained is not None:
-        return _describe_step(model, find_trained(model.trained, talk))
-    if model.request.kind in CLOSED:
-        return describe_closed(model)
+    if model.request.is_closed:
+        return describe_closed(model, talk)
     request = model.request
     need_torch(f"tracing {request.model}")
     from joulemap.fuse import fuse
@@ -335,8 +230,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     return fuse(trace_request(request))
 
 
-def find_trained(model: Model, talk: Talk) -> Workload:
-    """Return the workload of the model of a training step, which nothing stores: as it ships, or traced."""
+def find_workload_of(model: Model, talk: Talk) -> Workload:
+    """Return the workload of a model without storing it: as it ships, or traced."""
     if model.shipped is None:
         return trace(model, talk)
     with using(open_in_memory(), "the shipped workloads") as scratch:
@@ -344,26 +239,11 @@ def find_trained(model: Model, talk: Talk) -> Workload:
         return read_workload(scratch, find_workload_id(scratch, model.workload_keys[-1]))
 
 
-def _describe_step(model: Model, inner: Workload) -> Workload:
-    from joulemap.training.name import read_step
-    from joulemap.training.step import describe_training
-
-    _, recipe = read_step(model.request.model)
-    return describe_training(inner, recipe, model.request.model, model.request.key)
-
-
-def describe_closed(model: Model) -> Workload:
-    """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
+def describe_closed(model: Model, talk: Talk) -> Workload:
+    """Return a workload that follows from the name of a model; UsageError for one too large to be added up."""
     request = model.request
-    if model.trained is not None:
-        return _describe_step(model, find_trained(model.trained, _say_nothing))
-    if request.kind == "decoder":
-        from joulemap.decoder.layer import describe_step
-        from joulemap.decoder.name import find_pass
-
-        asked = find_pass(request.model)
-        assert asked is not None
-        return describe_step(asked.decoder, asked.step, request.batch or 1, request.key)
+    if model.names is not None:
+        return model.names.describe(model, talk)
     from joulemap.trace.single import describe
 
     operator = find_operator(request.model)
@@ -382,7 +262,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
         return key
     request = model.request
     if workload is None and not model.is_traced and model.shipped is None:
-        workload = describe_closed(model)
+        workload = describe_closed(model, _say_nothing)
     if workload is not None:
         from joulemap.store.workload import write_workload
 

@@ -181,23 +181,24 @@ def _check_names(connection: Connection, folder: Path) -> None:
     )
     for model, stored, *values in rows.fetchall():
         key = WorkloadKey(**dict(zip(fields, values, strict=True)))
-        if stored.removeprefix(SHIPPED) != key.digest or not _is_of(model, key.source):
+        if stored.removeprefix(SHIPPED) != key.digest or not _is_of(model, key):
             raise CatalogueError(f"{folder} does not add up: the key of a workload of {model!r} is of {key.source!r}")
 
 
-def _is_of(model: str, source: str) -> bool:
-    """Return whether the source of a key is that of a model of this name."""
-    kind, _, rest = source.partition(":")
+def _is_of(model: str, key: WorkloadKey) -> bool:
+    """Return whether a key is that of a model of this name."""
+    kind, _, rest = key.source.partition(":")
+    is_closed = not key.torch_version
     if kind == "module":
         return rest.startswith(model.rpartition("#")[2])
-    if kind in ("decoder", "training"):
+    if is_closed and kind != "operator":
         rest = rest.partition(":")[2]
-    if kind in ("operator", "decoder", "training"):
+    if is_closed:
         model = re.sub("[(,]", " ", model.removesuffix(")"))
     elif kind in ("file", "exported"):
         model, rest = os.path.normpath(model), rest.partition(":")[2]
     elif kind in HUBS:
-        rest = source
+        rest = key.source
     return rest.startswith(model) and rest[len(model) : len(model) + 1] in ("", "(", "@", " ")
 
 

@@ -41,9 +41,9 @@ FORMAT: Final = 1
 """Of shards: a lake of another one is refused."""
 
 RULED: Final = (
-    "design/area.py", "design/rule.py", "design/place.py", "design/outcome.py", "domain/change.py", "domain/point.py",
-    "model/point.py", "model/total.py", "model/doubt.py", "catalog/data/doubt/scale.csv",
-    "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
+    "wing/explore/design/rule.py", "wing/explore/design/place.py", "wing/explore/design/outcome.py",
+    "domain/change.py", "domain/point.py", "model/area.py", "model/point.py", "model/total.py", "model/doubt.py",
+    "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip
 """What points of designs follow from beside the formulas: rules by which numbers move, totals, and their doubt."""
 

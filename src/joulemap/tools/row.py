@@ -1,6 +1,7 @@
 """Write the types of rows from the headers of the queries: `python -m joulemap.tools.row`, or `make rows`.
 
-Each folder of `queries` becomes a module of `joulemap.row`, and each query in it whose header names a record a class.
+Each folder of `queries` becomes a module of `joulemap.row`, or `row` of the wing that asks them, and each query in it
+whose header names a record a class.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from joulemap.domain.table import Column
 from joulemap.row import Row
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
+from joulemap.system.wing import BUILT_IN, list_wings
 from joulemap.tools import GENERATED
 
-FOLDER: Final = Path(joulemap.__file__).parent / "row"
+PACKAGE: Final = Path(joulemap.__file__).parent
 
 TYPES: Final = {
     "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "VARCHAR": "str", "BOOLEAN": "bool",
@@ -68,25 +70,32 @@ def spell_module(topic: str, queries: list[Query]) -> str:
     return "\n\n\n".join(["\n".join(head), *map(spell_class, queries)]) + "\n"
 
 
-def spell_modules() -> dict[str, str]:
-    """Return file name -> code of every module of rows."""
+def spell_modules() -> dict[Path, str]:
+    """Return place -> code of every module of rows."""
+    homes = {
+        topic: PACKAGE / "wing" / wing.name / "row.py"
+        for wing in list_wings()
+        if wing.name in BUILT_IN
+        for topic in wing.queries
+    }
     topics: dict[str, list[Query]] = {}
     for query in list_queries():
         if taken := {column.name for column in query.columns} & {*dir(Row), *Row.__annotations__}:
             raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)
-    return {f"{topic}.py": spell_module(topic, mine) for topic, mine in topics.items()}
+    places = {topic: homes.get(topic, PACKAGE / "row" / f"{topic}.py") for topic in topics}
+    return {places[topic]: spell_module(topic, mine) for topic, mine in topics.items()}
 
 
 def main() -> None:
     """Write the modules, and remove those of folders that are gone."""
     modules = spell_modules()
-    for path in FOLDER.glob("[!_]*.py"):
-        if path.name not in modules:
+    for path in (PACKAGE / "row").glob("[!_]*.py"):
+        if path not in modules:
             path.unlink()
-    for name, text in modules.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for path, text in modules.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Final
 
 import joulemap
 from joulemap.question import ModelQuestion, Question
+from joulemap.system.wing import BUILT_IN, list_wings
 from joulemap.tools import GENERATED
 from joulemap.workspace import Workspace
 
@@ -119,14 +120,22 @@ def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ClassDef):
             yield f"class {node.name}:\n{_spell_text(node)}\n", module
             yield from ((indent(code, "    "), home) for code, home in _spell(node.body, module))
+            added = _list_added() if node.name == Workspace.__name__ else []
+            yield from ((indent(code, "    "), one.home) for one in added for code in _spell_question(one))
         elif isinstance(node, ast.Assign):
             question = vars(Workspace)[ast.unparse(node.targets[0])]
             yield from ((code, question.home) for code in _spell_question(question))
         elif isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
             shared = (name for name, one in vars(Workspace).items() if isinstance(one, Question) and one.is_shared)
             yield "\n".join(["_asked: Workspace", *(f"{name} = _asked.{name}" for name in shared)]), module
-        elif isinstance(node, ast.FunctionDef):
+        elif isinstance(node, ast.FunctionDef) and node.name.strip("_") in (node.name, "init"):
             yield _spell_function(node, _list_parameters(node.args)), module
+
+
+def _list_added() -> list[Question]:
+    """Return the questions of the wings that ship."""
+    names = (name for wing in list_wings() if wing.name in BUILT_IN for name in wing.questions)
+    return [vars(Workspace)[name] for name in names]
 
 
 def _spell_question(question: Question) -> Iterator[str]:

@@ -24,7 +24,7 @@ from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_bytes
 from joulemap.system.resource import package_version
-from joulemap.trace.version import builder_version, closed_version, tracer_version
+from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
 """Of a configuration, or a file of code."""
@@ -43,8 +43,8 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 SHIPPING: Final = ("zoo", "block")
 """Kinds of which workloads ship."""
 
-CLOSED: Final = ("operator", "decoder", "training")
-"""Kinds of which workloads follow from their names, without torch; of a training step from the model's workload."""
+KINDS: Final = ("zoo", "block", "operator", "file", "exported", "timm", "hf", "module")
+"""Kinds of models of the core; wings add others, whose workloads follow from names."""
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
@@ -124,11 +124,8 @@ class ModelRequest:
 
     model: str
     """As asked for."""
-    kind: str = attrs.field(
-        validator=attrs.validators.in_(
-            ("zoo", "block", "operator", "decoder", "training", "file", "exported", "timm", "hf", "module")
-        )
-    )
+    kind: str
+    """One of `KINDS`, or that of a wing, which has a `version`."""
     batch: int | None
     """None where the model brings its own inputs and they are taken as they are."""
     inputs: tuple[InputSpec, ...] = ()
@@ -151,6 +148,18 @@ class ModelRequest:
     sizes: PassSizes | None = None
     """Of a pass of a model that decodes; None for a forward pass as the inputs have it."""
 
+    version: str = ""
+    """Version of the code by which a wing makes its workload from its name; empty for a model of the core."""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.version and self.kind not in KINDS:
+            raise ValueError(f"a model is of the kind {self.kind!r}, expected one of {', '.join(KINDS)}")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its workload follows from its name, without torch."""
+        return self.kind == "operator" or bool(self.version)
+
     @property
     def sequences(self) -> int:
         """Of the batch, those that one device has."""
@@ -159,14 +168,14 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """The key of its workload."""
-        if self.kind in CLOSED:
+        if self.is_closed:
             sizes = self.model.replace("(", " ").replace(",", " ").removesuffix(")")
             return WorkloadKey(
                 source=":".join(filter(None, (self.kind, self.content_digest, sizes))),
                 input_spec=f"batch={self.batch}",
                 torch_version="",
                 torchvision_version="",
-                tracer_version=closed_version(self.kind),
+                tracer_version=self.version or operator_version(),
             )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"

@@ -22,12 +22,6 @@ WORDS: Final = ("trace/failure.py",)
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
 """Folders and files that decide what the workload of a single operator is."""
 
-DECODERS: Final = ("decoder", "fuse")
-"""Rooms that decide, with these, what a pass of a language model is that is known by its sizes."""
-
-STEPS: Final = ("training", "fuse")
-"""Rooms that decide, with these, what a training step is of the workload of a forward pass."""
-
 BUILDERS: Final = ("hub",)
 """Room that decides which module and inputs a name stands for that ships no workload."""
 
@@ -51,20 +45,3 @@ def builder_version() -> str:
 def operator_version() -> str:
     """Return sixteen hexadecimal digits, part of the key of every single operator's workload."""
     return digest_code(*CLOSED_FORMS)
-
-
-@cache
-def decoder_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every pass of a decoder that is known by its sizes."""
-    return digest_code(*CLOSED_FORMS, *DECODERS)
-
-
-@cache
-def training_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every training step, beside the key of its model."""
-    return digest_code(*CLOSED_FORMS, *STEPS)
-
-
-def closed_version(kind: str) -> str:
-    """Return the version of a kind whose workloads follow from names."""
-    return {"operator": operator_version, "decoder": decoder_version, "training": training_version}[kind]()

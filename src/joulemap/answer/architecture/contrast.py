@@ -1,4 +1,4 @@
-"""The runs that contrast the architecture classes, and the two phases of a language model on them.
+"""The runs that contrast the architecture classes on a model.
 
 class ─► the hardware that stands for it ─► a precision that it has ─► run ─► ledger, by category and action
 """
@@ -6,48 +6,27 @@ class ─► the hardware that stands for it ─► a precision that it has ─�
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, fetch_tables
+from joulemap.answer.answer import fetch_tables
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.scope import Scope, find_stored_scope, join_words, widen
+from joulemap.answer.scope import Scope, find_stored_scope, widen
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
-from joulemap.domain.weight import keep_narrower, spell_precision
+from joulemap.domain.weight import keep_narrower
 from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, show_under
-from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.connection import Connection
-from joulemap.store.query import fetch
-from joulemap.system.record import frozen
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 """What hardware of every class runs."""
-
-MODEL: Final = "llama-3.1-8b"
-"""A language model that a chip of each of the classes holds."""
-
-HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v5p", "gaudi3")
-"""A CPU, a GPU, a TPU and an NPU that language models are served on."""
-
-PHASED: Final = Settings(precision=("bf16",), runtime=("engine",))
-"""What language models run at."""
-
-PROMPT: Final = 2048
-"""Tokens of the prompt, and in the cache behind it."""
-
-ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
-"""Categories of data that stays on the chip."""
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
@@ -105,147 +84,3 @@ def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
     """Return the runs of divided plans in the order of the whole: model by model, hardware by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]
-
-
-@frozen(kw_only=True)
-class PhasesAnswer(RunAnswer):
-    """Prefill and decode of a language model on hardware of several classes; categories sum to each run exactly."""
-
-    about = ("model", "prompt")
-
-    model: str
-    prompt: int
-    rows: Table[ArchitectureSummary]
-    """The prompts' passes in the order of the hardware, and then the steps."""
-
-    @property
-    def pairs(self) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
-        """The pass over the prompt and the step of each hardware that runs both."""
-        half = len(self.rows) // 2
-        both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
-        return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
-
-    def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it: a row for each class and phase."""
-        shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
-        return self._compose(
-            f"{self.model}: a token of a prompt of {self.prompt:,}, and one behind it, batch 1",
-            (show_under("Where the joules of a token go", self._figures(shown), *self.scope.say_left_out()),),
-            self.rows,
-            answer=self._say_gap(),
-            insights=[self._say_reuse(), self._say_shares(), self._say_best()],
-            heading="What this shows",
-            details=(Section("What a MAC takes", self._macs(shown)),),
-            notes=[
-                "prefill: all tokens of a prompt in one pass; decode: one token behind it, with keys and values of the "
-                "prompt in the cache; a token of a prompt takes its share of the pass",
-                "on chip: registers, caches, scratchpads and the wires between; board: voltage regulators, and what a "
-                "power limit says beyond all prices",
-                *self.scope.describe_refusals(),
-                *self.scope.describe(),
-            ],
-            steps=self._steps(repeated),
-        )
-
-    def _count(self, row: ArchitectureSummary) -> int:
-        """Return the tokens of a run's pass."""
-        return self.prompt if row in [one for one, _ in self.pairs] else 1
-
-    def _each(self, row: ArchitectureSummary) -> float:
-        """Return the joules of a token of a run."""
-        return (row.energy_j or 0.0) / self._count(row)
-
-    def _figures(self, shown: Table[ArchitectureSummary]) -> Grid:
-        return self._lay(
-            shown,
-            "class architecture | phase | J/token each | time/token time | compute compute_fraction | on chip chip | "
-            "off chip off_chip_memory_fraction | control control_fraction | board board_fraction | "
-            "static static_fraction | of its peak compute_utilization_fraction | hardware | precision",
-            keep="phase | J/token | compute | on chip | off chip | static | control",
-            phase=self._name_phase,
-            each=lambda row: show_quantity(self._each(row), "J"),
-            time=lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s"),
-            chip=lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
-        )
-
-    def _macs(self, shown: Table[ArchitectureSummary]) -> Grid:
-        return self._lay(
-            shown,
-            "class architecture | *phase | *energy energy_per_mac_j | *arithmetic compute_per_mac_j | "
-            "*bytes off chip bytes | MACs per order macs_per_order | order order_name | "
-            "time for memory memory_time_fraction",
-            phase=self._name_phase,
-            bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B",
-            macs_per_order=lambda row: f"{row.macs_per_order:,.0f}" if row.macs_per_order else "",
-        )
-
-    def _name_phase(self, row: ArchitectureSummary) -> str:
-        return "prefill" if self._count(row) > 1 else "decode"
-
-    def _say_gap(self) -> str:
-        """Return how many times the joules of a prompt's token one behind it takes."""
-        ratios = [(one.architecture, self._each(other) / self._each(one)) for one, other in self.pairs]
-        told = join_words([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
-        return (
-            f"a generated token takes {told} the joules of a prompt's token: it reads all weights for itself, a prompt "
-            "reads them once for all of its tokens"
-        )
-
-    def _say_reuse(self) -> str:
-        """Return the bytes off chip that a MAC needs in both phases."""
-        first = [one.off_chip_bytes_per_mac or 0.0 for one, _ in self.pairs]
-        then = [other.off_chip_bytes_per_mac or 0.0 for _, other in self.pairs]
-        return (
-            f"a MAC of the prompt needs {_span(first)} B from off chip, one of a generated token {_span(then)} B: a "
-            "weight that is read is used once"
-        )
-
-    def _say_shares(self) -> str:
-        """Return what the phases are spent on."""
-
-        def span(place: int, *names: str) -> str:
-            rows = [pair[place] for pair in self.pairs]
-            shares = [sum(getattr(row, f"{name}_fraction") or 0.0 for name in names) for row in rows]
-            return " to ".join(dict.fromkeys(f"{share * 100:.0f}" for share in (min(shares), max(shares)))) + " %"
-
-        return (
-            f"arithmetic takes {span(0, 'compute')} of the prompt's joules and {span(1, 'compute')} of a generated "
-            f"token's; off-chip memory and static power take {span(1, 'off_chip_memory', 'static')} of those"
-        )
-
-    def _say_best(self) -> str:
-        """Return which class needs least in each phase."""
-        first = min((one for one, _ in self.pairs), key=self._each)
-        then = min((other for _, other in self.pairs), key=self._each)
-        if first.architecture == then.architecture:
-            return f"the {first.architecture} needs the least joules in both phases"
-        return f"the {first.architecture} needs the least joules for a prompt, the {then.architecture} for what follows"
-
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        (_, first), *_, (_, last) = self.pairs
-        beside = [*spell_precision(first.precision), "--runtime", first.runtime, *repeated]
-        names = map(self.scope.spell, (first.hardware, last.hardware))
-        return [["explain", first.model, *names, *beside], ["llm", self.model, *repeated]]
-
-
-def _span(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(values), max(values))))
-
-
-def contrast_phases(
-    source: Source, model: str = MODEL, settings: Settings = PHASED, *, prompt: int = PROMPT
-) -> PhasesAnswer:
-    """Return what prefill and decode of a language model spend on each architecture class, and why.
-
-    Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
-    lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
-    """
-    from joulemap.decoder.step import Step
-    from joulemap.plan.decoder import read_decoder
-
-    decoder = read_decoder(source, model, settings, prompt)
-    steps = Step(tokens=prompt), Step(cached=prompt)
-    passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
-    with holding_classes(source, passes, settings, HARDWARE) as (scope, connection, ids):
-        rows = fetch(connection, ArchitectureSummary, run_ids=ids)
-        return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)

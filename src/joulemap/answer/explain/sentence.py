@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.answer.assumed import describe_assumed_gap
-from joulemap.answer.engine import say_engine
+from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain.pair import TOLD, PairAnswer, find_role
 from joulemap.answer.run import overlaps
 from joulemap.answer.scope import join_words
@@ -75,7 +75,7 @@ def say_host(answer: PairAnswer) -> list[str]:
     total = answer.total
     times, costs = (total.latency_a_s, total.latency_b_s), (static.energy_a_j, static.energy_b_j)
     runs = [(name, time, cost / time) for name, time, cost in zip(answer.names, times, costs, strict=True)]
-    return say_engine(total.model, total.batch, runs)
+    return describe_engine(total.model, total.batch, runs)
 
 
 def say_factor(least: float, most: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,11 @@ from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
+from joulemap.answer.report.part import list_parts
 from joulemap.answer.scope import join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.module import is_module_name
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
@@ -32,7 +33,6 @@ from joulemap.webpage.page import write_page
 from joulemap.webpage.report import Badges, Chapter, Choice, Exhibit, Fold, Report, Source as Behind
 
 if TYPE_CHECKING:
-    from joulemap.domain.fleet import Demand
     from joulemap.domain.hardware import Hardware
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import ShownName
@@ -143,9 +143,10 @@ class ReportAnswer(Answer):
 
 
 def _collect(found: ModelFinding) -> dict[str, Any]:
-    single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization", "served", "fleet", "placed")
+    single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization")
     return {
         **{name: answer.data() if (answer := getattr(found, name)) else None for name in single},
+        **{one.name: found.added[one.name].data() if one.name in found.added else None for one in list_parts()},
         "edp": [one.data() for one in found.edp],
         "explain": [one.data() for one in found.explain],
         "tree": found.tree.records(),
@@ -160,23 +161,26 @@ def report(
     settings: Settings = SETTINGS,
     *,
     between: Sequence[str | Hardware] = (),
-    demand: Demand | None = None,
-    box: str = "",
+    asked: Mapping[str, Any] | None = None,
     repeated: Sequence[str] = (),
 ) -> ReportAnswer:
     """Return a report on models on each hardware, whose `save` writes one page that needs no network.
 
     It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
-    `between` names the two hardware that are explained, by default the best against each other. With a demand each
-    model has a chapter on how many of the same hardware serve it; with a box, one on which part of it runs where.
-    `repeated` are the options that the page's own command line has. Raises as `compare`, `fleet` and `place`,
-    UsageError for several batches, precisions or runtimes.
+    `between` names the two hardware that are explained, by default the best against each other. `asked` is what is
+    asked for of further chapters, by name: a `Demand` of "fleet", for how many of the same hardware serve it; a box of
+    "placed", for which part of a model runs where. `repeated` are the options that the page's own command line has.
+    Raises as `compare`, `fleet` and `place`, UsageError for several batches, precisions or runtimes, UnknownNameError
+    for a chapter that does not exist.
     """
     settings.check_single("report")
     if between and len(between) != 2:
         raise UsageError(f"name two hardware to explain, A and B; found {len(between)}")
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
-    findings = tuple(find_out(source, name, settings, between, demand, box) for name in names)
+    known = [one.name for one in list_parts()]
+    for name in asked or {}:
+        check_name("chapter", name, known)
+    findings = tuple(find_out(source, name, settings, between, asked or {}) for name in names)
     beside = compare_models(source, names, settings) if len(names) > 1 else None
     return ReportAnswer(findings=findings, models=beside, report=_compose(findings, beside, names, repeated))
 
@@ -196,7 +200,7 @@ def _compose(
         prefix = f"m{index + 1}-" if several else ""
         told = _judge(found)
         badges = Badges(badges=list_badges(found))
-        listed = (*_list_asked(found, prefix), *list_chapters(found, prefix))
+        listed = list_chapters(found, prefix)
         if several:
             verdict.append(f"{found.model}: {told[0]}")
             head = Chapter(name=f"{prefix}answer", title=found.model, blocks=(Lines(told), badges))
@@ -215,15 +219,6 @@ def _compose(
         made=f"joulemap {package_version('joulemap')}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
         command="" if is_held else shlex.join(["joulemap", "report", *names, *repeated]),
     )
-
-
-def _list_asked(found: ModelFinding, prefix: str) -> Iterator[Chapter]:
-    """Yield the chapters that are there where they are asked for."""
-    if found.fleet is not None:
-        yield form_chapter(f"{prefix}fleet", "How many of which", found.fleet, found.fleet.document())
-    if found.placed is not None:
-        title = f"Which part where on {found.placed.box}"
-        yield form_chapter(f"{prefix}place", title, found.placed, found.placed.document())
 
 
 def _compare_models(beside: ModelsAnswer) -> Chapter:
@@ -246,6 +241,5 @@ def _judge(found: ModelFinding) -> list[str]:
         lines.append(f"What would flip it: {found.flip.say_nearest()}")
     lines += [f"How sure: {doubt}" for doubt in (tell_doubt(answer),) if doubt]
     is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
-    asked = (("Of them", found.fleet), (f"On {found.placed.box if found.placed else ''}", found.placed))
-    lines += [f"{what}: {one.document().answer}" for what, one in asked if one is not None]
-    return [*lines, *([PROJECTION_NOTE] if is_marked else [])]
+    lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
+    return [*filter(None, lines), *([PROJECTION_NOTE] if is_marked else [])]

@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.analyze.figure import draw_roof
 from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
+from joulemap.answer.report.part import list_parts
 from joulemap.answer.run import CATEGORIES
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
@@ -45,8 +46,9 @@ SHOWN_NAMES: Final = 90
 
 def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
     """Return the chapters on one model; `prefix` begins the name of each, and tells models apart."""
-    drawn = _Drawn(found, prefix)
+    drawn = Drawn(found, prefix)
     made = (
+        *drawn.added(is_first=True),
         drawn.compare(),
         drawn.energy(),
         drawn.pareto(),
@@ -57,7 +59,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
         drawn.explain(),
         drawn.flip(),
         drawn.cost(),
-        drawn.serve(),
+        *drawn.added(is_first=False),
         drawn.accuracy(),
         drawn.sources(),
     )
@@ -87,7 +89,7 @@ def _tell_standing(row: PredictionStanding) -> str:
 
 
 @frozen
-class _Drawn:
+class Drawn:
     """What is found out, as blocks."""
 
     found: ModelFinding
@@ -136,7 +138,7 @@ class _Drawn:
         if answer is None:
             return None
         tables = [(answer.document().sections[:1], answer.rows)]
-        return self._tell("pareto", "Latency against energy", "pareto", answer, (), tables)
+        return self.tell("pareto", "Latency against energy", "pareto", answer, (), tables)
 
     def roofline(self) -> Chapter:
         """Return the subgraphs under the roof of each hardware."""
@@ -159,7 +161,7 @@ class _Drawn:
             return None
         tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
         told = (Lines(answer.sentences()),)
-        return self._tell("parts", "Which hardware is best for which part", "heatmap", answer, told, tables)
+        return self.tell("parts", "Which hardware is best for which part", "heatmap", answer, told, tables)
 
     def edp(self) -> Chapter:
         """Return what makes up energy x delay, hardware by hardware."""
@@ -177,7 +179,7 @@ class _Drawn:
             return None
         tables = [(answer.document(limit=len(answer.series)).sections, answer.series)]
         told = _list([*answer.changes(), *answer.overtakings()], "crossings")
-        return self._tell("sweep", "What the batch changes", "sweep", answer, told, tables)
+        return self.tell("sweep", "What the batch changes", "sweep", answer, told, tables)
 
     def explain(self) -> Chapter:
         """Return why the best hardware differs from each other one."""
@@ -198,7 +200,7 @@ class _Drawn:
         if answer is None:
             return None
         told, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
-        return self._tell("flip", "What would flip it", "flip", answer, told, tables)
+        return self.tell("flip", "What would flip it", "flip", answer, told, tables)
 
     def cost(self) -> Chapter | None:
         """Return what a million inferences cost, and what that assumes."""
@@ -210,17 +212,13 @@ class _Drawn:
             ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
         ]  # fmt: skip
         told = (Lines(answer.describe_break_even()),)
-        return self._tell("cost", "What a million inferences cost", "cost", answer, told, tables)
+        return self.tell("cost", "What a million inferences cost", "cost", answer, told, tables)
 
-    def serve(self) -> Chapter | None:
-        """Return how the hardware serves a language model."""
-        answer = self.found.served
-        if answer is None:
-            return None
-        document = answer.document()
-        batches = [attrs.evolve(one, title=one.title or "Every batch") for one in document.sections]
-        tables = [((*batches, *document.details), answer.rows)]
-        return self._tell("served", "As it is served", "frontier", answer, (Lines(document.insights),), tables)
+    def added(self, *, is_first: bool) -> Iterator[Chapter]:
+        """Yield the chapters that wings add, before those of the core or among them."""
+        for one in list_parts():
+            if one.is_first == is_first and one.name in self.found.added:
+                yield one.draw(self, self.found.added[one.name])
 
     def accuracy(self) -> Chapter:
         """Return how predictions for each hardware have scored."""
@@ -310,7 +308,7 @@ class _Drawn:
     def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
         return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))
 
-    def _tell(
+    def tell(
         self,
         name: str,
         title: str,

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Answer, RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
 from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
-from joulemap.answer.fleet.answer import fleet
-from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer, flip
-from joulemap.answer.llm.answer import find_served, serve_pass
-from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.pareto import ParetoAnswer, pareto
-from joulemap.answer.place.answer import PLACED, PlaceAnswer, place
+from joulemap.answer.report.part import list_parts
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
-from joulemap.decoder.name import is_pass
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
@@ -38,7 +33,6 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.fleet import Demand
     from joulemap.domain.hardware import Hardware
 
 Found = TypeVar("Found", bound=RunAnswer)
@@ -74,12 +68,8 @@ class ModelFinding:
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer
-    served: LlmAnswer | None
-    """The model of a pass by name as it is served."""
-    fleet: FleetAnswer | None
-    """How many of the same hardware serve a demand, where there is one."""
-    placed: PlaceAnswer | None
-    """Which part where, where a box is named."""
+    added: Mapping[str, Answer]
+    """Answers of chapters that wings add, by name."""
 
     @property
     def model(self) -> str:
@@ -102,19 +92,16 @@ def find_out(
     model: str,
     settings: Settings,
     pair: Sequence[str | Hardware],
-    demand: Demand | None = None,
-    box: str = "",
+    asked: Mapping[str, Any],
 ) -> ModelFinding:
     """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
 
-    Raises as `compare`, and as `fleet` and `place` where there is a demand or a box.
+    `asked` is what is asked for of chapters that wings add, by name. Raises as `compare`, and as those chapters do.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
-    on_box = attrs.evolve(chosen, hardware=(), runtime=settings.runtime or PLACED.runtime)
-    placed = place(source, model, box, settings=on_box) if box else None
-    sized = _size_fleet(source, model, attrs.evolve(chosen, batch=()), demand) if demand else None
+    added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
     runs = compare_runs(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
@@ -132,10 +119,11 @@ def find_out(
     is_swept = not settings.inputs and not settings.modules
     several = len(named) > 1
 
-    def attempt(ask: Callable[..., Found], pairs: Sequence[tuple[Any, ...]]) -> list[Found]:
+    def ask_each(ask: Callable[..., Found], pairs: Sequence[tuple[Any, ...]]) -> list[Found]:
         """Return an answer for each pair; for one that was named, raises what it does."""
         found = (
-            ask(source, model, *one, plain) if pair else _try(partial(ask, source, model, *one, plain)) for one in pairs
+            ask(source, model, *one, plain) if pair else attempt(partial(ask, source, model, *one, plain))
+            for one in pairs
         )
         return [one for one in found if one is not None]
 
@@ -146,26 +134,16 @@ def find_out(
         runs=runs,
         roofs=roofs,
         **own,  # type: ignore[arg-type]
-        pareto=_try(lambda: pareto(source, model, candidates)),
-        parts=_try(lambda: compare_parts(source, (model,), chosen)) if several else None,
+        pareto=attempt(lambda: pareto(source, model, candidates)),
+        parts=attempt(lambda: compare_parts(source, (model,), chosen)) if several else None,
         edp=tuple(edp(source, model, one, plain) for one in spellings),
-        sweep=_try(lambda: sweep(source, (model,), swept)) if is_swept else None,
-        explain=tuple(attempt(explain, pairs)),
-        flip=next(iter(attempt(flip, pairs[:1])), None),
-        cost=_try(lambda: cost(source, model, candidates)),
+        sweep=attempt(lambda: sweep(source, (model,), swept)) if is_swept else None,
+        explain=tuple(ask_each(explain, pairs)),
+        flip=next(iter(ask_each(flip, pairs[:1])), None),
+        cost=attempt(lambda: cost(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
-        served=_try(lambda: serve_pass(source, model, chosen)) if is_pass(model) else None,
-        fleet=sized,
-        placed=placed,
+        added={name: answer for name, answer in added.items() if answer is not None},
     )
-
-
-def _size_fleet(source: Source, model: str, settings: Settings, demand: Demand) -> FleetAnswer:
-    """Return how many of this hardware serve a demand: of a language model, one whose tokens are promised."""
-    if not demand.is_of_tokens:
-        return fleet(source, model, settings, demand=demand)
-    name, serving = find_served(model)
-    return fleet(source, name, settings, demand=demand, serving=serving)
 
 
 @frozen
@@ -196,7 +174,7 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
     )
 
 
-def _try(ask: Callable[[], Found]) -> Found | None:
+def attempt(ask: Callable[[], Found]) -> Found | None:
     """Return an answer; None where the question has none for this hardware."""
     try:
         return ask()

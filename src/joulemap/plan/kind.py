@@ -1,0 +1,119 @@
+"""Kinds of hardware that wings add to the chips of the catalogue: how one is found, bound, changed and evaluated."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from joulemap.system.wing import find_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.change import Change
+    from joulemap.domain.configuration import Boundary, Configuration
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.run import RunColumns
+    from joulemap.model.variation import Totals
+    from joulemap.model.workload import WorkloadColumns
+    from joulemap.plan.calibration import CalibrationUse
+
+PORT: Final = "hardware"
+
+
+class VariedRun(Protocol):
+    """Workload at one configuration as a function of the numbers of its hardware, as `model.variation.Varied` is."""
+
+    def evaluate(self, hardware: Hardware) -> Totals:
+        """Return what the workload takes; raises as a run does."""
+        ...
+
+    def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
+        """Return what `evaluate` returns of each, None where it raises."""
+        ...
+
+    def find_asked(self, hardware: Hardware) -> frozenset[str]:
+        """Return the names of the constants that the formulas read."""
+        ...
+
+
+class HardwareKind(Protocol):
+    """Hardware of one class that is no chip, such as a box of several devices; wings register one at `hardware`."""
+
+    architecture: str
+    """Class of its hardware."""
+    formulas: tuple[str, ...]
+    """Modules that compute a run of it; all that they import count too."""
+
+    def is_name(self, name: str) -> bool:
+        """Return True if a name that no chip has is one of this kind."""
+        ...
+
+    def is_file(self, path: Path) -> bool:
+        """Return True if a file describes hardware of this kind."""
+        ...
+
+    def list_near(self, name: str) -> list[str]:
+        """Return the names of this kind that a wrong one may have meant."""
+        ...
+
+    def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
+        """Return the hardware of a name, None for another; CatalogueError where a part of it cannot be found."""
+        ...
+
+    def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
+        """Return the hardware of a file; raises CatalogueError."""
+        ...
+
+    def enter(self, entry: HardwareEntry) -> HardwareEntry:
+        """Return an entry with what its kind adds, such as the names of its default mode."""
+        ...
+
+    def list_parts(self, hardware: Hardware) -> tuple[Hardware, ...]:
+        """Return the chips that hardware consists of."""
+        ...
+
+    def bind(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Hardware:
+        """Return hardware as runs have it: its chips under their calibrations, at a mode and boundary."""
+        ...
+
+    def digest(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> str:
+        """Return the digest of what `bind` returns."""
+        ...
+
+    def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
+        """Return name -> constant of hardware that is bound."""
+        ...
+
+    def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
+        """Return hardware with constants changed, under a name if one is given; ValueError where they contradict.
+
+        Hardware that `is_varied` is evaluated once and needs no sums over its chips.
+        """
+        ...
+
+    def evaluate(self, work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
+        """Return a run; UnsupportedError where the hardware cannot run it."""
+        ...
+
+    def vary(self, work: WorkloadColumns, configuration: Configuration) -> VariedRun:
+        """Return a workload as a function of the constants of the hardware."""
+        ...
+
+    def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
+        """Return what the names of a chip's constants begin with -> the chip."""
+        ...
+
+
+def list_kinds() -> list[HardwareKind]:
+    """Return the kinds of all wings."""
+    return list(find_parts(PORT))
+
+
+@cache
+def find_kind(architecture: str) -> HardwareKind | None:
+    """Return the kind of a class of hardware; None for a class of chips."""
+    return next((one for one in list_kinds() if one.architecture == architecture), None)

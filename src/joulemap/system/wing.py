@@ -1,0 +1,152 @@
+"""Registry of wings: packages that add commands, questions, model names or kinds of hardware to the core.
+
+A wing is a package with a function `register` that returns a `Wing`. Six ship in `joulemap.wing`; those of other
+distributions are found by their entry points:
+
+    [project.entry-points."joulemap.wings"]
+    toy = "toy_wing:register"
+
+Registration names modules and objects by text, so that nothing of a wing is imported until something asks for it. The
+core never imports a wing: it asks `find_parts` for the objects that wings registered at a port.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+BUILT_IN: Final = ("explore", "fleet", "llm", "place", "train", "verify")
+"""Wings that ship. They are listed because an editable install keeps the entry points of its first day."""
+
+GROUP: Final = "joulemap.wings"
+"""Entry points of wings of other distributions."""
+
+KEPT: Final = "wings.txt"
+"""File in the cache folder with the entry points of the current search path."""
+
+
+class Ask(NamedTuple):
+    """Declaration of a question that a wing adds to the workspace."""
+
+    home: str
+    """Module that has the function of the question's name."""
+    keywords: str = ""
+    """Type in `domain.settings` of the keywords that replace fields of its settings."""
+    is_of_model: bool = False
+    """True if its first argument is a model: a name, or a module with example inputs."""
+    is_shared: bool = True
+    """True if the package has it as a function too."""
+
+
+class Wing(NamedTuple):
+    """What a wing adds, by name: a module is spelled `package.module`, an object `package.module:OBJECT`."""
+
+    name: str
+    commands: Mapping[str, str] = {}
+    """Command -> module with the function, or the group `app`, of that name."""
+    questions: Mapping[str, Ask] = {}
+    tools: Mapping[str, str] = {}
+    """Tool of the MCP server -> command."""
+    figures: Mapping[str, tuple[str, str]] = {}
+    """Figure -> (module, function) of the question that draws it."""
+    parts: Mapping[str, str] = {}
+    """Port -> object: what the core asks for where it can be extended; see docs/extend.md."""
+    queries: tuple[str, ...] = ()
+    """Folders of `queries` whose row types the wing has in its module `row`."""
+    uses: tuple[str, ...] = ()
+    """Wings without which this one is left out."""
+
+
+@cache
+def list_wings() -> tuple[Wing, ...]:
+    """Return all wings that are installed and whose needs are met: built-in ones first, then by name."""
+    found = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
+    while missing := [name for name, wing in found.items() if not found.keys() >= {*wing.uses}]:
+        for name in missing:
+            del found[name]
+    return tuple(found.values())
+
+
+def find_parts(port: str) -> Iterator[Any]:
+    """Yield the objects that wings registered at a port; each is imported now."""
+    for wing in list_wings():
+        if place := wing.parts.get(port):
+            yield load(place)
+
+
+def load(place: str) -> Any:
+    """Return the object at `package.module:OBJECT`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _list_built_in() -> Iterator[Wing]:
+    for name in BUILT_IN:
+        module = f"joulemap.wing.{name}"
+        try:
+            yield import_module(module).register()
+        except ModuleNotFoundError as error:
+            if error.name not in (module, "joulemap.wing"):
+                raise
+
+
+def _list_installed() -> Iterator[Wing]:
+    for name, place in _list_entry_points():
+        try:
+            yield load(place)()
+        except Exception as error:
+            import logging
+
+            logging.getLogger("joulemap").warning("the wing %s is left out: %s: %s", name, type(error).__name__, error)
+
+
+def _list_entry_points() -> list[tuple[str, str]]:
+    """Return (name, place) of entry points; kept in a file, because reading all distributions doubles the start."""
+    from joulemap.system.resource import cache_folder
+
+    key = _find_key()
+    kept = cache_folder() / KEPT
+    try:
+        first, *lines = kept.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        first, lines = "", []
+    if first != key:
+        lines = _read_entry_points()
+        _keep(kept, [key, *lines])
+    pairs = (line.partition(" ") for line in lines)
+    return [(name, place) for name, _, place in pairs]
+
+
+def _find_key() -> str:
+    """Return a digest of the folders of the search path and of when each was written: an install writes to one."""
+    import hashlib
+
+    parts = []
+    for folder in sys.path:
+        try:
+            parts.append(f"{folder}={Path(folder or '.').stat().st_mtime_ns}")
+        except (OSError, ValueError):
+            parts.append(folder)
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()
+
+
+def _read_entry_points() -> list[str]:
+    from importlib.metadata import entry_points
+
+    return sorted({f"{one.name} {one.value}" for one in entry_points(group=GROUP) if " " not in one.value})
+
+
+def _keep(kept: Path, lines: list[str]) -> None:
+    import contextlib
+
+    from joulemap.system.draft import drafting
+
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with drafting(kept.parent) as draft:
+            (draft / kept.name).write_text("\n".join(lines), encoding="utf-8")
+            (draft / kept.name).replace(kept)

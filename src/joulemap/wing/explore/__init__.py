@@ -1,0 +1,23 @@
+"""Exploration: millions of designs of a chip evaluated in bulk, searched, and kept in lakes."""
+
+from __future__ import annotations
+
+from joulemap.system.wing import Ask, Wing
+
+
+def register() -> Wing:
+    """Return what this wing adds to the core."""
+    return Wing(
+        name="explore",
+        commands={"explore": "joulemap.wing.explore.command", "lake": "joulemap.wing.explore.lake_command"},
+        questions={
+            "explore": Ask("joulemap.wing.explore.answer.answer", "SettingsKeywords", is_of_model=True),
+            "explore_all": Ask("joulemap.wing.explore.answer.regret", "SettingsKeywords"),
+            "shards": Ask("joulemap.wing.explore.shards", is_shared=False),
+            "check_shards": Ask("joulemap.wing.explore.shards", is_shared=False),
+            "clean_shards": Ask("joulemap.wing.explore.shards", is_shared=False),
+        },
+        parts={"folders": "joulemap.wing.explore.lake.folder:FOLDER"},
+        queries=("explore",),
+        uses=("llm",),
+    )

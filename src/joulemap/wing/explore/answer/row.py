@@ -1,0 +1,141 @@
+"""Designs as rows: what they are like, their parameters, and what they take; and as dots of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.computed import find_unknown, make_table, told
+from joulemap.domain.block import name_column
+from joulemap.domain.table import Column, Table
+from joulemap.system.record import frozen
+from joulemap.wing.explore.answer.tell import describe_design
+
+if TYPE_CHECKING:
+    from joulemap.figure.figure import Figure
+    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.survey import Survey
+
+TAKEN: Final = (
+    ("latency_s", "s", "of a batch; of several models the mean by their shares"),
+    ("slowest_s", "s", "latency of the model that takes longest"),
+    ("energy_per_inference_j", "J", "mean by the shares of the models"),
+    ("throughput_per_s", "1/s", "inferences, batch after batch"),
+    ("average_power_w", "W", "batch after batch"),
+    ("edp_per_inference_js", "Js", "energy of an inference x latency of its batch"),
+    ("peak_memory_bytes", "B", "weights and activations, of the model that takes most"),
+    ("area_mm2", "mm2", "units and memories on the chip, by the rules' table"),
+    ("die_cost_usd", "USD", "of a die of that area that works"),
+    ("clock_fraction", "", "of the full clock: below 1 where the power limit gives way"),
+)
+"""Column of `Outcomes`, its unit and meaning."""
+
+LIKE: Final = "that cannot be told apart from the front at 80 %"
+
+
+def find_unit(survey: Survey, parameter: str) -> str:
+    """Return the SI unit of what is varied."""
+    return next(
+        one.space.law.constants[parameter].unit for one in survey.groups if parameter in one.space.law.constants
+    )
+
+
+def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of designs."""
+    units = {name: find_unit(survey, name) for name in parameters}
+    return (
+        Column(name="design_index", type="BIGINT", meaning="number among all designs"),
+        Column(name="status", type="VARCHAR", meaning="front; band: not told apart from it at 80 %; other; missed: it "
+               "does not keep the limits; unsupported"),
+        Column(name="like_index", type="BIGINT", null=True, meaning="design of the front that it cannot be told from"),
+        Column(name="hardware", type="VARCHAR", meaning="chip that it is like"),
+        *(
+            Column(name=name, type="VARCHAR", meaning=f"{name} of the run")
+            for name in survey.groups[0].dimensions
+        ),
+        Column(name="batch", type="BIGINT", meaning="samples in one input"),
+        *(
+            Column(name=name_column(name, unit), type="DOUBLE", null=True, unit=unit, meaning=f"{name} as it is varied")
+            for name, unit in units.items()
+        ),
+        *(Column(name=name, type="DOUBLE", null=True, unit=unit, meaning=meaning) for name, unit, meaning in TAKEN),
+        Column(name="latency_fs", type="BIGINT", unit="fs", meaning="of a batch of each model, exact"),
+        Column(name="energy_fj", type="BIGINT", unit="fJ", meaning="of a batch of each model, exact"),
+        Column(name="limit", type="VARCHAR", meaning="what the throughput of the first model waits for"),
+        Column(name="refusal", type="VARCHAR", meaning="why it cannot run; empty where it can"),
+    )  # fmt: skip
+
+
+def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) -> Table[Any]:
+    """Return some designs, by their numbers, as a table of tuples."""
+    rows = list(wanted)
+    found = survey.columns(parameters, rows)
+    outcomes = survey.outcomes_at(rows)
+    columns: list[Sequence[Any]] = [
+        rows,
+        survey.tell_status(rows),
+        [None if one < 0 else one for one in survey.nearest[rows].tolist()],
+        *(column.tolist() for column in found.values()),
+        *([None if one != one else one for one in getattr(outcomes, name).tolist()] for name, _, _ in TAKEN),
+        *(getattr(outcomes, name).tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
+    ]
+    return Table(title="designs", columns=list_columns(survey, parameters), rows=tuple(zip(*columns, strict=True)))
+
+
+@frozen(kw_only=True)
+class Dot:
+    """A design as the figure of a front has it."""
+
+    status: str = told("front, or dominated")
+    hardware: str = told("the design")
+    precision: str = told("that it runs at")
+    batch: int = told("samples in one input")
+    runtime: str = told("that launches its kernels")
+    x_value: float = told("of the first objective")
+    x_half_width: float | None = told("none: designs like one chip share it")
+    y_value: float = told("of the second objective")
+    y_half_width: float | None = told("none: designs like one chip share it")
+    probability_front: float | None = told("none")
+    dominated_by: str | None = told("why it has no name of its own")
+    is_available: bool = told("whether it is a design")
+
+
+def draw_designs(
+    survey: Survey, records: Sequence[dict[str, Any]], objectives: Sequence[Objective], title: str, said: str
+) -> tuple[Figure, ...]:
+    """Return the front of two objectives and what cannot be told apart from it; nothing for one objective.
+
+    `records` are the rows of an answer, `said` what is seen in them.
+    """
+    from joulemap.figure.figure import make_figure
+
+    if len(objectives) < 2:
+        return ()
+    x, y = objectives[:2]
+    rows = [_dot(survey, record, x, y) for record in records]
+    texts = {**_tell(x, "x_"), **_tell(y, "y_"), "label": "{hardware}"}
+    made = make_figure("pareto", make_table("designs", Dot, rows), title, said, texts)
+    sketch = tuple({**one, "others": LIKE, "notes": ["letters: the front"]} for one in made.sketch)
+    return (attrs.evolve(made, sketch=sketch),)
+
+
+def _dot(survey: Survey, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
+    is_front = record["status"] == "front"
+    found = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
+    found |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
+    status, design = "front" if is_front else "dominated", describe_design(survey, record["design_index"])
+    return Dot(**found, status=status, hardware=design, is_available=True)
+
+
+def _tell(objective: Objective, prefix: str) -> dict[str, str]:
+    """Return the texts of an objective along an axis, as those of a metric."""
+    unit = objective.unit if objective.unit.isalpha() and objective.unit != "USD" else ""
+    texts = {
+        "quantity": objective.label,
+        "title": f"{objective.label} ({objective.unit})",
+        "unit": unit,
+        "scale": objective.unit.replace("1/J", ""),
+    }
+    return {f"{prefix}{name}": text for name, text in texts.items()}

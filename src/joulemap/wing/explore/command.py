@@ -1,0 +1,88 @@
+"""`joulemap explore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from joulemap.cli.command import command, option
+from joulemap.cli.complete import complete_models
+from joulemap.cli.option.plot import PlotOptions
+from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.voice import voice
+from joulemap.system.errors import UsageError
+from joulemap.wing.explore.option import DesignOptions
+from joulemap.wing.llm.option import PassRunOptions
+
+
+@command
+def explore(
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="MODEL...", help=MODEL_HELP, autocompletion=complete_models)
+    ] = None,
+    *,
+    limit: Limit = 12,
+    everything: bool = option(
+        False,
+        "Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
+        "named): the best of each, and the one chip for all that loses least, by the first objective.",
+        "--all",
+    ),
+    save_as: Path | None = option(
+        None, "Write the design that is best at the first objective as a hardware file, .toml.", shown="not written"
+    ),
+    plot: PlotOptions,
+    design: DesignOptions,
+    run: PassRunOptions,
+    output: OutputOptions,
+) -> None:
+    """Find the best of many designs like a chip, and those that cannot be told apart from them.
+
+    What is varied moves what follows from it: peaks follow units and clock, voltage the clock, wires and static power
+    the area (--notes lists the rules).
+
+    \b
+    joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs
+    joulemap explore resnet50 vit_b_16 --share resnet50=0.7 --like l4 --vary units=x0.5,x1 --vary clock=x0.5:x1.2:8
+    joulemap explore llama-3.1-8b --phase decode --like l4 --vary dram.bandwidth=x1:x4:4 --vary dram.capacity=x1,x2
+    joulemap explore mobilenet_v2 --like kpu_t256 --solve dram.bandwidth --for "latency = 150us" --precision int8
+    joulemap explore resnet18 mobilenet_v2 vit_b_16 --all --like gpus --precision int8,fp16 --max-power 75W
+    """
+    run = run.of_checkpoint(models[0]) if models and len(models) == 1 else run
+    models, given = [run.name(model) for model in models or ()], design.keywords()
+    given["share"] = {run.name(model): share for model, share in given["share"].items()}
+    if everything:
+        unused = design.list_design_options() + ["--save-as"] * (save_as is not None)
+        _explore_all(tuple(models), limit, given, unused, run, output)
+        return
+    if not models:
+        raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
+    with output.watched_workspace("designs") as workspace:
+        answer = workspace.explore(models, run.settings(), **given)
+    if save_as is not None:
+        voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+
+
+def _explore_all(
+    models: tuple[str, ...],
+    limit: int,
+    given: dict[str, Any],
+    unused: list[str],
+    run: PassRunOptions,
+    output: OutputOptions,
+) -> None:
+    if unused:
+        raise UsageError(f"--all takes chips as they are: leave out {', '.join(unused)}")
+    if not run.phase:
+        run = attrs.evolve(run, precision=run.precision or CandidateRunOptions().precision)
+    settings = run.settings(hardware=given["like"])
+    with output.watched_workspace() as workspace:
+        answer = workspace.explore_all(
+            models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
+        )
+    output.write(answer.document(limit=limit))

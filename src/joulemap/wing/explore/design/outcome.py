@@ -1,0 +1,312 @@
+"""What designs take: the totals of one model, or of several that share the chip's time.
+
+of so many inferences, s of each model        latency = sum s latency        energy = sum s energy / batch
+throughput = 1 / sum (s interval / batch)     power = energy x throughput    memory: the most of one
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
+from joulemap.domain.metric import METRIC
+from joulemap.model.doubt import half_widths
+from joulemap.model.pipeline import describe_precision
+from joulemap.model.total import PointColumns, empty, evaluate_points
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.explore.design.place import place_values
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Configuration
+    from joulemap.domain.point import Path
+    from joulemap.domain.workload import Workload
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.model.workload import Booleans, Floats, Integers, Texts
+    from joulemap.wing.explore.design.rule import Law
+    from joulemap.wing.explore.design.space import Space
+
+
+COVER: Final = 3.0
+"""Designs of a grid that are evaluated for one that is asked for, at most: as a grid they take less time each."""
+
+
+@frozen(kw_only=True)
+class Objective:
+    """What designs are judged by."""
+
+    name: str
+    label: str
+    unit: str
+    column: str
+    """Of `Outcomes`."""
+    is_higher_better: bool = False
+    latency_power: float = 0.0
+    """How its logarithm follows that of the latency."""
+    energy_power: float = 0.0
+
+    @property
+    def sign(self) -> float:
+        """Of its logarithm where less is better."""
+        return -1.0 if self.is_higher_better else 1.0
+
+    def half_width(self, latency_square: float, energy_square: float, joint_square: float) -> float:
+        """Return the half-width of the logarithm of what two designs' objectives differ by: the SQL's
+        `difference_half_width`.
+        """
+        t, e = self.latency_power, self.energy_power
+        return float(np.sqrt(max(t * t * latency_square + e * e * energy_square + 2.0 * t * e * joint_square, 0.0)))
+
+
+def _of_metric(name: str, metric: str, column: str) -> Objective:
+    one = METRIC[metric]  # type: ignore[index]
+    return Objective(
+        name=name,
+        label=one.label,
+        unit=one.unit,
+        column=column,
+        is_higher_better=one.is_higher_better,
+        latency_power=one.latency_power,
+        energy_power=one.energy_power,
+    )
+
+
+OBJECTIVES: Final[Mapping[str, Objective]] = {
+    one.name: one
+    for one in (
+        _of_metric("latency", "latency", "latency_s"),
+        _of_metric("energy", "energy_per_inference", "energy_per_inference_j"),
+        _of_metric("edp", "edp_per_inference", "edp_per_inference_js"),
+        _of_metric("throughput", "throughput", "throughput_per_s"),
+        _of_metric("efficiency", "efficiency", "inferences_per_j"),
+        _of_metric("power", "power", "average_power_w"),
+        _of_metric("memory", "memory", "peak_memory_bytes"),
+        Objective(name="area", label="area", unit="mm2", column="area_mm2"),
+        Objective(name="cost", label="cost of the die", unit="USD", column="die_cost_usd"),
+    )
+}
+"""What designs may be best at; energies are of one inference."""
+
+
+@frozen(kw_only=True)
+class Load:
+    """A model that a design runs, and its share of the inferences."""
+
+    evaluator: Evaluator
+    configuration: Configuration
+    share: float
+    workload: Workload | None = None
+    """Its records, where designs are kept."""
+    calibration: tuple[str, str] = (UNCALIBRATED, "")
+    """Label and digest of the one that is in the hardware."""
+    doubt: Doubt | None = None
+    """How far predictions may be off, where designs are to say so."""
+    work: str = MODEL
+    """As errors tell workloads apart."""
+
+
+@define(kw_only=True, eq=False)
+class DesignColumns(PointColumns):
+    """Totals of designs, and how far they may be off."""
+
+    latency_half_width: Floats
+    """Of the 80 % interval of its logarithm; 0 of a refused one, not a number where nobody knows it."""
+    energy_half_width: Floats
+
+
+@define(kw_only=True, eq=False)
+class Outcomes:
+    """A row for each design; numbers of a refused one are not a number."""
+
+    latency_s: Floats
+    slowest_s: Floats
+    """Latency of the model that takes longest."""
+    energy_per_inference_j: Floats
+    throughput_per_s: Floats
+    peak_memory_bytes: Floats
+    area_mm2: Floats
+    die_cost_usd: Floats
+    latency_fs: Integers
+    """Of all models together, exact; 0 where it is refused."""
+    energy_fj: Integers
+    """Of a batch of each model, exact."""
+    clock_fraction: Floats
+    """The least of the models: below 1 where the power limit gives way."""
+    limit: Texts
+    """What the throughput of the first model waits for."""
+    refusal: Texts
+    latency_half_width: Floats
+    """Mean by the shares of the models; not a number where nobody knows it."""
+    energy_half_width: Floats
+
+    def __len__(self) -> int:
+        return len(self.latency_s)
+
+    def half_width(self, row: int, objective: Objective) -> float | None:
+        """Return the half-width of the logarithm of a design's objective; None where it has none, or nobody knows."""
+        latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
+        if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
+            return None
+        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
+
+    @cached_property
+    def average_power_w(self) -> Floats:
+        """Of batches one after the other."""
+        return self.energy_per_inference_j * self.throughput_per_s
+
+    @cached_property
+    def edp_per_inference_js(self) -> Floats:
+        """Energy of an inference x latency of its batch."""
+        return self.energy_per_inference_j * self.latency_s
+
+    @cached_property
+    def inferences_per_j(self) -> Floats:
+        """The energy's inverse."""
+        return 1.0 / self.energy_per_inference_j
+
+    @property
+    def is_evaluated(self) -> Booleans:
+        """Which designs run all models."""
+        found: Booleans = self.refusal == ""
+        return found
+
+    def value(self, objective: Objective) -> Floats:
+        """Return an objective of each design."""
+        found: Floats = getattr(self, objective.column)
+        return found
+
+    def take(self, rows: Integers) -> Self:
+        """Return some of the designs."""
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(type(self))})
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of several, one behind the other."""
+        names = [field.name for field in attrs.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+
+
+def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> Outcomes:
+    """Return what designs of a space take, by their numbers."""
+    return evaluate_values(space, space.values_at(numbers), loads, len(numbers))
+
+
+def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
+    """Return what designs take whose parameters have these values: so many, in arrays of that length."""
+    return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
+
+
+def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
+    """Return the totals of one model on designs whose parameters have these values.
+
+    They are evaluated as the grid of all their values with each other, unless that has many more points. A design is no
+    longer its chip: errors that were measured on that board alone are not taken for its own.
+    """
+    law = space.law
+    if load.configuration.precision not in law.hardware.peaks and not load.evaluator.falls_back(law.hardware):
+        return _refuse(describe_precision(law.hardware, load.configuration.precision), count)
+    grid, places = _find_grid(values, count)
+    followed = law.follow(grid) if values else {}
+    varied = place_values(law.hardware, followed)
+    totals = evaluate_points(load.evaluator, law.hardware, load.configuration, varied)
+    columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
+    latency = energy = np.full(len(totals), np.nan)
+    if load.doubt is not None:
+        hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
+        shape = np.broadcast_shapes(*(column.shape for column in varied.values()))
+        for given, mine in _list_given(law, followed, load.configuration.precision, shape):
+            if mine.any():
+                found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
+                latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
+    columns |= {"latency_half_width": latency, "energy_half_width": energy}
+    if places is not None:
+        spent = {key: one[places] for key, one in totals.spent_fj.items()}
+        columns = {name: one[places] for name, one in columns.items() if name != "spent_fj"} | {"spent_fj": spent}
+    return DesignColumns(**columns)
+
+
+def _refuse(reason: str, count: int) -> DesignColumns:
+    """Return so many designs none of which can run."""
+    none = {one.name: empty(one, count) for one in attrs.fields(PointColumns) if one.name != "spent_fj"}
+    none["refusal"] = np.full(count, reason)
+    return DesignColumns(**none, spent_fj={}, latency_half_width=np.zeros(count), energy_half_width=np.zeros(count))
+
+
+def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floats], Integers | None]:
+    """Return the values as a grid of all with each other, and where in it designs are, None for all in its order.
+
+    They stay as they are where few designs are drawn of many.
+    """
+    each = [np.unique(column, return_inverse=True) for column in values.values()]
+    shape = tuple(len(one) for one, _ in each)
+    if math.prod(shape) > COVER * count:
+        return dict(values), None
+    grid = {
+        name: one.reshape(-1, *(1,) * (len(each) - place - 1))
+        for place, (name, (one, _)) in enumerate(zip(values, each, strict=True))
+    }
+    if not each:
+        return grid, np.zeros(count, dtype=np.int64)
+    places = np.ravel_multi_index([one for _, one in each], shape)
+    is_whole = len(places) == math.prod(shape) and bool((places == np.arange(count)).all())
+    return grid, None if is_whole else places
+
+
+def _list_given(
+    law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
+) -> Iterator[tuple[frozenset[Path], Booleans]]:
+    """Yield what is given of the numbers that doubt asks for, with the designs of which it is, as a file of each says.
+
+    Peaks that follow are given where they were moved; nothing is of the chip as it is.
+    """
+    peak: Path = ("peaks", precision)
+    given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
+    moves = {name: column != law.constants[name].value for name, column in followed.items()}
+    none = np.zeros(shape, dtype=bool)
+    is_other = none
+    for one in moves.values():
+        is_other = is_other | one
+    has_peak = none | moves.get("clock", none) | moves.get("unit_count", none) | (f"peak.{precision}" in followed)
+    yield frozenset(), ~is_other.ravel()
+    yield frozenset({*given, peak}), (is_other & has_peak).ravel()
+    yield frozenset(given), (is_other & ~has_peak).ravel()
+
+
+def combine(
+    space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
+) -> Outcomes:
+    """Return what designs take, from the totals of each model: columns as `PointColumns` has them."""
+    law = space.law
+    refusal = np.asarray(whole[0].refusal)
+    for one in whole[1:]:
+        refusal = np.where(refusal == "", one.refusal, refusal)
+    area = np.broadcast_to(law.area.find_mm2(values), (count,))
+    nothing = np.where(refusal == "", 1.0, np.nan)
+    batches = [float(load.configuration.batch) for load in loads]
+    each = list(zip(whole, loads, batches, strict=True))
+    latency = [one.latency_fs / FS_PER_S for one in whole]
+    per_inference_s = sum(load.share * one.interval_fs / FS_PER_S / batch for one, load, batch in each)
+    return Outcomes(
+        latency_s=nothing * sum(load.share * one for one, load in zip(latency, loads, strict=True)),
+        slowest_s=nothing * np.max(latency, axis=0),
+        energy_per_inference_j=nothing
+        * sum(load.share * (one.energy_fj / FJ_PER_J) / batch for one, load, batch in each),
+        throughput_per_s=nothing / np.where(refusal == "", per_inference_s, 1.0),
+        peak_memory_bytes=nothing * np.max([one.weight_bytes + one.activation_bytes for one in whole], axis=0),
+        area_mm2=area,
+        die_cost_usd=law.area.find_usd(area),
+        latency_fs=np.sum([one.latency_fs for one in whole], axis=0),
+        energy_fj=np.sum([one.energy_fj for one in whole], axis=0),
+        clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
+        limit=np.asarray(whole[0].throughput_limit),
+        refusal=refusal,
+        latency_half_width=nothing * sum(load.share * one.latency_half_width for one, load, _ in each),
+        energy_half_width=nothing * sum(load.share * one.energy_half_width for one, load, _ in each),
+    )

@@ -1,0 +1,175 @@
+"""What moves with the numbers of a chip that are varied, so that a design is one that could be built.
+
+    peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
+    voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
+                                    and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
+    v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
+    peaks                           x elements of a unit's array
+    wires                           x area^0.5, the length of the die
+    static power                    x ((1 - m) area + m bandwidth of DRAM)       m: share of its interface
+
+All but voltage are ratios to the chip that a design is like. A number that is varied itself follows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from joulemap.domain.change import Change
+from joulemap.domain.constant import STATIC
+from joulemap.model.area import ARRAY, Area
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import Floats
+
+MEMORY_SHARE: Final = 0.2
+"""Of static power, what the interface to DRAM takes. Basis: assumed."""
+
+LENGTH_POWER: Final = 0.5
+"""Of the area, the length of a wire across it. Source: geometry."""
+
+
+@frozen(kw_only=True)
+class Rule:
+    """What moves with what."""
+
+    name: str
+    text: str
+    basis: str
+    source: str
+
+
+RULES: Final = {
+    one.name: one
+    for one in (
+        Rule(
+            name="rate",
+            text="peaks and on-chip bandwidths follow units and clock",
+            basis="derived",
+            source="as in a power mode: Hardware.in_mode",
+        ),
+        Rule(
+            name="voltage",
+            text="voltage follows the clock by the chip's own power law, on above its highest clock",
+            basis="scaled",
+            source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); on above",
+        ),
+        Rule(name="array", text="peaks follow the elements of a unit's array", basis="derived", source="geometry"),
+        Rule(
+            name="wire",
+            text="energy of wires follows the square root of the area",
+            basis="assumed",
+            source="length of a die",
+        ),
+        Rule(
+            name="static",
+            text=f"static power follows the area, and {MEMORY_SHARE:.0%} of it the bandwidth of DRAM",
+            basis="assumed",
+            source="active idle of alike circuits; the share of the memory's interface",
+        ),
+        Rule(
+            name="area",
+            text="area is that of units and memories on the chip, by the table of model/area",
+            basis="recalled",
+            source="Horowitz 2014, claims of TSMC from node to node; GPUs by four dies, other shares assumed",
+        ),
+        Rule(
+            name="limit",
+            text="the power limit stays: what draws more runs at a lower clock",
+            basis="assumed",
+            source="the question; vary tdp to move it",
+        ),
+    )
+}
+
+
+def check_together(names: Iterable[str]) -> None:
+    """Raise UsageError for constants that contradict each other if both are varied."""
+    asked = list(names)
+    movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
+    moved = [name for name in asked if name.startswith("peak.")]
+    if movers and moved:
+        raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
+
+
+@frozen(kw_only=True)
+class Law:
+    """The rules as a chip has them."""
+
+    hardware: Hardware
+    area: Area
+    constants: Mapping[str, Constant]
+
+    def follow(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return the values of all constants that are varied or follow, by name: arrays that meet as those given do."""
+        found: dict[str, Any] = dict(values)
+        clock = values.get("clock")
+        clock_ratio = 1.0 if clock is None else clock / self.hardware.clock.value
+        unit_ratio = values.get("unit_count", self.hardware.unit_count.value) / self.hardware.unit_count.value
+        grown = self.area.array_ratio(values)
+        if any(name in values for name in ARRAY):
+            for precision, peak in self.hardware.peaks.items():
+                found[f"peak.{precision}"] = peak.rate.value * clock_ratio * unit_ratio * grown
+        area_ratio = self.area.find_mm2(values) / self.area.find_mm2({})
+        if STATIC not in values and any(map(self._has_area, values)):
+            bandwidth = values.get("memory_bandwidth", self.hardware.memory_bandwidth.value)
+            interface = MEMORY_SHARE * bandwidth / self.hardware.memory_bandwidth.value
+            found[STATIC] = self.hardware.static_power.value * ((1.0 - MEMORY_SHARE) * area_ratio + interface)
+        wire = area_ratio**LENGTH_POWER
+        above, voltage = self._raise_voltage(clock_ratio)
+        supply = np.square(voltage)
+        for name, ratio in (("voltage_floor", voltage), ("voltage_knee", above)):
+            key = f"coefficient.{name}"
+            if key not in values and key in self.constants and np.any(np.greater(voltage, 1.0)):
+                found[key] = self.hardware.coefficient(name) / ratio
+        for action in self.hardware.reference:
+            name = ".".join(action.key)
+            factor = wire if action.common_category == "interconnect" else 1.0
+            factor = factor * supply if action.follows_voltage else factor
+            if name not in values and name in self.constants and np.any(np.not_equal(factor, 1.0)):
+                found[name] = action.energy_per_action_fj / FJ_PER_J * factor
+        return {name: np.atleast_1d(one) for name, one in found.items()}
+
+    def _has_area(self, name: str) -> bool:
+        return name in ("unit_count", "memory_bandwidth", *ARRAY) or (
+            name.startswith("memory.") and name.endswith(".capacity")
+        )
+
+    def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
+        """Return the clock and the voltage of designs relative to the highest of the die, both at least 1."""
+        hardware = self.hardware
+        floor, knee = hardware.coefficient("voltage_floor"), hardware.coefficient("voltage_knee")
+        above: Floats = np.maximum(clock_ratio * hardware.die_clock_fraction, 1.0)
+        if knee >= 1.0:
+            return 1.0, 1.0
+        return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
+
+    def list_used(self, names: Iterable[str]) -> tuple[Rule, ...]:
+        """Return the rules that hold where these constants are varied."""
+        asked = set(names)
+        used = {
+            "rate": asked & {"unit_count", "clock"},
+            "voltage": asked & {"clock"},
+            "array": asked & set(ARRAY),
+            "wire": any(map(self._has_area, asked - {"memory_bandwidth"})),
+            "static": STATIC not in asked and any(map(self._has_area, asked)),
+            "area": any(map(self._has_area, asked - {"memory_bandwidth"})),
+            "limit": "tdp" not in asked,
+        }
+        return tuple(RULES[name] for name, is_used in used.items() if is_used)
+
+    def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
+        """Return the design of one row of values that `follow` gave, as changes of the chip; none for its own."""
+        found = []
+        for name, column in values.items():
+            own, value = self.constants[name], float(column[index if len(column) > 1 else 0])
+            found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
+        return tuple(found) if any(one.value != one.before for one in found) else ()

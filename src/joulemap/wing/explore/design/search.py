@@ -1,0 +1,94 @@
+"""A search of a large space: generations of designs, each bred from the best of those before.
+
+Source: K. Deb et al., A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002, as Optuna has it; of one
+objective tree-structured Parzen estimators (J. Bergstra et al., 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.system.errors import MissingPackageError
+from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs
+
+if TYPE_CHECKING:
+    from joulemap.model.workload import Integers
+    from joulemap.wing.explore.design.group import Group
+    from joulemap.wing.explore.design.limit import Bound
+
+POPULATION: Final = 50
+"""Designs of one generation."""
+
+SEARCHES: Final = ("optuna",)
+"""Libraries that search."""
+
+UNABLE: Final = 1e6
+"""Excess of a design that cannot run."""
+
+
+def search_group(
+    group: Group,
+    objectives: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    seed: int,
+    tell: Callable[[int, int], None],
+) -> Group:
+    """Return the designs that a search of so many as a group has looked at, each once; one with all its designs as is.
+
+    `tell` is told (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
+    """
+    space, count = group.space, len(group.numbers)
+    if count >= space.size:
+        return group
+    study = _begin(len(objectives), seed)
+    looked: list[Integers] = []
+    found: list[Outcomes] = []
+    asked = 0
+    while asked < count:
+        trials = [study.ask() for _ in range(min(POPULATION, count - asked))]
+        asked += len(trials)
+        places = [
+            np.array([trial.suggest_int(one.name, 0, len(one.values) - 1) for trial in trials])
+            for one in space.parameters
+        ]
+        numbers = space.number(places)
+        outcomes = evaluate_designs(space, numbers, group.loads)
+        _tell(study, trials, outcomes, objectives, bounds)
+        looked.append(numbers)
+        found.append(outcomes)
+        tell(asked, count)
+    whole, first = np.unique(np.concatenate(looked), return_index=True)
+    return attrs.evolve(group, numbers=whole, found=Outcomes.join(found).take(first))
+
+
+def _begin(objective_count: int, seed: int) -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingPackageError("optuna", "search") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    samplers = optuna.samplers
+    sampler: Any
+    if objective_count == 1:
+        sampler = samplers.TPESampler(seed=seed, n_startup_trials=POPULATION)
+    else:
+        sampler = samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
+    return optuna.create_study(directions=["minimize"] * objective_count, sampler=sampler)
+
+
+def _tell(
+    study: Any, trials: list[Any], outcomes: Outcomes, objectives: Sequence[Objective], bounds: tuple[Bound, ...]
+) -> None:
+    """Tell a study what a generation takes: logarithms, less is better; a design that cannot run misses everything."""
+    runs = outcomes.is_evaluated
+    costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in objectives], axis=1)
+    misses = np.stack([*(np.log(bound.excess(outcomes)) for bound in bounds), np.where(runs, 0.0, UNABLE)], axis=1)
+    costs, misses = np.where(runs[:, None], costs, UNABLE), np.where(runs[:, None], misses, UNABLE)
+    for trial, cost, miss in zip(trials, costs.tolist(), misses.tolist(), strict=True):
+        for number, one in enumerate(miss):
+            trial.set_constraint(f"limit {number}", one)
+        study.tell(trial, cost)

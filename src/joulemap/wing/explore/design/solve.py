@@ -1,0 +1,108 @@
+"""Constants whose values meet targets: one, or two of them for two targets.
+
+ln (objective / target) = 0      of one constant; of two, the second is solved at each first
+
+The factor of a constant is looked for between 1/100 and 100, in steps that get finer where the sign changes nearest to
+its own value: what changes it twice within the first of them is not found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from joulemap.domain.change import check_value
+from joulemap.domain.value import show_constant
+from joulemap.model.root import MOST_FACTOR, TOLERANCE
+from joulemap.system.record import frozen
+from joulemap.wing.explore.design.survey import evaluate_rows
+
+if TYPE_CHECKING:
+    from joulemap.model.workload import Floats
+    from joulemap.wing.explore.design.group import Group
+    from joulemap.wing.explore.design.outcome import Objective
+
+TOGETHER: Final = 65
+"""Values of a constant that are evaluated at once."""
+
+APART: Final = 13
+"""Of one that has another solved at each, one by one."""
+
+
+@frozen(kw_only=True)
+class Target:
+    """What an objective is to be."""
+
+    objective: Objective
+    value: float
+
+    def show(self, value: float) -> str:
+        """Return a value of the objective for people."""
+        return show_constant(value, self.objective.unit, digits=4)
+
+
+def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
+    """Return the values of constants, beside those that are varied, that meet targets; why not, where none do.
+
+    Of a constant that counts something the nearest.
+    """
+    fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
+    made: list[float] = []
+    for order in (targets, targets[::-1]) if len(targets) > 1 else (targets,):
+        if (found := _solve(group, fixed, names, order, made)) is not None:
+            return {name: found[name] for name in names}
+    wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
+    told = f"no {' and '.join(names)} from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} times its own makes {wanted}"
+    if len(targets) > 1:
+        return told
+    ends = f"{targets[0].show(min(made))} to {targets[0].show(max(made))}" if made else "nothing that runs"
+    return f"{told}: it makes {ends}"
+
+
+def _solve(
+    group: Group, fixed: Mapping[str, float], names: Sequence[str], targets: Sequence[Target], made: list[float]
+) -> dict[str, float] | None:
+    """Return all values where the first constant, and then each other, meets its target; `made` gets what it makes."""
+    name, rest = names[0], names[1:]
+    constant, target = group.space.law.constants[name], targets[0]
+
+    def set_to(place: float) -> dict[str, float] | None:
+        value = constant.value * math.exp(place)
+        value = float(max(1, round(value))) if constant.is_whole else value
+        try:
+            check_value(constant, value)
+        except ValueError:
+            return None
+        values = {**fixed, name: value}
+        return _solve(group, values, rest, targets[1:], made) if rest else values
+
+    def miss(places: Floats) -> Floats:
+        each = [set_to(place) for place in places.tolist()]
+        rows = [one for one in each if one is not None]
+        found = np.full(len(each), np.nan)
+        if rows:
+            values = evaluate_rows(group, rows).value(target.objective)
+            found[[one is not None for one in each]] = np.log(values / target.value)
+            made.extend(values[np.isfinite(values)].tolist())
+        return found
+
+    place = _find_crossing(miss, APART if rest else TOGETHER)
+    return None if place is None else set_to(place)
+
+
+def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | None:
+    """Return where a function is nearest to 0 about its change of sign that is nearest to 0; None without one."""
+    low, high = -math.log(MOST_FACTOR), math.log(MOST_FACTOR)
+    while True:
+        places = np.linspace(low, high, count)
+        values = function(places)
+        found = np.flatnonzero(values[:-1] * values[1:] <= 0.0)
+        if not len(found):
+            return None
+        first = int(found[np.argmin(np.abs(places[found] + places[found + 1]))])
+        low, high = float(places[first]), float(places[first + 1])
+        if high - low <= TOLERANCE:
+            return low if abs(values[first]) < abs(values[first + 1]) else high

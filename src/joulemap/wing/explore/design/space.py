@@ -1,0 +1,162 @@
+"""A space of designs: what is varied of a chip, and the values that it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.domain.constant import SHORT, list_constants, match_names
+from joulemap.domain.name import find_nearest
+from joulemap.domain.value import read_values
+from joulemap.model.area import Area
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.explore.design.rule import Law, check_together
+
+if TYPE_CHECKING:
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import Floats, Integers
+
+USUAL: Final = {
+    "unit_count": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
+    "clock": (0.25, 0.5, 0.75, 1.0),
+    "memory_bandwidth": (0.5, 1.0, 2.0),
+}
+"""What is varied where nothing is named, times the chip's own."""
+
+MOST_NUMBERED: Final = 2**62
+"""Designs of a space; more have no number of 64 bits."""
+
+MOST_DRAWN: Final = 10_000_000
+"""Designs that are drawn at random: each is a number that is kept, and compared with the others."""
+
+MOST_POINTS: Final = 100_000_000
+"""That are evaluated one by one: of more, some are drawn."""
+
+
+@frozen(kw_only=True)
+class Parameter:
+    """A constant of a chip, and the values that it takes."""
+
+    constant: Constant
+    values: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """That of the constant."""
+        return self.constant.name
+
+    @cached_property
+    def column(self) -> Floats:
+        """The values as an array."""
+        return np.array(self.values)
+
+
+@frozen(kw_only=True)
+class Space:
+    """All designs like one chip: every value of each parameter with each of the others."""
+
+    hardware: Hardware
+    parameters: tuple[Parameter, ...]
+    law: Law
+
+    @classmethod
+    def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]], label: str = "--vary {}={}") -> Self:
+        """Return the designs like a chip, by what was written; UsageError for what cannot be read or contradicts.
+
+        `label` is how a constant and its values are written.
+        """
+        constants = list_constants(hardware)
+        parameters: dict[str, Parameter] = {}
+        for written, values in vary.items():
+            shown = label.format(written, values)
+            constant = constants[_find_name(written, constants, hardware.id, shown)]
+            if constant.name in parameters:
+                raise UsageError(f"{shown}: {constant.name} is varied twice")
+            try:
+                texts = [values] if isinstance(values, str) else list(values)
+                found = tuple(dict.fromkeys(one for text in texts for one in read_values(text, constant)))
+            except ValueError as error:
+                raise UsageError(f"{shown}: {error}") from error
+            if not found:
+                raise UsageError(f"{shown}: there is no value")
+            parameters[constant.name] = Parameter(constant=constant, values=found)
+        check_together(parameters)
+        highest = hardware.clock_die or hardware.full_clock
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # what was measured was another chip
+        law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
+        return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
+
+    @property
+    def size(self) -> int:
+        """How many designs there are."""
+        return math.prod(len(one.values) for one in self.parameters)
+
+    def draw(self, count: int, seed: int) -> Integers:
+        """Return the numbers of so many designs, each once, drawn evenly; all where there are no more."""
+        if count >= self.size:
+            return np.arange(self.size, dtype=np.int64)
+        generator = np.random.default_rng(seed)
+        if self.size <= MOST_POINTS // 10:
+            return np.sort(generator.choice(self.size, size=count, replace=False)).astype(np.int64)
+        found = np.empty(0, dtype=np.int64)
+        while len(found) < count:
+            more = self._draw_numbers(generator, count - len(found))
+            found = np.unique(np.concatenate([found, more]))
+        return found
+
+    def _draw_numbers(self, generator: np.random.Generator, count: int) -> Integers:
+        sides = [generator.integers(0, len(one.values), size=count) for one in self.parameters]
+        return self.number(sides)
+
+    def number(self, places: Sequence[Integers]) -> Integers:
+        """Return the numbers of designs by the place of each parameter's value."""
+        found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
+        for one, place in zip(self.parameters, places, strict=True):
+            found = found * len(one.values) + place
+        return found
+
+    def end_block(self, start: int, most: int) -> int:
+        """Return where the largest part of the space ends, of so many designs at most, that is a grid from a number."""
+        size = self.size
+        for one in self.parameters:
+            count, size = len(one.values), size // len(one.values)
+            if size <= most and start % size == 0:
+                return start + size * min(count - start // size % count, most // size)
+        return start + 1
+
+    def values_at(self, numbers: Integers) -> dict[str, Floats]:
+        """Return the values of each parameter in designs by their numbers; the last parameter varies first."""
+        rest, found = np.asarray(numbers, dtype=np.int64), {}
+        for one in reversed(self.parameters):
+            rest, place = np.divmod(rest, len(one.values))
+            found[one.name] = one.column[place]
+        return dict(reversed(found.items()))
+
+
+def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
+    """Return constant -> values of what is varied of a chip where nothing is named; units are whole."""
+    constants = list_constants(hardware)
+    found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
+    found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]
+    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
+
+
+def _find_name(written: str, constants: dict[str, Constant], hardware: str, label: str) -> str:
+    matched = match_names(written.strip(), constants)
+    if len(matched) == 1:
+        return matched[0]
+    if matched:
+        raise UsageError(f"{label}: it may be {' or '.join(matched)}: name one")
+    names = [(short, short) for short, name in SHORT.items() if name in constants]
+    near = find_nearest(written, [*names, *((name, name.partition(".")[2] or name) for name in constants)])
+    known = ", ".join(("clock", *(name for name, _ in names), "tdp"))
+    more = f"it has {known} and more: `joulemap sensitivity MODEL {hardware}` lists them"
+    advice = f"did you mean {' or '.join(near)}?" if near else more
+    raise UsageError(f"{label}: {hardware} has no constant {written!r}; {advice}")

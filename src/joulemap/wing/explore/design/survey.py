@@ -1,0 +1,281 @@
+"""A survey of designs: every one evaluated, those that keep the limits found, the best of them and their like."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.system.record import define, frozen
+from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.wing.explore.design.group import Group
+from joulemap.wing.explore.design.limit import Bound, find_excess
+from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs, evaluate_values
+
+if TYPE_CHECKING:
+    from joulemap.model.workload import Booleans, Floats, Integers
+    from joulemap.wing.explore.design.watch import Watch
+
+FIRST_BLOCK: Final = 1_024
+LARGEST_BLOCK: Final = 65_536
+BLOCK_S: Final = 2.0
+"""How long a block of designs may take: then it is told how many are done."""
+
+KEPT: Final = 1_000_000
+"""Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
+
+STEP: Final = 0.01
+"""Of a parameter, for what it does at the margin."""
+
+WHOLE_STEP: Final = 2.0
+"""Factor either way of one that counts something, whose next number may leave most of a tile empty."""
+
+
+@frozen(kw_only=True)
+class Difference:
+    """Squares of the half-widths of what two designs differ by; see `explore.doubt`."""
+
+    latency_square: float
+    energy_square: float
+    joint_square: float
+
+
+@define(kw_only=True, eq=False)
+class Survey:
+    """Every design of some groups, one behind the other: what it is judged by, the rest where there is room for it."""
+
+    groups: tuple[Group, ...]
+    objectives: tuple[Objective, ...]
+    bounds: tuple[Bound, ...]
+    costs: Floats = attrs.field(init=False)
+    """Design x objective: logarithms of which less is better, infinite of what does not keep the limits."""
+    is_evaluated: Booleans = attrs.field(init=False)
+    seconds: float = 0.0
+    """That evaluating took."""
+    evaluated_count: int = 0
+    """Designs that were evaluated now: a lake may have had others."""
+    nearest_miss: int | None = None
+    """The design that misses its limits least; None where none can be run."""
+    front: Booleans = attrs.field(init=False)
+    band: Booleans = attrs.field(init=False)
+    nearest: Integers = attrs.field(init=False)
+    _done: int = 0
+    _least: float = np.inf
+    """Excess of the nearest miss."""
+    _reasons: Counter[str] = attrs.field(factory=Counter)
+    _whole: list[Outcomes] = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        count = sum(len(one.numbers) for one in self.groups)
+        self.costs, self.is_evaluated = np.empty((count, len(self.objectives))), np.empty(count, dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    @cached_property
+    def group(self) -> Integers:
+        """Place of each design's group."""
+        return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
+
+    @cached_property
+    def numbers(self) -> Integers:
+        """Of the designs in their spaces."""
+        first, *others = (one.numbers for one in self.groups)
+        return np.concatenate([first, *others]) if others else first
+
+    @property
+    def keeps(self) -> Booleans:
+        """Which designs keep the limits."""
+        mask: Booleans = self.costs[:, 0] < np.inf
+        return mask
+
+    def add(self, outcomes: Outcomes) -> Floats:
+        """Take the next designs in; return the costs of those that keep the limits."""
+        keeps, excess = find_excess(outcomes, self.bounds)
+        part = slice(self._done, self._done + len(outcomes))
+        costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
+        self.costs[part] = np.where(keeps[:, None], costs, np.inf)
+        self.is_evaluated[part] = outcomes.is_evaluated
+        least = int(np.argmin(excess))
+        if excess[least] < self._least:
+            self.nearest_miss, self._least = part.start + least, float(excess[least])
+        for text in outcomes.refusal[~outcomes.is_evaluated].tolist():
+            self._reasons["static power is not below the tdp" if text.startswith("static_power:") else text] += 1
+        if len(self) <= KEPT:
+            self._whole.append(outcomes)
+        self._done = part.stop
+        return costs[keeps]
+
+    def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
+        """Return all that some designs take: of a large survey it is evaluated again."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        if len(self) <= KEPT:
+            self._whole = [Outcomes.join(self._whole)]
+            return self._whole[0].take(wanted)
+        order = np.argsort(self.group[wanted], kind="stable")
+        groups, starts = np.unique(self.group[wanted[order]], return_index=True)
+        parts = [
+            evaluate_designs(self.groups[group].space, self.numbers[some], self.groups[group].loads)
+            for group, mine in zip(groups.tolist(), np.split(wanted[order], starts[1:]), strict=True)
+            for some in np.split(mine, range(LARGEST_BLOCK, len(mine), LARGEST_BLOCK))
+        ]
+        return Outcomes.join(parts).take(np.argsort(order))
+
+    def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
+        """Find the front of what keeps the limits, and its band; `doubt` is of pairs of groups, without one nothing."""
+        none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
+        thresholds = [
+            [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
+            for each in range(len(self.groups))
+        ]
+        self.front = find_front(self.costs)
+        self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
+
+    def _find_threshold(self, pair: Difference) -> Floats:
+        """Return for each objective by how much the logarithms of two designs differ that are told apart."""
+        squares = pair.latency_square, pair.energy_square, pair.joint_square
+        return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
+
+    def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
+        """Return the designs that are wanted, the best of an objective first."""
+        rows = np.flatnonzero(is_wanted)
+        return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
+
+    def find_best(self, objective: Objective) -> int:
+        """Return the design that is best of those that keep the limits."""
+        return int(np.argmin(self.costs[:, self.objectives.index(objective)]))
+
+    def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
+        """Return how many others that keep the limits cannot be told from one in an objective."""
+        place = self.objectives.index(objective)
+        cost = self.costs[:, place]
+        widest = np.zeros(len(self.groups))
+        for each in range(len(self.groups)):
+            if (pair := doubt.get((each, int(self.group[row])))) is not None:
+                widest[each] = self._find_threshold(pair)[place]
+        return int((cost - cost[row] <= widest[self.group]).sum()) - 1
+
+    def values_at(self, row: int) -> dict[str, float]:
+        """Return the parameters of a design."""
+        space = self.groups[int(self.group[row])].space
+        return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
+
+    def changes_at(self, row: int) -> dict[str, float]:
+        """Return the values of all constants in which a design differs from its chip, in SI."""
+        space = self.groups[int(self.group[row])].space
+        values = space.values_at(self.numbers[row : row + 1])
+        return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
+
+    def count_refusals(self) -> list[tuple[str, int]]:
+        """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
+        return self._reasons.most_common()
+
+    def tell_status(self, rows: Sequence[int]) -> list[str]:
+        """Return what each of some designs is, in a word."""
+        words = np.full(len(rows), "missed", dtype="<U11")
+        words[self.keeps[rows]] = "other"
+        words[self.band[rows]] = "band"
+        words[self.front[rows]] = "front"
+        words[~self.is_evaluated[rows]] = "unsupported"
+        return [str(one) for one in words]
+
+    def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
+        """Return some designs as arrays: what they are like, and their parameters."""
+        group, numbers = self.group[rows], self.numbers[rows]
+        found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
+        for name in self.groups[0].dimensions:
+            found[name] = np.array([one.dimensions[name] for one in self.groups])[group]
+        found["batch"] = np.array([one.batch for one in self.groups])[group]
+        for name in parameters:
+            column = np.full(len(group), np.nan)
+            for place, one in enumerate(self.groups):
+                mine = group == place
+                column[mine] = one.space.values_at(numbers[mine])[name]
+            found[name] = column
+        return found
+
+
+def survey(
+    groups: Sequence[Group],
+    objectives: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    watch: Watch,
+    lake: Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
+) -> Survey:
+    """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
+
+    `watch` is shown the costs of each block that keep the limits, before it is told of it.
+    """
+    found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
+    if lake is not None:
+        from joulemap.wing.explore.design.task import survey_lake
+
+        found.evaluated_count = survey_lake(
+            lake, groups, jobs, cluster, watch.tell, lambda outcomes: watch.see(found.add(outcomes))
+        )
+    else:
+        watch.tell(0, len(found))
+        for numbers, one in _cut(groups):
+            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.loads)))
+            found.evaluated_count += len(numbers)
+            watch.tell(found.evaluated_count, len(found))
+    found.seconds = time.perf_counter() - watch.began_s
+    return found
+
+
+def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
+    """Yield the designs of groups in blocks that take about as long as it may be until something is told."""
+    size = FIRST_BLOCK
+    for one in groups:
+        if one.found is not None:
+            yield one.numbers, one
+            continue
+        start = 0
+        while start < len(one.numbers):
+            began = time.perf_counter()
+            end = one.end_block(start, size)
+            yield one.numbers[start:end], one
+            start = end
+            if time.perf_counter() - began < BLOCK_S:
+                size = min(2 * size, LARGEST_BLOCK)
+
+
+def find_slopes(
+    group: Group, values: Mapping[str, float], objectives: Sequence[Objective]
+) -> dict[str, tuple[float | None, ...]]:
+    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter.
+
+    Of one that counts something the mean from half of it to twice.
+    """
+    names = list(values)
+    rows = [dict(values)]
+    for name in names:
+        is_whole = group.space.law.constants[name].is_whole
+        for sign in (-1.0, 1.0):
+            value = values[name] * (WHOLE_STEP**sign if is_whole else 1.0 + sign * STEP)
+            rows.append({**values, name: max(float(round(value)), 1.0) if is_whole else value})
+    found = evaluate_rows(group, rows)
+    slopes: dict[str, tuple[float | None, ...]] = {}
+    for place, name in enumerate(names):
+        ends = [row if found.refusal[row] == "" else 0 for row in (2 * place + 1, 2 * place + 2)]
+        span = math.log(rows[ends[1]][name] / rows[ends[0]][name])
+        slopes[name] = tuple(
+            float(np.log(found.value(one)[ends[1]] / found.value(one)[ends[0]])) / span if span else None
+            for one in objectives
+        )
+    return slopes
+
+
+def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
+    """Return what some designs take, the values of whose parameters are named."""
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return evaluate_values(group.space, columns, group.loads, len(rows))

@@ -1,0 +1,154 @@
+"""Designs that are evaluated in blocks, by several processes, and kept in a lake."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.store.point import read_points
+from joulemap.store.shard import rule_version
+from joulemap.system.record import frozen
+from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
+from joulemap.wing.explore.lake.block import describe, vary
+from joulemap.wing.explore.lake.fill import Filled, fill
+
+if TYPE_CHECKING:
+    from joulemap.domain.block import Block
+    from joulemap.model.workload import Floats, Integers
+    from joulemap.wing.explore.design.group import Group
+    from joulemap.wing.explore.design.space import Space
+
+BLOCK: Final = 65_536
+"""Designs of a shard."""
+
+SMALLEST: Final = 256
+PARTS: Final = 16
+"""Blocks of a space that is too small for large ones, and designs of the smallest."""
+
+READ: Final = (
+    "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
+    "refusal", "latency_half_width", "energy_half_width",
+)  # fmt: skip
+"""Columns of a shard that outcomes follow from."""
+
+
+@frozen(eq=False)
+class DesignTask:
+    """A block of designs, of one of their models: another process is sent their numbers, and finds their values.
+
+    Nothing is found before it is asked for, since a scheduler reads tasks too.
+    """
+
+    packed: bytes
+    """Their space, load and block without values, alike in all blocks of a group: who hands blocks out writes them
+    once, who evaluates them reads them once."""
+    numbers: range | Integers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DesignTask, (self.packed, self.numbers)
+
+    @cached_property
+    def values(self) -> dict[str, Floats]:
+        """Parameter -> its value in each of the designs."""
+        return _unpack(self.packed)[0].values_at(np.asarray(self.numbers, dtype=np.int64))
+
+    @cached_property
+    def block(self) -> Block:
+        """What their points are."""
+        space, _, plain = _unpack(self.packed)
+        constants = space.law.constants
+        return vary(plain, space.hardware, {name: (constants[name].unit, one) for name, one in self.values.items()})
+
+
+def evaluate_task(task: DesignTask) -> DesignColumns:
+    """Return the totals of a block."""
+    space, load, _ = _unpack(task.packed)
+    return evaluate_load(space, task.values, load, len(task.numbers))
+
+
+@lru_cache(maxsize=16)
+def _unpack(packed: bytes) -> tuple[Space, Load, Block]:
+    found: tuple[Space, Load, Block] = pickle.loads(zlib.decompress(packed))
+    return found
+
+
+def survey_lake(
+    lake: Path,
+    groups: Sequence[Group],
+    jobs: int,
+    cluster: str,
+    tell: Callable[[int, int, int], None],
+    see: Callable[[Outcomes], None],
+) -> int:
+    """Have every design of groups in a lake, and show their outcomes, in their order.
+
+    What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
+    """
+    parts = cut_blocks(groups)
+    kept: list[list[tuple[str, str]]] = [[] for _ in parts]
+    total, loads = sum(len(numbers) for _, numbers in parts), len(groups[0].loads)
+    last = Filled()
+    done = 0
+
+    def note() -> Iterator[DesignTask]:
+        for place, task in make_tasks(parts):
+            kept[place].append((task.block.folder, task.block.digest))
+            yield task
+
+    def told(filled: Filled) -> None:
+        nonlocal done, last
+        last = filled
+        while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
+            group, numbers = parts[done]
+            totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept[done]]
+            see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+            done += 1
+        tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
+
+    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    return last.point_count // loads
+
+
+def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
+    """Return groups with their designs in blocks, the same ones however many processes there are.
+
+    A space that is too small for large ones is cut into a few, for these.
+    """
+    found = []
+    for group in groups:
+        count, start = len(group.numbers), 0
+        each = min(size, max(SMALLEST, -(-count // PARTS)))
+        while start < count:
+            end = group.end_block(start, each)
+            found.append((group, group.numbers[start:end]))
+            start = end
+    return found
+
+
+def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
+    """Yield the place of each part with a task for each of its models."""
+    packed: dict[int, bytes] = {}
+    for place, (group, numbers) in enumerate(parts):
+        first, count = int(numbers[0]), len(numbers)
+        plain = range(first, first + count)
+        for load in group.loads:
+            if id(load) not in packed:
+                packed[id(load)] = _pack(group.space, load)
+            yield place, DesignTask(packed[id(load)], plain if np.array_equal(numbers, plain) else numbers)
+
+
+def _pack(space: Space, load: Load) -> bytes:
+    """Return what all blocks of a load have in common, as it is sent."""
+    assert load.workload is not None
+    plain = describe(
+        load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()
+    )
+    return zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)

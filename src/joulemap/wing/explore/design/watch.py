@@ -1,0 +1,49 @@
+"""What is told of a survey while it goes on: how fast it is, and how many of its designs are the front so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from joulemap.system.record import define
+from joulemap.wing.explore.design.front import find_front
+
+if TYPE_CHECKING:
+    from joulemap.model.workload import Floats
+
+
+@define(kw_only=True, eq=False)
+class Watch:
+    """Designs as they come."""
+
+    say: Callable[[str], None]
+    move: Callable[[int, int], None] | None
+    """Told (designs done, designs to do); what it raises ends the survey."""
+    _front: Floats | None = None
+    """Logarithms of the objectives of the front so far."""
+    _told: int = attrs.field(default=0, init=False)
+    """Designs that were last told of."""
+    began_s: float = attrs.field(factory=time.perf_counter, init=False)
+
+    def see(self, costs: Floats) -> None:
+        """Add the costs of a block of designs to what the front so far is of."""
+        whole = costs if self._front is None else np.concatenate([self._front, costs])
+        self._front = whole[find_front(whole)]
+
+    def tell(self, done: int, total: int, known: int = 0) -> None:
+        """Tell how many designs are done, `known` of them before, and at which rate the others.
+
+        What the listener raises ends the survey.
+        """
+        if done > self._told:
+            self._told = done
+            rate = (done - known) / max(time.perf_counter() - self.began_s, 1e-9)
+            front = "" if self._front is None else f"; {len(self._front):,} on the front so far"
+            before = f", {known:,} of them before," if known else ","
+            self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} a second{front}")
+        if self.move is not None:
+            self.move(done, total)

@@ -1,0 +1,183 @@
+"""A lake: its shards, whether they are as they were written, and what of them is garbage."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, told
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_count, show_quantity, show_span
+from joulemap.present.document import Document, Section
+from joulemap.store.footer import Footer
+from joulemap.store.shard import Shard, is_abandoned
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import frozen
+from joulemap.wing.explore.lake.database import Survey, survey
+
+WORKED_ON_S: Final = 900.0
+"""Seconds from its last byte for which another machine may still write an unfinished file: a shard takes a few."""
+
+STATES: Final = {
+    "whole": "asked by `--db`",
+    "stale": "of other formulas or rules of designs than those of today: never asked",
+    "damaged": "not as it was written: never asked; the next filling writes it again, `lake clean --remove` removes it",
+    "twice": "another shard answers the same: never asked",
+    "unfinished": "being written, or left by a process that was killed",
+}
+
+
+@frozen(kw_only=True)
+class ListedShard:
+    """A file of a lake."""
+
+    state: str = told("whole, stale, damaged, twice or unfinished")
+    model: str = told("of its points, with commas between; empty where its footer is not read")
+    hardware: str = told("the same")
+    precision: str = told("the same")
+    varied: str = told("constants that differ between its points, with the least and the most of each")
+    point_count: int | None = told("points; none where its footer is not read")
+    refused_count: int | None = told("of those, that the hardware cannot run")
+    size_bytes: int = told("of the file", "B")
+    file: str = told("below the lake")
+
+
+@frozen(kw_only=True)
+class LakeAnswer(Answer):
+    """What is in a lake."""
+
+    about = ("path", "point_count", "size_bytes", "removed_count", "removed_bytes")
+
+    path: str
+    shards: Table[ListedShard]
+    removed_count: int = 0
+    """Files that were removed."""
+    removed_bytes: int = 0
+    is_clean: bool = False
+    """Whether garbage is told of, and nothing else."""
+
+    def count(self, state: str) -> int:
+        """Return how many files are in a state."""
+        return sum(one.state == state for one in self.shards)
+
+    @property
+    def point_count(self) -> int:
+        """Points that can be asked."""
+        return sum(one.point_count or 0 for one in self.shards if one.state == "whole")
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files that are listed."""
+        return sum(one.size_bytes for one in self.shards)
+
+    def document(self) -> Document:
+        """Return it for people and programs."""
+        shown = self._lay(
+            self.shards,
+            "*state | *model | hardware | precision | varied | *point point_count | *size size_bytes | file",
+        )
+        return Document(
+            title=f"{self.path}: {self._say()}",
+            sections=(Section("", shown),) if len(self.shards) else (),
+            notes=tuple(f"{name}: {text}" for name, text in STATES.items() if self.count(name)),
+            data=self.data(),
+            table=self.shards,
+        )
+
+    def _say(self) -> str:
+        files = show_count(len(self.shards), "file")
+        size = show_quantity(self.size_bytes, "B")
+        if self.removed_count:
+            return f"removed {show_count(self.removed_count, 'file')}, {show_quantity(self.removed_bytes, 'B')}"
+        if self.is_clean:
+            return f"{files} of garbage, {size}; --remove removes them" if len(self.shards) else "no garbage"
+        left_out = len(self.shards) - self.count("whole")
+        rest = f", of which {left_out} cannot be asked" if left_out else ""
+        return f"{show_count(self.point_count, 'point')} in {files}, {size}{rest}"
+
+
+def shards(source: Source, lake: str | Path) -> LakeAnswer:
+    """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+    del source
+    return _list(Path(lake), survey(Path(lake)))
+
+
+def check_shards(source: Source, lake: str | Path) -> LakeAnswer:
+    """Return the same after a look at every byte of every shard."""
+    del source
+    return _list(Path(lake), survey(Path(lake), is_thorough=True))
+
+
+def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> LakeAnswer:
+    """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+
+    A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
+    file that cannot be removed.
+    """
+    del source
+    folder = Path(lake)
+    found = _list(folder, survey(folder, is_thorough=True))
+    garbage = [one for one in found.shards if one.state != "whole" and not _is_worked_on(folder, one)]
+    removed: list[ListedShard] = []
+    for one in garbage if remove else ():
+        try:
+            (folder / one.file).unlink(missing_ok=True)
+            removed.append(one)
+        except OSError as error:
+            raise DatabaseError(f"cannot remove {folder / one.file}: {error.strerror or error}") from error
+    for place in {(folder / one.file).parent for one in removed}:
+        with contextlib.suppress(OSError):
+            place.rmdir()
+    return LakeAnswer(
+        path=str(folder),
+        shards=make_table("garbage", ListedShard, garbage),
+        removed_count=len(removed),
+        removed_bytes=sum(one.size_bytes for one in removed),
+        is_clean=True,
+    )
+
+
+def _is_worked_on(folder: Path, one: ListedShard) -> bool:
+    with contextlib.suppress(OSError):
+        return one.state == "unfinished" and not is_abandoned(folder / one.file, WORKED_ON_S)
+    return False
+
+
+def _list(folder: Path, found: Survey) -> LakeAnswer:
+    stated = {
+        "whole": found.shards,
+        "stale": found.stale,
+        "damaged": tuple(one for one, _ in found.damaged),
+        "twice": found.twice,
+    }
+    rows = [_row(folder, state, one, found.footers.get(one.path)) for state, some in stated.items() for one in some]
+    for path in found.unfinished:
+        with contextlib.suppress(FileNotFoundError):
+            rows.append(_row(folder, "unfinished", Shard(path, "", "", path.lstat().st_size), None))
+    return LakeAnswer(path=str(folder), shards=make_table("shards", ListedShard, rows))
+
+
+def _row(folder: Path, state: str, shard: Shard, footer: Footer | None) -> ListedShard:
+    varied = [
+        f"{one.name} {show_span(show_quantity(one.low, one.unit), show_quantity(one.high, one.unit))}"
+        for one in (footer.varied if footer else ())
+    ]
+    return ListedShard(
+        state=state,
+        model=_join(footer.workloads if footer else (), "model"),
+        hardware=_join(footer.hardware if footer else (), "hardware"),
+        precision=str(footer.fixed.get("precision", "")) if footer else "",
+        varied=", ".join(varied),
+        point_count=footer.point_count if footer else None,
+        refused_count=footer.refused_count if footer else None,
+        size_bytes=shard.size_bytes,
+        file=str(shard.path.relative_to(folder)),
+    )
+
+
+def _join(rows: Sequence[Mapping[str, str | int]], name: str) -> str:
+    return ",".join(dict.fromkeys(str(one[name]) for one in rows))

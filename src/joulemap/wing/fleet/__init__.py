@@ -1,0 +1,21 @@
+"""Fleets: how many of which hardware serve a request rate within a latency target, and what they cost."""
+
+from __future__ import annotations
+
+from joulemap.system.wing import Ask, Wing
+
+
+def register() -> Wing:
+    """Return what this wing adds to the core."""
+    return Wing(
+        name="fleet",
+        commands={"fleet": "joulemap.wing.fleet.command"},
+        questions={"fleet": Ask("joulemap.wing.fleet.answer.answer", "SettingsKeywords")},
+        tools={"fleet": "fleet"},
+        parts={
+            "report": "joulemap.wing.fleet.report:FLEET",
+            "report_options": "joulemap.wing.fleet.option:ReportDemandOptions",
+        },
+        queries=("fleet",),
+        uses=("llm",),
+    )

@@ -1,0 +1,249 @@
+"""Fleets: how many of which hardware serve a demand, what they take a month, and how near their promises they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.candidate import read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.price import find_chip, price_parameters
+from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
+from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.default import DEPLOYED, USAGE
+from joulemap.domain.doubt import chance_above
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.plan.hold import holding_plans, holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import Selection, select_hardware
+from joulemap.plan.source import Source
+from joulemap.row.cost import AssumedNumber
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.fleet.answer.document import FleetAnswer
+from joulemap.wing.fleet.answer.mixture import MixedRow, mix
+from joulemap.wing.fleet.answer.pair import PairRow, pair_servers
+from joulemap.wing.fleet.answer.row import (
+    LATE,
+    OBJECTIVES,
+    OK,
+    OVER,
+    FleetRow,
+    FleetWinner,
+    LevelRow,
+    QueueRow,
+    Sizing,
+    choose_way,
+    find_excess,
+    first_of_each,
+    look_at_queues,
+)
+from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.fleet.row import Station
+from joulemap.wing.llm.answer.answer import SERVING, list_served
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.demand import Level
+
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
+"""Where none is asked for: times of those between are on a straight line."""
+
+
+def fleet(
+    source: Source,
+    model: str,
+    settings: Settings = DEPLOYED,
+    *,
+    demand: Demand,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> FleetAnswer:
+    """Return how many of each hardware serve a demand, the best of its objective first.
+
+    `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
+    takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
+    is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
+    where no hardware keeps the promise, with the nearest.
+    """
+    from joulemap.wing.fleet.capacity.demand import read_levels
+
+    levels = read_levels(demand)
+    demand = attrs.evolve(demand, owned={find_chip(name): count for name, count in demand.owned.items()})
+    if demand.is_of_tokens:
+        return _serve(source, model, settings, demand, levels, serving, usage, prices)
+    if demand.p99_s is None:
+        raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
+    from joulemap.wing.fleet.answer.station import size_stations
+
+    if model in demand.beside:
+        raise UsageError(f"{model} has the share that others leave: --beside is for other models")
+    shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
+    _check_batched(shares)
+    settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
+    plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
+    with holding_runs(source, plan, needs_catalogue=True) as runs:
+        found = _read(runs.connection, list(runs.ids), usage, prices)
+        scope = find_scope(runs)
+    scope.check_evaluated()
+    rows = size_stations(found["stations"].rows, shares, levels, demand)
+    return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _fill_boxes(selection: Selection) -> Selection:
+    """Return a selection in which a box of alike devices, named without a mode, has work for all of them."""
+    alike = {name for name, parts in selection.parts.items() if len({one.id for one in parts}) == 1}
+    pairs = ((one, "throughput" if one.id in alike and mode == DEFAULT_MODE else mode) for one, mode in selection.pairs)
+    return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
+
+
+def _check_batched(models: Iterable[str]) -> None:
+    """Raise UsageError for a language model by name: its requests are many passes, and none alone is a request."""
+    from joulemap.wing.llm.decoder.name import list_decoders
+
+    known = list_decoders()
+    for name in models:
+        if name in known:
+            raise UsageError(
+                f"{name} is a language model, which is promised otherwise: --first-token 500ms --between-tokens 30ms"
+            )
+
+
+def _read(
+    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+) -> dict[str, Any]:
+    """Return what fleets are made of, and what their costs assume."""
+    used, pay = read_usage(usage)
+    paid, _ = price_parameters(prices)
+    rest = {name: value for name, value in used.items() if name != "utilization"}
+    return {
+        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "assumptions": fetch(connection, AssumedNumber, **used),
+    }
+
+
+def _serve(
+    source: Source,
+    model: str,
+    settings: Settings,
+    demand: Demand,
+    levels: tuple[Level, ...],
+    serving: Serving,
+    usage: Usage,
+    prices: Sequence[Price],
+) -> FleetAnswer:
+    """Return how many servers of each hardware keep the promises of a language model."""
+    from joulemap.wing.fleet.answer.division import open_servers
+    from joulemap.wing.fleet.answer.served import size_servers
+    from joulemap.wing.llm.answer.demand import divide, find_ids, key_runs, refuse
+
+    if demand.beside:
+        raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
+    published = settings.precision == DEPLOYED.precision
+    settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
+    question, whole, every = list_served(source, model, settings, serving)
+    opened = open_servers(question, every, levels, demand)
+    if not opened:
+        raise refuse(every)
+    plans = [plan for one in opened for plan in divide(one.question, whole, [one.case])]
+    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+        ids = key_runs(held)
+        decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
+        found = _read(connection, decode, usage, prices, question.stack.name, question.work)
+        scope = widen(find_stored_scope(connection, decode), whole.selection)
+    stations = {row.run_id: row for row in found["stations"]}
+    servers, cases = [one.server for one in opened], [one.case for one in opened]
+    rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
+    both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
+    pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
+    engine = f"{question.stack.label} {question.stack.date}"
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing, engine)
+
+
+def make_answer(
+    scope: Scope,
+    demand: Demand,
+    shares: Mapping[str, float],
+    levels: tuple[Level, ...],
+    sized: Sequence[Sizing],
+    found: Mapping[str, Any],
+    pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
+    engine: str = "",
+) -> FleetAnswer:
+    """Return an answer of fleets, the best first; UnsupportedError where none meets the latency target.
+
+    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes. `engine` serves a
+    language model.
+    """
+    pay = found["stations"][0].pay
+    paid = [choose_way(one.row, pay, demand) for one in sized]
+    column, _ = OBJECTIVES[demand.objective]
+    takes_all = scope.settings.takes_all
+    values = [
+        getattr(row, column)
+        for row in paid
+        if row.status == OK and getattr(row, column) is not None and (row.is_available or takes_all)
+    ]
+    pairs = pairing(pay, demand, min(values, default=None)) if pairing else []
+    if all(row.status == LATE for row in paid) and not pairs:
+        ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
+        nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
+        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {nearest or 'nothing runs it'}")
+
+    def rank(row: FleetRow) -> tuple[Any, ...]:
+        value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
+        if row.status == LATE:
+            value = row.promise_fraction or math.inf
+        is_last = value is None or not (row.is_available or takes_all)
+        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
+
+    ordered = sorted(paid, key=rank)
+    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, paid, strict=True)}
+    had = [by_row[id(row)] for row in ordered if row.is_available or takes_all]
+    at_rates = [level for one in sized for level in one.levels]
+    return FleetAnswer(
+        scope=scope,
+        demand=demand,
+        shares=shares,
+        levels=levels,
+        pay=pay,
+        engine=engine,
+        rows=make_table("fleet", FleetRow, ordered),
+        winners=make_table("fleet winners", FleetWinner, find_winners(ordered, takes_all=takes_all)),
+        pairs=make_table("fleet pairs", PairRow, pairs),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
+        at_rates=make_table("fleet rates", LevelRow, at_rates),
+        queue=make_table("fleet queue", QueueRow, look_at_queues(had)),
+        assumptions=found["assumptions"],
+    )
+
+
+def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
+    """Return the best fleet of each objective, and the next hardware."""
+    found = []
+    for objective, (column, unit) in OBJECTIVES.items():
+        known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
+        ranked = first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
+        if not ranked:
+            continue
+        first, *others = ranked
+        value = float(getattr(first, column))
+        ratio = float(getattr(others[0], column)) / value if others else None
+        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
+        found.append(
+            FleetWinner(
+                objective=objective,
+                label=first.label,
+                value=value,
+                unit=unit,
+                runner_up=others[0].label if others else "",
+                regret_ratio=ratio,
+                probability_best=chance_above(ratio, width) if ratio is not None and width else None,
+            )
+        )
+    return found

@@ -1,0 +1,244 @@
+"""Language models served by two pools: one kind reads prompts, another answers, and the cache goes over a link.
+
+    every pair of kinds ─► what it takes at least ─► the few that may win ─► fewest servers of each, stepped together
+
+What a pair takes at least follows from how many prompts, and how many answers within their promise, a server of each
+kind can do: who cannot beat the best of one kind, or of the pairs before it, is not stepped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.answer.mixture import Part, add_up
+from joulemap.wing.fleet.answer.row import HOURS, MONTHS, Load, Sizing
+from joulemap.wing.fleet.answer.served import take_promise
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Served
+    from joulemap.wing.fleet.answer.served import Server
+    from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.llm.answer.demand import Question
+    from joulemap.wing.llm.serving.pool import Able, Work
+
+TRIED: Final = 12
+"""Pairs that are stepped at most, those that may take least first."""
+
+TOLD: Final = 3
+"""Pairs that are told."""
+
+CELL: Final = 6
+"""Servers of a pool that are stepped together: of more, there are several cells, each with its part of the requests."""
+
+ROUNDS: Final = 16
+"""Numbers of servers that are tried of a pair."""
+
+GOOD: Final = 2.0
+"""Times what a promise leaves from which on a second server is added at once."""
+
+
+@frozen(kw_only=True)
+class PairRow:
+    """Servers of one kind that read prompts and servers of another, or of the same, that answer."""
+
+    label: str = told("so many of which hardware for prompts > for answers")
+    prompt_hardware: str = told("catalogue id of those that read prompts")
+    prompt_device_count: int = told("devices of these")
+    answer_hardware: str = told("catalogue id of those that give all tokens but the first")
+    answer_device_count: int = told("devices of these")
+    device_count: int = told("of both")
+    first_token_p99_s: float = told("p99 time to first token", "s")
+    between_p99_s: float = told("p99 over requests of the mean time between tokens, the handover included", "s")
+    promise_fraction: float = told("p99 over its target, of the target that is nearest")
+    handover_s: float = told("that a prompt's cache takes over the link", "s")
+    power_w: float = told("of all devices at the highest rate, and of what the handovers take", "W")
+    host_power_w: float = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
+    kwh_per_month: float = told("with what data centres add", "kWh")
+    gco2_per_month: float = told("CO2 of that", "g")
+    cost_per_month: float | None = told("in the way of paying that is asked for", "USD")
+    regret_ratio: float | None = told("by the objective, times the best fleet of one kind; null without one")
+
+
+@frozen(kw_only=True, eq=False)
+class _Kind:
+    """A server as one of either pool."""
+
+    server: Server
+    sizing: Sizing
+    prompts: Able | None
+    """None where its own pass is longer than the promise to the first token."""
+    answers: Able | None
+    """None where one sequence alone takes longer than the promise between tokens."""
+
+    @property
+    def label(self) -> str:
+        return self.sizing.row.label
+
+    def value(self, able: Able, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
+        """Return what servers that are able to do so much take at least; None where a price is not known."""
+        row, station = self.sizing.row, self.sizing.station
+        if demand.objective != "cost":
+            mean = sum(level.rate_per_s * level.share for level in levels)
+            return mean * able.joules * station.pue_ratio * HOURS / MONTHS / 1e3
+        devices = math.ceil(levels[0].rate_per_s / able.per_s) * row.server_device_count
+        rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
+        ways = []
+        more = max(devices - demand.owned.get(row.chip, 0), 0)
+        if not more:
+            return 0.0
+        if pay in ("rented", "both") and rent is not None:
+            ways.append(more * rent * HOURS / MONTHS)
+        if pay in ("bought", "both") and price is not None:
+            ways.append(more * price / (MONTHS * station.lifetime_years))
+        return min(ways, default=None)
+
+
+def pair_servers(
+    question: Question,
+    servers: Sequence[tuple[Server, Sizing]],
+    levels: Sequence[Level],
+    pay: str,
+    demand: Demand,
+    best: float | None,
+    *,
+    takes_all: bool,
+) -> list[PairRow]:
+    """Return pairs of kinds that keep the promises, the one that takes least by the objective first.
+
+    `best` is what the best fleet of one kind takes; pairs that take more at least are not tried, but the nearest is.
+    Devices are all powered at every rate.
+    """
+    kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
+    bounds = []
+    for first in (one for one in kinds if one.prompts):
+        for second in (one for one in kinds if one.answers):
+            if first.server.case.precision != second.server.case.precision:
+                continue  # a cache is of one precision
+            assert first.prompts is not None
+            assert second.answers is not None
+            parts = (
+                first.value(first.prompts, levels, pay, demand),
+                second.value(second.answers, levels, pay, demand),
+            )
+            if parts[0] is not None and parts[1] is not None:
+                bounds.append((parts[0] + parts[1], first, second))
+    bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
+    found: list[tuple[float, PairRow]] = []
+    for least, first, second in bounds[:TRIED]:
+        limit = min([math.inf if best is None else best, *(value for value, _ in found)])
+        if least > limit and found:
+            break
+        row = _place(question, first, second, levels, pay, demand)
+        value = None if row is None else row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
+        if row is not None and value is not None:
+            found.append((value, attrs.evolve(row, regret_ratio=value / best if best else None)))
+    return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:TOLD]]
+
+
+def _judge(server: Server, sizing: Sizing) -> _Kind:
+    """Return how many prompts and answers a server can do under the promises."""
+    able = server.able
+    return _Kind(
+        server=server, sizing=sizing, prompts=able.prompts if able else None, answers=able.answers if able else None
+    )
+
+
+def _place(
+    question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
+) -> PairRow | None:
+    """Return the fewest servers of two kinds that keep the promises, and what they take; None where none do."""
+    from joulemap.wing.llm.answer.pool import measure_handover
+
+    rate = levels[0].rate_per_s
+    handover = measure_handover(question, first.server.case, second.server.case, first.server.requests.prompt_tokens)
+    assert first.prompts is not None
+    assert second.answers is not None
+    able = (first.prompts.per_s, second.answers.per_s)
+    cells = math.ceil(rate / min(able) / CELL)
+    sized = _size((first, second), able, rate / cells, handover.seconds, demand)
+    if sized is None:
+        return None
+    counts, served, works = sized
+    loads: tuple[list[Load], list[Load]] = ([], [])
+    for place, level in enumerate(levels):
+        if place and level.rate_per_s:
+            _, works = _step((first, second), counts, level.rate_per_s / cells, handover.seconds)
+        for kind, count, work, some in zip((first, second), counts, works, loads, strict=True):
+            some.append(_form_load(level, kind, count * cells, work, cells, demand))
+    loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
+    parts = [
+        Part(sizing=kind.sizing, servers=count * cells, loads=some)
+        for kind, count, some in zip((first, second), counts, loads, strict=True)
+    ]
+    figures = add_up(parts, pay, demand)
+    if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
+        return None
+    cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]
+    if demand.max_cost_per_month is not None and cost > demand.max_cost_per_month:
+        return None
+    return PairRow(
+        label=" > ".join(part.label for part in parts),
+        prompt_hardware=first.sizing.row.hardware,
+        prompt_device_count=parts[0].device_count,
+        answer_hardware=second.sizing.row.hardware,
+        answer_device_count=parts[1].device_count,
+        first_token_p99_s=served.first_token.p99,
+        between_p99_s=served.token_time.p99,
+        promise_fraction=take_promise(served, demand),
+        handover_s=handover.seconds,
+        regret_ratio=None,
+        **figures,
+    )
+
+
+def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
+    """Return what the servers of a pool do, in cells that do as much each."""
+    working = servers * kind.sizing.row.server_device_count
+    devices = demand.round_up(working)
+    if not level.rate_per_s:
+        return Load(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
+    return Load(
+        level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
+    )
+
+
+def _size(
+    kinds: tuple[_Kind, _Kind], able: tuple[float, float], rate: float, handover_s: float, demand: Demand
+) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
+    """Return as many servers of each kind as keep the promises: one more of those that are short, until they do."""
+    counts = [max(1, math.ceil(rate / each)) for each in able]
+    for _ in range(ROUNDS):
+        served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
+        if take_promise(served, demand) <= 1.0:
+            return (counts[0], counts[1]), served, works
+        shares = [
+            0.0 if promise is None else spread.p99 / promise
+            for spread, promise in ((served.first_token, demand.first_token_s), (served.token_time, demand.between_s))
+        ]
+        if served.is_growing or max(shares) <= 1.0:
+            used = [rate / each / count for each, count in zip(able, counts, strict=True)]
+            shares = [max(share, use) if use == max(used) else share for share, use in zip(shares, used, strict=True)]
+        for place, share in enumerate(shares):
+            if share > 1.0 or share == max(shares):
+                counts[place] += 1 if share < GOOD else max(1, counts[place] // 2)
+    return None
+
+
+def _step(
+    kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
+) -> tuple[Served, tuple[Work, Work]]:
+    """Return how pools serve requests at a rate, and what each of the two does."""
+    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+
+    first, second = (
+        Pool(surface=kind.server.table, limits=kind.server.limits, count=count)
+        for kind, count in zip(kinds, counts, strict=True)
+    )
+    load = attrs.evolve(kinds[0].server.requests, rate_per_s=rate)
+    return simulate_pools((first, second), load, handover_s=handover_s)

@@ -1,0 +1,210 @@
+"""Devices of a candidate under a policy of batches, as they serve: stepped, or in closed form where one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import attrs
+import numpy as np
+
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.formula import constant_wait_percentile
+from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
+
+Rates: TypeAlias = "float | Sequence[float]"
+"""Requests a second of all models, the same for each candidate or of each."""
+
+TOGETHER: Final = 32
+"""Devices that share a queue: of more, each queue has as many as these, and its part of the requests."""
+
+
+@frozen(kw_only=True, eq=False)
+class Candidate:
+    """A device with its service of the models, and which batches it was evaluated at."""
+
+    service: Service
+    batches: tuple[int, ...]
+
+
+def form_candidate(
+    batches: Sequence[int],
+    hold_s: Sequence[Sequence[float]],
+    latency_s: Sequence[Sequence[float]],
+    energy_j: Sequence[Sequence[float]],
+) -> Candidate:
+    """Return a candidate of what each model takes at these batches; between them it is on a straight line."""
+    every = np.arange(batches[-1] + 1)
+    hold, latency, energy = (
+        np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
+    )
+    return Candidate(service=Service(hold_s=hold, latency_s=latency, energy_j=energy), batches=tuple(batches))
+
+
+@frozen(kw_only=True, eq=False)
+class Sized:
+    """So many devices of a candidate, the policy of their batches, and how they serve the demand."""
+
+    devices: int
+    batch: int
+    wait_s: float
+    half_s: float
+    """That half of the requests keep, of the slowest model."""
+    latency_s: float
+    """That the promised share keeps, of the slowest model."""
+    busy_fraction: float
+    batch_w: float
+    """Joules of batches a second, of all devices."""
+    batch_mean: float
+
+
+@frozen(kw_only=True, eq=False)
+class Promise:
+    """That a share of the requests of each model have their answers within a time."""
+
+    latency_s: float
+    models: tuple[float, ...] = (1.0,)
+    """Shares of the models in the requests."""
+    share: float = 0.99
+    variation: float = 0.0
+    """Coefficient of variation of the time of a batch."""
+
+
+@frozen(kw_only=True)
+class Option:
+    """A policy of batches on a candidate."""
+
+    candidate: int
+    """Which of the candidates."""
+    batch: int
+    wait_s: float = 0.0
+    """That the first of a batch waits for others at most."""
+
+
+@frozen(kw_only=True, eq=False)
+class Seen:
+    """So many devices of an option, as they were stepped, or as a closed form has them."""
+
+    option: Option
+    devices: int
+    is_kept: bool
+    busy_fraction: float
+    batch_w: float
+    batch_mean: float
+    latencies: Callable[[], tuple[float, float]]
+    """Return what half of the requests keep, and the promised share, of the slowest model."""
+
+    def tell(self) -> Sized:
+        """Return it with its latencies, which take a while."""
+        half_s, latency_s = self.latencies()
+        return Sized(
+            devices=self.devices,
+            batch=self.option.batch,
+            wait_s=self.option.wait_s,
+            half_s=half_s,
+            latency_s=latency_s,
+            busy_fraction=self.busy_fraction,
+            batch_w=self.batch_w,
+            batch_mean=self.batch_mean,
+        )
+
+
+def scale(candidate: Candidate, factor: float) -> Candidate:
+    """Return a candidate whose times are so many times as long; joules are as they were."""
+    service = candidate.service
+    scaled = attrs.evolve(service, hold_s=service.hold_s * factor, latency_s=service.latency_s * factor)
+    return attrs.evolve(candidate, service=scaled)
+
+
+def observe(
+    candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], rates: Rates, promise: Promise
+) -> list[Seen]:
+    """Return how so many devices of each option serve these rates: stepped, and where requests go one by one,
+    in closed form.
+    """
+    each = spread_rates(rates, promise, len(candidates))
+    are_closed = [is_closed(option, promise) for option, _ in tried]
+    stepped = iter(
+        _step(candidates, [one for one, closed in zip(tried, are_closed, strict=True) if not closed], each, promise)
+    )
+    return [
+        _solve(candidates[one[0].candidate], one, float(each[one[0].candidate, 0]), promise)
+        if closed
+        else next(stepped)
+        for one, closed in zip(tried, are_closed, strict=True)
+    ]
+
+
+def is_closed(option: Option, promise: Promise) -> bool:
+    """Return whether an option has a closed form: requests of one model go one by one and take the same time."""
+    return option.batch == 1 and len(promise.models) == 1 and promise.variation == 0.0
+
+
+def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise: Promise) -> Seen:
+    """Return how devices serve requests one by one."""
+    option, devices = tried
+    shared = min(devices, TOGETHER)
+    hold_s, latency_s, energy_j = (
+        float(table[0, 1])
+        for table in (candidate.service.hold_s, candidate.service.latency_s, candidate.service.energy_j)
+    )
+
+    def find(share: float) -> float:
+        return latency_s + constant_wait_percentile(rate * shared / devices, hold_s, shared, share)
+
+    load = rate * hold_s / devices
+    return Seen(
+        option=option,
+        devices=devices,
+        is_kept=find(promise.share) <= promise.latency_s,
+        busy_fraction=min(load, 1.0),
+        batch_w=rate * energy_j / max(load, 1.0),
+        batch_mean=1.0,
+        latencies=lambda: (find(0.5), find(promise.share)),
+    )
+
+
+def _step(
+    candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], each: Array, promise: Promise
+) -> list[Seen]:
+    """Return how devices serve batches."""
+    if not tried:
+        return []
+    devices = np.array([count for _, count in tried])
+    shared = np.minimum(devices, TOGETHER)
+    places = [option.candidate for option, _ in tried]
+    known = {place: number for number, place in enumerate(dict.fromkeys(places))}
+    pools = Pools(
+        service=np.array([known[place] for place in places]),
+        rates=each[places] * (shared / devices)[:, None],
+        devices=shared,
+        batch=np.array([option.batch for option, _ in tried]),
+        wait_s=np.array([option.wait_s for option, _ in tried]),
+    )
+    seen = simulate_pools([candidates[place].service for place in known], pools, variation=promise.variation)
+    late = seen.count_late(promise.latency_s).max(axis=1)
+    watts = seen.energy_w * devices / shared
+    return [
+        Seen(
+            option=option,
+            devices=count,
+            is_kept=float(late[place]) <= 1.0 - promise.share,
+            busy_fraction=float(seen.busy_fraction[place]),
+            batch_w=float(watts[place]),
+            batch_mean=float(seen.batch_mean[place]),
+            latencies=partial(_find_latencies, seen, place, promise),
+        )
+        for place, (option, count) in enumerate(tried)
+    ]
+
+
+def _find_latencies(seen: Observed, place: int, promise: Promise) -> tuple[float, float]:
+    half, most = (max(seen.percentile(place, share)) for share in (0.5, promise.share))
+    return half, most
+
+
+def spread_rates(rates: Rates, promise: Promise, count: int) -> Array:
+    """Return rates of each candidate and model."""
+    each: Array = np.broadcast_to(rates, count)[:, None] * np.array(promise.models)
+    return each

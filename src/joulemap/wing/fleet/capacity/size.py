@@ -1,0 +1,188 @@
+"""As few devices as keep a promise: every candidate at once, its number of devices halved in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap.wing.fleet.capacity.observation import (
+    Candidate,
+    Option,
+    Promise,
+    Rates,
+    Seen,
+    Sized,
+    is_closed,
+    observe,
+    spread_rates,
+)
+from joulemap.wing.fleet.capacity.queue import Array
+from joulemap.wing.fleet.demand import MOST_CARRIED
+
+FULLEST: Final = 0.95
+"""Of what devices with full batches could do: nearer to it, queues grow for longer than a simulation sees."""
+
+STEPS: Final = (1.0, 1.15, 1.35, 1.7, 2.4, 4.0)
+"""Times the devices that full batches need, which are tried first."""
+
+NEAR: Final = 1.01
+"""Ratio of two numbers of devices from which on simulation tells them apart no further."""
+
+WAITS: Final = (0.25, 0.5, 0.75)
+"""Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
+
+CLOSE: Final = 0.02
+"""Of the logarithms of a rate that is kept and of one that is not, from which on they are told apart no further."""
+
+
+def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[Sized | None]:
+    """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
+
+    Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
+    """
+    options = [
+        Option(candidate=place, batch=batch)
+        for place, one in enumerate(candidates)
+        for batch in _choose_batches(one, promise)
+    ]
+    found: dict[int, Seen] = {}
+    for option, seen in _fit(candidates, options, rates, promise).items():
+        best = found.get(option.candidate)
+        if best is None or (seen.devices, seen.batch_w) < (best.devices, best.batch_w):
+            found[option.candidate] = seen
+    return [found[place].tell() if place in found else None for place in range(len(candidates))]
+
+
+def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
+    """Return each fleet with the wait for others that costs it least joules and keeps the promise, in so many devices.
+
+    None of its numbers change where no wait does.
+    """
+    options = []
+    for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
+        slack = promise.latency_s - float(candidate.service.latency_s[:, one.batch].max())
+        options += [
+            (place, one.devices, Option(candidate=place, batch=one.batch, wait_s=share * slack)) for share in WAITS
+        ]
+    best: dict[int, Seen] = {}
+    tried = observe(candidates, [(option, devices) for _, devices, option in options], rates, promise)
+    for (place, _, _), now in zip(options, tried, strict=True):
+        if now.is_kept and now.batch_w < (best[place] if place in best else sized[place]).batch_w:
+            best[place] = now
+    return [best[place].tell() if place in best else one for place, one in enumerate(sized)]
+
+
+def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
+    """Return how fleets serve other rates than those that they were sized for."""
+    return [one.tell() for one in observe(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)]
+
+
+def _try(place: int, sized: Sized) -> tuple[Option, int]:
+    return Option(candidate=place, batch=sized.batch, wait_s=sized.wait_s), sized.devices
+
+
+def find_rates(
+    candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise, *, is_kept: bool = False
+) -> list[float]:
+    """Return of each fleet how many times these rates it carries, its promise kept, up to `MOST_CARRIED`; 0 for none.
+
+    No more than full batches can do: that a queue grows without end shows only after as long as the promise. Where it
+    `is_kept` at these rates, fewer are not tried.
+    """
+    each = spread_rates(rates, promise, len(sized))
+    loads = [
+        _find_load(candidate, one.batch, some) / one.devices
+        for candidate, one, some in zip(candidates, sized, each, strict=True)
+    ]
+    high = np.log(np.clip(FULLEST / np.array(loads), 1.0 if is_kept else 1.0 / MOST_CARRIED, MOST_CARRIED))
+    low = np.full(len(sized), 0.0 if is_kept else -np.log(MOST_CARRIED))
+    tried = high.copy()
+    found = np.full(len(sized), is_kept)
+    places = np.flatnonzero(high > low)
+    while True:
+        if not len(places):
+            return [float(one) for one in np.where(found, np.exp(low), 0.0)]
+        some = [candidates[place] for place in places.tolist()]
+        options = [_try(number, sized[place]) for number, place in enumerate(places.tolist())]
+        seen = observe(some, options, list((np.exp(tried) * rates)[places]), promise)
+        kept = np.array([one.is_kept for one in seen])
+        low[places[kept]] = tried[places[kept]]
+        high[places[~kept]] = tried[places[~kept]]
+        found[places[kept]] = True
+        tried = 0.5 * (low + high)
+        places = np.flatnonzero(high - low > CLOSE)
+
+
+def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
+    """Return the largest batch that keeps the promise alone, and the largest that does after another of its kind."""
+    service = candidate.service
+    found = []
+    for room in (1.0, 2.0):
+        kept = [batch for batch in candidate.batches if (room * service.latency_s[:, batch] <= promise.latency_s).all()]
+        found += kept[-1:]
+    return list(dict.fromkeys(found))
+
+
+def _fit(
+    candidates: Sequence[Candidate], options: Sequence[Option], rates: Rates, promise: Promise
+) -> dict[Option, Seen]:
+    """Return for each option the fewest devices that keep the promise; none for those that never do, and for those
+    that need more than another of their candidate.
+
+    First those that full batches keep busy, which suffice more often than not; then more, and those in between.
+    """
+    each = spread_rates(rates, promise, len(candidates))
+    least = {
+        option: _count_least(candidates[option.candidate], option.batch, each[option.candidate]) for option in options
+    }
+    kept: dict[Option, Seen] = {}
+    failed: dict[Option, int] = {}
+    fewest: dict[int, int] = {}
+
+    def look(tried: Sequence[tuple[Option, int]]) -> None:
+        for seen in observe(candidates, tried, rates, promise):
+            option, devices = seen.option, seen.devices
+            if not seen.is_kept:
+                failed[option] = max(failed.get(option, 0), devices)
+            elif option not in kept or devices < kept[option].devices:
+                kept[option] = seen
+                fewest[option.candidate] = min(fewest.get(option.candidate, devices), devices)
+
+    look(list(least.items()))
+    look(
+        [
+            (option, devices)
+            for option in options
+            if option not in kept
+            for devices in sorted({math.ceil(least[option] * factor) for factor in STEPS} - {least[option]})
+            if devices <= fewest.get(option.candidate, devices)
+        ]
+    )
+    while True:
+        tried = []
+        for option, seen in kept.items():
+            below = max(failed.get(option, 0), least[option] - 1)
+            near = 1.0 if is_closed(option, promise) else NEAR
+            if seen.devices > below + 1 and seen.devices > near * below and fewest[option.candidate] > below:
+                tried.append((option, (seen.devices + below) // 2))
+        if not tried:
+            return kept
+        look(tried)
+
+
+def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
+    """Return how many devices full batches keep busy as far as they may be."""
+    return max(1, int(np.ceil(_find_load(candidate, batch, rates) / FULLEST)))
+
+
+def find_load(candidate: Candidate, batch: int, rate: float, promise: Promise) -> float:
+    """Return how many devices full batches keep busy at a rate of all models."""
+    return _find_load(candidate, batch, rate * np.array(promise.models))
+
+
+def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
+    """Return how many devices full batches of these rates keep busy."""
+    return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)

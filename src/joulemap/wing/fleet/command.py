@@ -1,0 +1,55 @@
+"""`joulemap fleet`."""
+
+from __future__ import annotations
+
+import typer
+
+from joulemap.cli.command import command, option
+from joulemap.cli.option.hardware import CandidateHardwareOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.plot import PageOptions
+from joulemap.cli.option.run import DeployedRunOptions, Model
+from joulemap.system.errors import ExitCode
+from joulemap.wing.fleet.option import DemandOptions, read_models
+from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
+
+
+@command
+def fleet(
+    model: Model,
+    *,
+    demand: DemandOptions,
+    limit: int = option(12, "Rows of each table to show; json and csv have all.", min=1),
+    hardware: CandidateHardwareOptions,
+    serving: ServerOptions,
+    run: DeployedRunOptions,
+    prices: PriceOptions,
+    usage: UsageOptions,
+    page: PageOptions,
+    output: ServedOutputOptions,
+) -> None:
+    """Find the cheapest fleet that serves a request rate within a latency target, and what limits it first.
+
+    Requests arrive at random (Poisson) and share one queue; a free device takes the waiting requests as a batch. The
+    fewest devices that meet the target are found by simulation. Exits with 4 where no fleet meets target and limits.
+
+    \b
+    joulemap fleet resnet50 --rate 2000/s --p99 15ms --precision int8
+    joulemap fleet resnet50 l4 t4 h100_sxm5 --rate 2000/s --p99 15ms --precision int8 --beside vit_b_16=0.2
+    joulemap fleet models.toml --rate 2000/s --p99 15ms --precision int8 --node 8
+    joulemap fleet mobilenet_v2 --rates day.csv --p99 50ms --release --objective energy
+    joulemap fleet llama-3.1-8b --rate 20/s --prompt 2000 --output 300 --first-token 500ms --between-tokens 30ms
+    """
+    model, asked = read_models(model, demand.read())
+    answer = page.workspace(output).fleet(
+        model,
+        run.settings(**hardware.keywords()),
+        demand=asked,
+        serving=serving.read(),
+        usage=usage.read(),
+        prices=prices.read(),
+    )
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    page.write(document, answer, output, subject="How many of which")
+    if not answer.is_met:
+        raise typer.Exit(ExitCode.UNSUPPORTED)

@@ -1,0 +1,124 @@
+"""What a fleet is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+
+import attrs
+
+from joulemap.cli.command import option
+from joulemap.cli.option.run import repeat_options
+from joulemap.cli.value import read_as, read_quantity, split_assignments
+from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.number import read_real, read_whole
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.demand import Demand, Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Number = TypeVar("Number", int, float)
+
+ROUNDED: Final = 1e-6
+"""That shares may sum to more or less than 1."""
+
+
+@frozen(kw_only=True)
+class DemandOptions:
+    """Requests that come, what they are promised, and limits of the fleet."""
+
+    rate: str = option("", "Request rate, with random (Poisson) arrivals, e.g. 2000/s.")
+    rates: Path | None = option(
+        None,
+        "Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
+        metavar="FILE.csv",
+    )
+    p99: str = option("", "Target p99 latency, e.g. 15ms.")
+    first_token: str = option("", "Target p99 time to first token of a language model, e.g. 500ms.")
+    between_tokens: str = option("", "Target p99 time per output token of a language model, e.g. 30ms.")
+    beside: list[str] | None = option(
+        None, "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."
+    )
+    objective: Objective = option("cost", "Quantity to minimize.")
+    max_power: str = option(
+        "", "Maximum power of all devices and their hosts at the highest rate, e.g. 10kW.", shown="any"
+    )
+    max_cost: str = option("", "Maximum cost of a month, e.g. 5000USD.", shown="any")
+    owned: list[str] | None = option(None, "Devices that you own, e.g. l4=8; they cost electricity alone. Repeatable.")
+    release: bool = option(False, "Release rented devices, or switch off bought ones, that a lower rate does not need.")
+    variation: float = option(0.0, "Coefficient of variation of batch times; 1 is exponential.")
+
+    node: int = option(1, "Devices per node, e.g. 8 of a server: fleets have whole nodes.", min=1)
+
+    def read(self) -> Demand:
+        """Return the demand; UsageError names the option that cannot be read."""
+        if self.rate and self.rates is not None:
+            raise UsageError("--rate is one rate and --rates a file of them: give one of the two")
+        if not self.rate and self.rates is None:
+            raise UsageError("say how many requests come: --rate 2000/s, or --rates FILE.csv")
+        return read_as(
+            Demand,
+            self,
+            between_s=read_quantity("--between-tokens", self.between_tokens, "s"),
+            beside=_read_each("--beside", self.beside, read_real, "vit_b_16=0.2"),
+            max_cost_per_month=read_quantity("--max-cost", self.max_cost, "USD"),
+            owned=_read_each("--owned", self.owned, read_whole, "l4=8"),
+            releases=self.release,
+        )
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that are not at their default, as a command line has them."""
+        names = [field.name for field in attrs.fields(type(self)) if field.name != "release"]
+        return (*repeat_options(self, names), *(("--release",) if self.release else ()))
+
+
+@frozen(kw_only=True)
+class ReportDemandOptions(DemandOptions):
+    """Options of `report` for its chapter on fleets."""
+
+    chapter: ClassVar[str] = "fleet"
+
+    def ask(self) -> Demand | None:
+        """Return the demand; None where no option is given."""
+        return None if self == type(self)() else self.read()
+
+
+def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
+    """Return the first model and a demand with the others beside it, where a file names several with their shares.
+
+    UsageError for a file that cannot be read, and for shares that do not sum to 1.
+    """
+    if not model.endswith(".toml"):
+        return model, demand
+    if demand.beside:
+        raise UsageError(f"{model} names models and their shares: leave out --beside")
+    import tomllib
+
+    try:
+        models = tomllib.loads(read_text(Path(model))).get("models")
+    except (FileError, ValueError) as error:
+        raise UsageError(f"cannot read {model}: {error}") from error
+    if not isinstance(models, dict) or not models:
+        raise UsageError(f"{model} has no table [models] of lines such as resnet50 = 0.7")
+    for name, share in models.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
+            raise UsageError(
+                f"{model}: the share of {name} is {share!r}, expected a number above 0 and at most 1, such as 0.7"
+            )
+    if abs(sum(models.values()) - 1.0) > ROUNDED:
+        raise UsageError(f"{model}: the shares of {', '.join(models)} sum to {sum(models.values()):g}, expected 1")
+    first, *others = models
+    return first, attrs.evolve(demand, beside={name: float(models[name]) for name in others})
+
+
+def _read_each(
+    option: str, written: list[str] | None, read: Callable[[str], Number], example: str
+) -> dict[str, Number]:
+    """Return name -> number of `name=number`s; UsageError names the option and what is wrong."""
+    try:
+        return {name: read(text) for name, text in split_assignments(written).items()}
+    except (UsageError, ValueError) as error:
+        found = ", ".join(written or ())
+        raise UsageError(f"{option}: cannot read {found}: write {example}, each name once") from error

@@ -1,0 +1,49 @@
+"""Chapter of a report: how many of the same hardware serve a demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.report.part import ReportPart
+
+if TYPE_CHECKING:
+    from joulemap.answer.answer import Answer
+    from joulemap.answer.report.chapter import Drawn
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.webpage.report import Chapter
+
+
+class FleetPart(ReportPart):
+    """Chapter on fleets; what it wants is a `Demand`."""
+
+    name = "fleet"
+    is_first = True
+
+    def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
+        """Return the fleets of this hardware for a demand; of a language model, one with targets for tokens."""
+        if wanted is None:
+            return None
+        from joulemap.wing.fleet.answer.answer import fleet
+        from joulemap.wing.llm.answer.answer import find_served
+
+        settings = attrs.evolve(settings, batch=())
+        if not wanted.is_of_tokens:
+            return fleet(source, model, settings, demand=wanted)
+        name, serving = find_served(model)
+        return fleet(source, name, settings, demand=wanted, serving=serving)
+
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+        """Return how many of which."""
+        from joulemap.answer.report.answer import form_chapter
+
+        return form_chapter(f"{drawn.prefix}fleet", "How many of which", answer, answer.document())
+
+    def describe(self, answer: Any) -> str:
+        """Return the best fleet."""
+        return f"Of them: {answer.document().answer}"
+
+
+FLEET: Final = FleetPart()

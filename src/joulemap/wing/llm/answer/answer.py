@@ -1,0 +1,255 @@
+"""A language model as it is served: what each hardware takes for a token, what fits, what bounds it, who is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from joulemap.answer.candidate import read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.domain.default import SERVED, USAGE
+from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
+from joulemap.plan.hold import find_targets, holding_plans
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import is_choice, name_pair, select_hardware
+from joulemap.plan.source import Source
+from joulemap.row.cost import AssumedNumber
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
+from joulemap.system.errors import UsageError
+from joulemap.wing.llm.answer.demand import (
+    OK,
+    SIXTEEN_BITS,
+    UNSUPPORTED,
+    Case,
+    Question,
+    choose_stored,
+    divide,
+    find_ids,
+    key_runs,
+    list_cases,
+    list_precisions,
+    refuse,
+)
+from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.answer.load import LoadRow, name_case, serve_load
+from joulemap.wing.llm.answer.pool import PoolRow, serve_pools
+from joulemap.wing.llm.answer.row import ServedRow, form_rows, serve
+from joulemap.wing.llm.row import ServedPhase, ServedWinner
+from joulemap.wing.llm.source import find_mixed, open_boxes, read_decoder
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Runtime
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.serving.batch import BatchCost
+
+SERVING: Final = Serving()
+"""Prompts of 2,048 tokens and answers of 256, on as few devices as hold the model."""
+
+HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
+"""Where none is asked for: what models of all sizes are served on."""
+
+OWN_LAYER: Final = "layer"
+"""Of `--draft`: one more layer like the model's last, as those for several tokens (MTP) and EAGLE's."""
+
+PADDED: Final = 0.01
+"""Of a vocabulary, by which tables of the same tokens differ in their empty rows."""
+
+
+def llm(
+    source: Source,
+    model: str,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> LlmAnswer:
+    """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+
+    `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
+    configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
+    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
+    reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
+    wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
+    """
+    from joulemap.catalog.stack import describe_engine
+
+    question, whole, cases = list_served(source, model, settings, serving)
+    is_chosen = is_choice(settings) or bool(serving.prefill_on)
+    lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
+    served = [case for case in cases if case.status == OK]
+    if not served:
+        raise refuse(cases)
+    costs = serve(question, served)
+    stored = choose_stored(served)
+    plans = divide(question, whole, list(dict.fromkeys(stored)))
+    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+        ids = find_ids(question, stored, key_runs(held))
+        found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
+    kept = [case for case in cases if case not in lacking]
+    rows = form_rows(question, kept, costs, found["phases"])
+    pools, loads, not_loaded = _serve_load(question, whole, kept, served, found["phases"])
+    return LlmAnswer(
+        model=question.decoder.name,
+        serving=serving,
+        engine=describe_engine(serving.engine),
+        stored=question.describe_stored(),
+        rows=make_table("llm", ServedRow, rows),
+        loads=make_table("llm load", LoadRow, loads),
+        pools=make_table("llm pool", PoolRow, pools),
+        not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
+        not_loaded=tuple(not_loaded),
+        **{**found, "scope": widen(found["scope"], whole.selection)},
+    )
+
+
+def _serve_load(
+    question: Question, whole: Plan, cases: Sequence[Case], served: Sequence[Case], phases: Sequence[ServedPhase]
+) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
+    """Return the pools that are asked about, what requests get of these or of each hardware, and what has no row."""
+    prices = {
+        name_case(served[row.place - 1]): row.usd_per_million * row.tokens_per_s / 1e6
+        for row in phases
+        if row.phase == "decode" and row.usd_per_million is not None
+    }
+    if not question.serving.prefill_on:
+        return [], *serve_load(question, cases, prices)
+    names = [name_pair(entry.id, mode) for entry, mode in whole.selection.pairs]
+    if len(names) > 2:
+        raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
+    return *serve_pools(question, cases, (names[0], names[-1]), prices), []
+
+
+def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
+    """Return how the hardware of settings serves the model of a pass by name: on its devices, to its length.
+
+    Raises as `llm`, UsageError for what is no pass.
+    """
+    name, serving = find_served(model)
+    return llm(source, name, attrs.evolve(settings, batch=SERVED.batch), serving=serving)
+
+
+def find_served(model: str) -> tuple[str, Serving]:
+    """Return the model of a pass by name, and how it is served to be that; UsageError for what is no pass."""
+    from joulemap.wing.llm.decoder.name import find_pass
+
+    asked = find_pass(model)
+    if asked is None:
+        raise UsageError(f"{model} is no pass of a language model")
+    step = asked.step
+    return model.partition("(")[0], Serving(
+        prompt=max(step.cached, step.tokens),
+        engine=step.engine or SERVING.engine,
+        devices=(step.devices,),
+        expert_devices=step.expert_devices,
+        data_devices=step.data_devices,
+        pipeline_devices=step.pipeline_devices,
+        cache=step.cache,
+    )
+
+
+def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
+    """Return what is asked, its plan, and every configuration, those that are refused too; raises as `llm`."""
+    from joulemap.catalog.stack import find_engine
+    from joulemap.wing.llm.decoder.step import CACHES
+
+    if serving.cache:
+        check_name("precision of a cache", serving.cache, CACHES)
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    guesser = find_guesser(source, decoder, settings, serving)
+    question = Question(
+        decoder=decoder,
+        stack=find_engine(serving.engine),
+        serving=serving,
+        guesser=guesser,
+        takes_published=not settings.precision and not settings.weight_precision,
+    )
+    question.check()
+    if serving.prefill_on:
+        if settings.hardware:
+            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
+        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
+    precisions, weights = list_precisions(decoder)
+    settings = attrs.evolve(
+        settings,
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS[:1]),
+        weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_choice(settings) else HARDWARE,
+    )
+    if (mixed := find_mixed(settings)) is not None:
+        raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
+    settings, question.alike = open_boxes(settings)
+    if question.alike and serving.devices:
+        chip, count = next(iter(question.alike.items()))
+        raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
+    name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
+    whole = plan_selected((name,), settings, select_hardware(settings))
+    return question, whole, list_cases(question, whole, find_targets(source, whole))
+
+
+def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
+    """Return the model that guesses tokens for another: of its name, or a layer like the last one; None for none.
+
+    Raises UnknownNameError, and UsageError for one of other tokens.
+    """
+    if not serving.draft:
+        return None
+    if serving.draft == OWN_LAYER:
+        return attrs.evolve(decoder, layers=decoder.layers[-1:])
+    found = read_decoder(source, serving.draft, settings, serving.prompt)
+    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+        raise UsageError(
+            f"{found.name} has {found.vocabulary:,} tokens and {decoder.name} {decoder.vocabulary:,}: its guesses mean "
+            "others"
+        )
+    return found
+
+
+def _read(
+    connection: Connection,
+    question: Question,
+    served: Sequence[Case],
+    stored: Sequence[Case],
+    costs: Mapping[Case, BatchCost],
+    ids: tuple[list[int], list[int]],
+    usage: Usage,
+    prices: Sequence[Price],
+    takes_all: bool,
+) -> dict[str, Any]:
+    """Return what the stored runs say of served configurations."""
+    prefill, decode = ids
+    used, pay = read_usage(usage)
+    paid, _ = price_parameters(prices)
+    every = list(dict.fromkeys([*prefill, *decode]))
+    told = {
+        "prefill_ids": prefill,
+        "decode_ids": decode,
+        "run_ids": every,
+        "device_counts": [case.world for case in served],
+        "batches": [case.batch for case in served],
+        "prefill_passes": [
+            -(-case.batch // question.pass_batch(case.batch)) if case is own and question.is_one_run else 0
+            for case, own in zip(served, stored, strict=True)
+        ],
+        "engine": question.stack.release,
+        "work": question.work,
+        "prompt": question.serving.prompt,
+        "steps": question.steps,
+        "prefill_s": [costs[case].first_token_s for case in served],
+        "decode_s": [costs[case].between_s * question.steps for case in served],
+        "prefill_j": [costs[case].prompt_j for case in served],
+        "decode_j": [costs[case].output_j for case in served],
+    }
+    return {
+        "scope": find_stored_scope(connection, every),
+        "phases": fetch(connection, ServedPhase, **told, **used, **paid, **pay),
+        "winners": fetch(connection, ServedWinner, **told, **used, **paid, **pay, takes_all=takes_all),
+        "assumptions": fetch(connection, AssumedNumber, **used),
+    }

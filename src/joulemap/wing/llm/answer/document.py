@@ -1,0 +1,259 @@
+"""What is shown of a language model as it is served: a table of what decides, others of memory, phases and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.answer.answer import Figures
+from joulemap.answer.candidate import describe_use
+from joulemap.answer.scope import join_words
+from joulemap.domain.settings import Serving
+from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
+from joulemap.present.cell import show, show_count, show_share
+from joulemap.present.document import Document, Grid, Section, Text, choose_rows, show_under
+from joulemap.row.cost import AssumedNumber
+from joulemap.system.record import frozen
+from joulemap.wing.llm.answer.demand import UNSUPPORTED
+from joulemap.wing.llm.answer.load import LoadRow, choose_loads, describe_load
+from joulemap.wing.llm.answer.pool import PoolRow, say_pools
+from joulemap.wing.llm.answer.row import ServedRow
+from joulemap.wing.llm.answer.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
+
+SHOWN: Final = 18
+"""Configurations that a table has, unless it is told else."""
+
+GOALS: Final = {
+    "first_token": "first token",
+    "between_tokens": "between",
+    "energy": "J/token",
+    "cost": "USD/M",
+}
+"""Goal -> the column of the table whose best it is."""
+
+
+@frozen(kw_only=True)
+class LlmAnswer(ServedAnswer):
+    """A language model on several hardware, each at several batches, as an engine serves it."""
+
+    about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
+
+    model: str
+    serving: Serving
+    engine: str
+    """With the year of its release."""
+    stored: str
+    """How the checkpoint is published, as the title says it; empty for 16 bits."""
+    loads: Table[LoadRow]
+    """Each hardware under the load of requests that is asked about; none where batches alone are."""
+    pools: Table[PoolRow]
+    """Of prompts and of answers, where two pools are asked about."""
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+    not_taken: tuple[str, ...] = ()
+    """Hardware that nobody asked for and that lacks the precision, with the reasons."""
+    not_loaded: tuple[str, ...] = ()
+    """Configurations that hold the model but cannot take the load of requests, with the reasons."""
+
+    @property
+    def pay(self) -> str:
+        """How chips are paid for: rented, bought or both."""
+        return self.phases[0].pay if self.phases.rows else ""
+
+    def title(self) -> str:
+        """Return what was asked about."""
+        serving = self.serving
+        batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
+        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        cache = f", {serving.cache} cache" if serving.cache else ""
+        came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
+        came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
+        came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
+        asked = f"requests of {serving.requests}" if serving.requests else f"{self._say_lengths()}, batch {batches}"
+        return f"{self.model}: {', '.join((asked, f'{precisions}{self.stored}{cache}', self.engine, *came))}"
+
+    def _say_lengths(self) -> str:
+        return f"prompt {self.serving.prompt:,}, output {self.serving.output:,}"
+
+    def figures(self) -> Figures:
+        """Return what a device gives to all against how soon each gets it, batch by batch."""
+        if not self.served:
+            return ()
+        return (self._draw_figure("frontier", self.rows, self.title(), say_winners(self)),)
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` configurations; programs get every one, csv the rows."""
+        told = (*self.scope.say_left_out(), *self._say_unsupported())
+        lengths = f", {self._say_lengths()}" * bool(self.serving.requests)
+        heading = f"Batches that come together{lengths}" if self.loads.rows else ""
+        batches = show_under(heading, self._figures(limit), *told)
+        loaded = [Section("", self._pools())] if self.pools.rows else []
+        loaded += [show_under("", self._loads(limit), *self._describe_not_loaded())] if self.loads.rows else []
+        served = attrs.evolve(self.rows, rows=self.served)
+        judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
+        details = {
+            "Memory of one device": self._lay(
+                judged,
+                "hardware @label | *batch | *weights weight_bytes | *cache cache_bytes | "
+                "activations activation_bytes | reserved reserved_bytes | *of it memory_fraction | "
+                "*largest batch largest_batch | *longest context largest_context | needs",
+                limit=limit,
+                needs=lambda row: (
+                    "" if row.needed_device_count is None else show_count(row.needed_device_count, "device")
+                ),
+            ),
+            "Phases": self._lay(
+                self.phases,
+                "hardware @label | *batch | *phase | *time phase_s | *a pass run_latency_s | "
+                "*J/token energy_per_token_j | power device_power_w | *waits for bound | *run run_id",
+                limit=2 * limit,
+                bound=lambda row: f"{row.bound} {show_share(row.bound_fraction)}",
+            ),
+            "Cost and carbon of a million tokens": self._lay(
+                served,
+                "hardware @label | *batch | way | *prompt tokens prompt_usd_per_million | "
+                "*output tokens output_usd_per_million | *80 % ±output_usd_half_width | "
+                "price price_told? | "
+                "CO2 of prompts prompt_gco2_per_million | CO2 of output output_gco2_per_million",
+                limit=limit,
+            ),
+            "Intervals, 4 in 5": self._lay(
+                served,
+                "hardware @label | *batch | *first token ±first_token_half_width | *between ±between_half_width | "
+                "J/prompt token ±prompt_token_half_width | *J/token ±output_token_half_width | "
+                "first step first_step_s | last step last_step_s",
+                limit=limit,
+            ),
+        }
+        return self._compose(
+            self.title(),
+            loaded or (batches,),
+            self.loads if loaded else self.rows,
+            answer=self._say_answer(),
+            insights=[say_winners(self)] if loaded else say_insights(self),
+            sure=say_doubt(self),
+            details=([batches] if loaded else []) + [Section(title, drawn) for title, drawn in details.items()],
+            notes=[*NOTES, *self._describe_stored(), *self._describe_cost(), *self.not_taken, *self.scope.describe()],
+            steps=self._steps(repeated),
+        )
+
+    def _say_answer(self) -> str:
+        if self.pools.rows:
+            return say_pools(self.pools.rows, self.loads[0])
+        return describe_load(self.loads) if self.loads.rows else say_winners(self)
+
+    def _say_unsupported(self) -> tuple[Text, ...]:
+        """Return what stands below a table that lacks hardware which cannot run it."""
+        reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
+        if self.not_taken:
+            reasons.append(f"{show_count(len(self.not_taken), 'hardware', 'hardware')} without the precision (--notes)")
+        return (Text(f"Left out: {'; '.join(reasons)}"),) if reasons else ()
+
+    def _figures(self, limit: int) -> Grid:
+        """Return what decides between configurations, the best of each column marked."""
+        drawn = self._lay(
+            attrs.evolve(self.rows, rows=self.served),
+            "hardware @label | batch | first token first_token_s | between between_s | tokens/s ~tokens_per_s | "
+            "J/token output_token_j | USD/M #output_usd_per_million? | memory memory_fraction | most largest_batch | "
+            "decode waits for decode_bound | prompts wait for prefill_bound | request request_s | "
+            "J/prompt token prompt_token_j | tokens/s a user ~user_tokens_per_s | a device ~device_tokens_per_s",
+            keep="batch | between | J/token | first token | tokens/s | USD/M | memory | most",
+            ranked="between | J/token | USD/M",
+            limit=limit,
+            noun="configurations",
+            stays=self._wins,
+            decode_bound=lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}",
+            prefill_bound=lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}",
+        )
+        return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
+
+    def _pools(self) -> Grid:
+        """Return the servers of two pools."""
+        return self._lay(
+            self.pools,
+            "pool | *server @label | *servers server_count | *requests/s each ~each_per_s | *in use use_fraction | "
+            "balance, devices balance",
+            balance=lambda row: f"{row.balanced_device_count:.3g} to 1",
+        )
+
+    def _loads(self, limit: int) -> Grid:
+        """Return what each hardware gives under the load."""
+        return self._lay(
+            self.loads,
+            "hardware @label | *first token first_token_s | *99 % first_token_p99_s | *between between_s | "
+            "*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
+            "*USD/M #output_usd_per_million | *power power_w | idle idle_fraction | request request_s | kept up up | "
+            "preempted preemption_count | refused refused_count | handover handover_s? | J of it handover_j?",
+            ranked="99 % | J/token",
+            limit=limit,
+            noun="configurations",
+            stays=lambda row: row in choose_loads(self.loads),
+            up=lambda row: "no" if row.is_growing else "yes",
+        )
+
+    def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
+        ids = {row.place: (row.label, row.batch) for row in self.phases}
+        rows = choose_rows(self.served, limit, self._wins)
+        shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
+        return frozenset(
+            (shown[ids[winner.place]], headings.index(GOALS[winner.goal]))
+            for winner in self.winners
+            if winner.hardware_count > 1 and ids[winner.place] in shown and GOALS[winner.goal] in headings
+        )
+
+    def _wins(self, row: ServedRow) -> bool:
+        """Return whether a configuration is the best at something: sentences name it, so its row stays."""
+        ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
+        return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
+
+    def _describe_not_loaded(self) -> tuple[Text, ...]:
+        """Return why configurations have no row under the load."""
+        return (Text(f"Left out: {'; '.join(self.not_loaded)}"),) if self.not_loaded else ()
+
+    def _describe_stored(self) -> list[str]:
+        """Return which configurations have no runs of their own."""
+        alike = len(self.served) - len({row.decode_run_id for row in self.served})
+        return [
+            f"{show_count(alike, 'configuration')} of the {len(self.served)} have no runs of their own: intervals and "
+            "what bounds them are those of the nearer of the smallest and the largest batch of their hardware"
+        ] * bool(alike)
+
+    def _describe_cost(self) -> list[str]:
+        """Return how chips are paid for, and what the other way costs at best."""
+        told = [
+            f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"
+        ]
+        other = "bought" if self.pay == "rented" else "rented"
+        name = f"{other}_usd_per_million"
+        priced = [row for row in self.phases if row.phase == "decode" and getattr(row, name) is not None]
+        if self.pay != "both" and priced:
+            best = min(priced, key=lambda row: float(getattr(row, name)))
+            cost = show(getattr(best, name), "", "USD")
+            told.append(
+                f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}"
+            )
+        return told
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: why the first is ahead of the next between tokens, and where its joules go."""
+        goals = {row.goal: row for row in self.winners}
+        winner = goals.get("energy") or self.winners[0]
+        steps = [row for row in self.phases if row.phase == "decode"]
+        first = next(row for row in steps if row.place == winner.place)
+        alike = [
+            row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)
+        ]
+        others = sorted(
+            (row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j
+        )
+        beside = [*spell_precision(first.precision), "--batch", str(first.batch), "--runtime", first.runtime, *repeated]
+        return [
+            *(
+                ["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside]
+                for row in others[:1]
+            ),
+            ["edp", first.model, self.scope.spell(first.hardware), *beside],
+        ]

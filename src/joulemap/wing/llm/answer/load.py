@@ -1,0 +1,173 @@
+"""Requests one by one: what a server gives when they come at a rate, as they end, or as a file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.answer.computed import find_unknown, take, told
+from joulemap.answer.scope import join_words
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Load, Served
+    from joulemap.wing.llm.answer.demand import Case, Question
+
+
+@frozen(kw_only=True)
+class LoadRow:
+    """A hardware, so many of it, under a load of requests; joules and watts are of all devices."""
+
+    label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    device_count: int = told("devices that work together")
+    precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
+    first_token_s: float = told("from a request's arrival to its first token, half of them", "s")
+    first_token_p90_s: float = told("90th percentile", "s")
+    first_token_p99_s: float = told("99th percentile", "s")
+    between_s: float = told("between two tokens of a sequence, half of all", "s")
+    between_p90_s: float = told("90th percentile", "s")
+    between_p99_s: float = told("99th percentile", "s")
+    request_s: float = told("from arrival to last token, half of the requests", "s")
+    request_p99_s: float = told("99th percentile", "s")
+    output_tokens_per_s: float = told("output tokens of all requests, without the warm-up", "1/s")
+    power_w: float = told("mean, without the warm-up", "W")
+    output_token_j: float = told("all energy over the output tokens: of prompts and of waiting too", "J")
+    idle_fraction: float = told("of the energy, while there was nothing to do")
+    request_count: int = told("that were served")
+    refused_count: int = told("that are longer than the cache")
+    preemption_count: int = told("times that a sequence gave its room back and was worked out again")
+    arrivals_per_s: float | None = told("requests that come; none where each comes as another ends", "1/s")
+    served_per_s: float = told("requests that are finished", "1/s")
+    is_growing: bool = told("requests come faster than they are served, so that ever more wait")
+    output_usd_per_million: float | None = told("of a million output tokens, while all devices are paid for", "USD")
+    handover_s: float | None = told("that a prompt's cache takes from a pool to the other; null of one pool", "s")
+    handover_j: float | None = told("of a prompt's cache alike", "J")
+
+
+def read_load(question: Question) -> Load | None:
+    """Return the load that is asked about; None where batches alone are. UsageError for a file that is wrong."""
+    from joulemap.domain.load import Load
+
+    serving = question.serving
+    if not serving.has_load:
+        return None
+    from joulemap.wing.llm.serving.request import read_requests
+
+    return Load(
+        rate_per_s=serving.rate_per_s,
+        in_flight=serving.in_flight,
+        trace=read_requests(Path(serving.requests)) if serving.requests else None,
+        is_steady=True,
+        prompt_tokens=serving.prompt,
+        output_tokens=serving.output,
+    )
+
+
+def name_case(case: Case) -> tuple[str, int, str]:
+    """Return what tells a configuration from others at any batch: its hardware, number of devices and precision."""
+    return case.hardware, case.world, case.precision
+
+
+def serve_load(
+    question: Question, cases: Sequence[Case], usd_per_s: Mapping[tuple[str, int, str], float]
+) -> tuple[list[LoadRow], list[str]]:
+    """Return what each configuration gives under the load, and why others cannot take it; nothing without a load.
+
+    `cases` has refused ones too.
+
+    `usd_per_s` is the price by `name_case`. UnsupportedError where none has room for any request.
+    """
+    load = read_load(question)
+    if load is None:
+        return [], []
+    from joulemap.wing.llm.answer.demand import OK, UNSUPPORTED
+    from joulemap.wing.llm.serving.serve import serve
+
+    distinct: dict[tuple[str, int, str], Case] = {}
+    for case in cases:
+        name = name_case(case)
+        distinct[name] = case if name not in distinct or case.status == OK else distinct[name]
+    has_several = len({case.precision for case in distinct.values()}) > 1
+    rows, reasons = [], []
+    for case in distinct.values():
+        label = f"{case.label} {case.precision}" if has_several else case.label
+        if case.status != OK:
+            reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
+            continue
+        try:
+            served = serve(case.server, load, question.draft(case.server))
+            row = form_load(case, served, usd_per_s.get(name_case(case)))
+            rows.append(attrs.evolve(row, label=label))
+        except UnsupportedError as error:
+            reasons.append(f"{label}: {error}")
+    if not rows:
+        raise UnsupportedError("; ".join(reasons))
+    return rows, reasons
+
+
+def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
+    """Return what a hardware gave, at what its devices cost."""
+    cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
+    return LoadRow(
+        **{
+            **find_unknown(LoadRow),
+            **take(LoadRow, case, served),
+            "output_usd_per_million": cost,
+        },
+        device_count=case.world,
+        first_token_s=served.first_token.p50,
+        first_token_p90_s=served.first_token.p90,
+        first_token_p99_s=served.first_token.p99,
+        between_s=served.between_tokens.p50,
+        between_p90_s=served.between_tokens.p90,
+        between_p99_s=served.between_tokens.p99,
+        request_s=served.latency.p50,
+        request_p99_s=served.latency.p99,
+        output_token_j=served.energy_per_output_token_j,
+        idle_fraction=served.window.idle_j / served.window.energy_j,
+        request_count=served.requests,
+        refused_count=served.refused,
+        preemption_count=served.preemptions,
+    )
+
+
+def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
+    """Return the configuration that answers first and the one with least energy, of those that keep up.
+
+    Where none keeps up both are the one that serves most requests.
+    """
+    all_rows = list(rows)
+    kept = [row for row in all_rows if not row.is_growing]
+    if not kept:
+        most = max(all_rows, key=lambda row: row.served_per_s)
+        return most, most
+    return min(kept, key=lambda row: row.first_token_p99_s), min(kept, key=lambda row: row.output_token_j)
+
+
+def describe_load(rows: Iterable[LoadRow]) -> str:
+    """Return who keeps up with the load and answers first; what happens where none does."""
+    all_rows = list(rows)
+    quickest, least = choose_loads(all_rows)
+    if quickest.is_growing:
+        first = quickest
+        return (
+            f"none keeps up: {first.label} serves {show_quantity(first.served_per_s, '1/s')} of the "
+            f"{show_quantity(first.arrivals_per_s, '1/s')} requests that come, and ever more wait"
+        )
+    text = (
+        f"{quickest.label}: p99 time to first token {show_quantity(quickest.first_token_p99_s, 's')}, "
+        f"p99 time per output token {show_quantity(quickest.between_p99_s, 's')}"
+    )
+    cost = show_quantity(least.output_token_j, "J")
+    idle = f", {show_share(least.idle_fraction)} of it idle" if least.idle_fraction >= 0.01 else ""
+    who = "with" if least is quickest else f"{least.label} needs least energy,"
+    text += f"; {who} {cost} for an output token, prompts included{idle}"
+    behind = [row.label for row in all_rows if row.is_growing]
+    verb = "does" if len(behind) == 1 else "do"
+    return text + (f"; {join_words(behind)} {verb} not keep up" if behind else "")

@@ -1,0 +1,192 @@
+"""Two pools of servers: how many of each a rate needs, which is short, and what requests get of both together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.answer.load import LoadRow, form_load, name_case, read_load
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Load
+    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.serving.deployment import Deployment
+
+FULL: Final = 0.8
+"""Of what servers of a pool can do, where no more are added: who waits then waits for two others in the mean.
+
+Source: assumed; a queue with one server and equal services, share / (2 (1 - share))."""
+
+MOST: Final = 64
+"""Servers of a pool."""
+
+
+@frozen(kw_only=True)
+class PoolRow:
+    """The servers of one pool under the load of requests."""
+
+    pool: str = told("prompts: reads them, to the first token; answers: gives all other tokens")
+    label: str = told("hardware of a server, with xN where N devices work together")
+    device_count: int = told("devices of a server")
+    server_count: int = told("that the rate needs; 1 where none is asked for")
+    each_per_s: float = told("requests that a server can take", "1/s")
+    use_fraction: float | None = told("of what the pool can do; null where no rate is asked for")
+    balanced_device_count: float = told("devices for each device of the other pool, so that neither is short")
+
+
+def serve_pools(
+    question: Question, cases: Sequence[Case], chosen: tuple[str, str], usd_per_s: Mapping[tuple[str, int, str], float]
+) -> tuple[list[PoolRow], list[LoadRow]]:
+    """Return the pools of prompts and of answers on this hardware, and what requests get; UsageError without a load.
+
+    `usd_per_s` is the price of a server by `name_case`.
+    """
+    load = read_load(question)
+    if load is None:
+        raise UsageError("--prefill-on is about requests one by one: add --rate 4/s, --in-flight 32 or --requests FILE")
+    first, second = (_choose(cases, name) for name in chosen)
+    rows = _size(load, first, second)
+    found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), usd_per_s)
+    return rows, [found]
+
+
+def _choose(cases: Sequence[Case], name: str) -> Case:
+    """Return the servers of a hardware: with as few devices as are asked about; UnsupportedError with the reason."""
+    mine = [one for one in cases if one.hardware == name]
+    found = next((one for one in mine if one.most), None)
+    if found is None:
+        raise UnsupportedError(
+            next((f"{one.label}: {one.reason}" for one in mine), f"{name} has no room for a request")
+        )
+    return found
+
+
+def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
+    from joulemap.wing.llm.serving.pool import count_answers, count_prompts
+
+    prompt, output = _mean_lengths(load)
+    answers = count_answers(second.server, prompt, output)
+    able = (count_prompts(first.server, prompt).per_s, answers.per_s)
+    rate = find_rate(load)
+    counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
+    if max(counts) > MOST:
+        raise UsageError(
+            f"{rate:g} requests/s need {counts[0]:,} servers of prompts and {counts[1]:,} of answers: {MOST} at most"
+        )
+    return [
+        PoolRow(
+            pool=pool,
+            label=case.label,
+            device_count=case.world,
+            server_count=count,
+            each_per_s=each,
+            use_fraction=None if rate is None else rate / (count * each),
+            balanced_device_count=(case.world / each) / (other.world / others),
+        )
+        for pool, case, count, each, other, others in (
+            ("prompts", first, counts[0], able[0], second, able[1]),
+            ("answers", second, counts[1], able[1], first, able[0]),
+        )
+    ]
+
+
+def find_rate(load: Load) -> float | None:
+    """Return the requests of a load that come in a second; None where they come as others end, or all at once."""
+    if load.rate_per_s is not None or load.in_flight is not None or load.trace is None:
+        return load.rate_per_s
+    arrivals = load.trace.arrival_s
+    return (len(arrivals) - 1) / arrivals[-1] if arrivals[-1] > 0.0 else None
+
+
+def _mean_lengths(load: Load) -> tuple[float, float]:
+    if load.trace is None:
+        return float(load.prompt_tokens), float(load.output_tokens)
+    count = len(load.trace.prompt_tokens)
+    return sum(load.trace.prompt_tokens) / count, sum(load.trace.output_tokens) / count
+
+
+def _simulate(
+    question: Question,
+    load: Load,
+    cases: tuple[Case, Case],
+    counts: tuple[int, int],
+    usd_per_s: Mapping[tuple[str, int, str], float],
+) -> LoadRow:
+    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+    from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+
+    def open_pool(deployment: Deployment, count: int) -> Pool:
+        limits = find_limits(deployment)
+        return Pool(surface=tabulate_for(deployment, load, limits, 0), limits=limits, count=count)
+
+    first, second = cases
+    pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
+    servers = list(zip(cases, counts, strict=True))
+    prompt, _ = _mean_lengths(load)
+    handover = measure_handover(question, first, second, round(prompt))
+    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
+    handover_j = served.prompt_tokens * handover.joules / round(prompt)
+    names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
+    prices = [count * usd_per_s[name_case(case)] for case, count in servers if name_case(case) in usd_per_s]
+    paid = sum(prices) if len(prices) == len(servers) else None
+    row = form_load(second, served, paid)
+    return attrs.evolve(
+        row,
+        label=" + ".join(names),
+        hardware=" + ".join(case.hardware for case in cases),
+        device_count=sum(case.world * count for case, count in servers),
+        power_w=row.power_w + handover_j / served.duration_s,
+        output_token_j=row.output_token_j + handover_j / served.output_tokens,
+        handover_s=handover.seconds,
+        handover_j=handover.joules,
+    )
+
+
+@frozen(kw_only=True)
+class Handover:
+    """What the cache of a prompt takes from a server to another."""
+
+    seconds: float
+    joules: float
+
+
+def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
+    """Return what a prompt's cache takes over the link, as wide as the smaller of the two servers has devices."""
+    from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
+
+    item_bytes = PRECISION_BYTES[question.serving.cache or second.server.precision]
+    size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
+    rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
+    return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)
+
+
+def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:
+    """Return how many servers there are, which are short, what balances them, and what requests get."""
+    prompts, answers = rows
+    names = [
+        f"{row.server_count} {row.label}" if row.device_count == 1 else f"{row.server_count} ({row.label})"
+        for row in rows
+    ]
+    text = f"{names[0]} for prompts and {names[1]} for answers"
+    if prompts.use_fraction is not None and answers.use_fraction is not None:
+        used = [show_share(row.use_fraction) for row in rows]
+        short = max(rows, key=lambda row: row.use_fraction or 0.0)
+        rate = prompts.use_fraction * prompts.server_count * prompts.each_per_s
+        text += f" take {rate:.3g} requests/s at {used[0]} and {used[1]} of what they can: {short.pool} are short first"
+    ratio = prompts.balanced_device_count
+    told = f"{ratio:.2g} devices for prompts to 1" if ratio >= 1.0 else f"1 device for prompts to {1.0 / ratio:.2g}"
+    text += f"; {told} for answers would balance. "
+    text += (
+        f"First token within {show_quantity(load.first_token_s, 's')} in half of requests "
+        f"({show_quantity(load.first_token_p99_s, 's')} at p99), then every {show_quantity(load.between_s, 's')}"
+    )
+    cost = "" if load.output_usd_per_million is None else f" and {load.output_usd_per_million:.3g} USD a million"
+    return text + f", with {show_quantity(load.output_token_j, 'J')} for an output token{cost}"

@@ -1,0 +1,171 @@
+"""What a served configuration takes: a row for each, of its passes, its requests and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.answer.computed import find_unknown, take, told
+from joulemap.system.record import frozen
+from joulemap.wing.llm.row import ServedPhase
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.serving.batch import BatchCost
+    from joulemap.wing.llm.serving.surface import Surface
+
+
+OF_PHASES: Final = {
+    "latency_half_width": ("first_token_half_width", "between_half_width"),
+    "energy_per_token_j": ("prompt_token_j", "output_token_j"),
+    "energy_half_width": ("prompt_token_half_width", "output_token_half_width"),
+    "device_power_w": ("prefill_device_w", "decode_device_w"),
+    "bound": ("prefill_bound", "decode_bound"),
+    "bound_fraction": ("prefill_bound_fraction", "decode_bound_fraction"),
+    "usd_per_million": ("prompt_usd_per_million", "output_usd_per_million"),
+    "gco2_per_million": ("prompt_gco2_per_million", "output_gco2_per_million"),
+    "run_id": ("prefill_run_id", "decode_run_id"),
+}
+"""Column of a phase -> that of a served configuration, of prefill and of decode."""
+
+
+@frozen(kw_only=True)
+class ServedRow:
+    """So many of a hardware that serve so many sequences at a time; what is refused lacks what it would take."""
+
+    label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    device_count: int = told("devices that work together")
+    precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
+    batch: int = told("sequences at a time")
+    status: str = told("ok, does not fit or unsupported")
+    first_token_s: float | None = told("from request to first token, of requests that come together", "s")
+    between_s: float | None = told("between tokens of a sequence, the mean over the output", "s")
+    first_step_s: float | None = told("between the first and the second token", "s")
+    last_step_s: float | None = told("between the last two tokens, with the cache at its longest", "s")
+    request_s: float | None = told("from request to last token", "s")
+    first_token_half_width: float | None = told("of the 80 % interval of the logarithm of first_token_s")
+    between_half_width: float | None = told("of the 80 % interval of the logarithm of between_s")
+    user_tokens_per_s: float | None = told("that one user gets after the first", "1/s")
+    tokens_per_s: float | None = told("output tokens of all sequences over the time of the whole requests", "1/s")
+    device_tokens_per_s: float | None = told("of that a device's share", "1/s")
+    prompt_token_j: float | None = told("of a token of a prompt, all devices together", "J")
+    output_token_j: float | None = told("of an output token but the first, all devices together", "J")
+    prompt_token_half_width: float | None = told("of the 80 % interval of the logarithm of prompt_token_j")
+    output_token_half_width: float | None = told("of the 80 % interval of the logarithm of output_token_j")
+    request_j: float | None = told("of one request, prompt and output, all devices together", "J")
+    prefill_device_w: float | None = told("of one device while prompts are read", "W")
+    decode_device_w: float | None = told("of one device between tokens", "W")
+    prefill_bound: str = told("what most of the time of the prompts goes to; empty where it is refused")
+    prefill_bound_fraction: float | None = told("of their time")
+    decode_bound: str = told("what most of the time between tokens goes to; empty where it is refused")
+    decode_bound_fraction: float | None = told("of that time")
+    way: str = told("rented or bought: what is paid for; empty without a price")
+    prompt_usd_per_million: float | None = told("of a million tokens of prompts, in that way", "USD")
+    output_usd_per_million: float | None = told("of a million output tokens, in that way", "USD")
+    output_usd_half_width: float | None = told("of the 80 % interval of its logarithm")
+    price_told: str = told("price of a device, who asks it, and when; empty without one")
+    prompt_gco2_per_million: float | None = told("CO2 of a million tokens of prompts", "g")
+    output_gco2_per_million: float | None = told("CO2 of a million output tokens", "g")
+    weight_bytes: float = told("on one device", "B")
+    cache_bytes: float = told("keys, values and states of the batch on one device, at the end of the output", "B")
+    activation_bytes: float = told("of the largest step of the engine on one device", "B")
+    reserved_bytes: float = told("of one device that the engine keeps for workspaces, or leaves", "B")
+    capacity_bytes: float = told("of one device", "B")
+    memory_fraction: float = told("of a device's memory that these take together; above 1 where they do not fit")
+    largest_batch: int = told("sequences of this prompt and output that fit")
+    largest_context: int = told("tokens that each sequence of the batch can hold, at most those of the model")
+    needed_device_count: int | None = told("devices from which on the batch fits; null where none does")
+    is_available: bool = told("it can be bought or rented, at a price that is no guess")
+    reason: str = told("why it is refused; empty otherwise")
+    prefill_run_id: int | None = told("run of the prompts' pass, on one device")
+    decode_run_id: int | None = told("run of a step at the middle of the output, on one device")
+
+
+def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
+    """Return what a batch takes on each configuration, the passes of a hardware all evaluated at once."""
+    from joulemap.wing.llm.serving.batch import Batch, run_batches
+
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    found: dict[Case, BatchCost] = {}
+    for some in groups.values():
+        deployment = some[0].server
+        surface: Surface = deployment
+        if (draft := question.draft(deployment)) is not None:
+            from joulemap.wing.llm.serving.draft import Guessing
+
+            surface = Guessing(surface=deployment, draft=draft)
+        asked = [
+            Batch(
+                sequences=case.batch,
+                prompt_tokens=question.serving.prompt,
+                output_tokens=question.serving.output,
+                step_tokens=question.stack.step_tokens,
+                accepted_tokens=draft.accepted_tokens if draft else 1.0,
+            )
+            for case in some
+        ]
+        found |= zip(some, run_batches(surface, asked), strict=True)
+    return found
+
+
+def form_rows(
+    question: Question, cases: Sequence[Case], costs: Mapping[Case, BatchCost], phases: Iterable[ServedPhase]
+) -> list[ServedRow]:
+    """Return a row for each configuration; `phases` are those of the served ones, in their order."""
+    served = [case for case in cases if case in costs]
+    told: dict[Case, dict[str, ServedPhase]] = {}
+    for row in phases:
+        told.setdefault(served[row.place - 1], {})[row.phase] = row
+    return [_form(question, case, costs.get(case), told.get(case, {})) for case in cases]
+
+
+def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
+    found = {
+        **find_unknown(ServedRow),
+        "price_told": "",
+        **take(ServedRow, case),
+        **_measure(question, case),
+        **_spend(phases),
+    }
+    if cost is not None:
+        found |= take(ServedRow, cost) | _rate(question, case, cost)
+    is_available = "decode" in phases and phases["decode"].is_available
+    return ServedRow(**found, device_count=case.world, is_available=is_available)
+
+
+def _measure(question: Question, case: Case) -> dict[str, Any]:
+    """Return what one device holds of a configuration; nothing where that is not known."""
+    room, capacity = case.room, case.target.memory_capacity.value
+    held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
+    rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
+    if room is not None:
+        cache, reserved = room.cache(question.context) * case.batch, capacity - room.capacity
+        held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
+        rest["largest_context"] = room.tokens(case.batch)
+    return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}
+
+
+def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
+    """Return the rates that follow from the times of a request, and its energy."""
+    rate = case.batch * question.serving.output / cost.request_s
+    return {
+        "user_tokens_per_s": 1.0 / cost.between_s,
+        "tokens_per_s": rate,
+        "device_tokens_per_s": rate / case.world,
+        "request_j": cost.joules / case.batch,
+    }
+
+
+def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
+    """Return what a token of each phase costs, what bounds the phases, and how far off they may be."""
+    found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
+    for place, phase in enumerate(("prefill", "decode")):
+        if phase in phases:
+            found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
+    if decode := phases.get("decode"):
+        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
+        found |= {"price_told": decode.told or decode.unlike_told, "label": decode.label}
+    return found

@@ -1,0 +1,68 @@
+"""`joulemap llm`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command, option
+from joulemap.cli.complete import offer
+from joulemap.cli.option.hardware import ServedHardwareOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.plot import PlotOptions
+from joulemap.wing.llm.option import ServedOutputOptions, ServedRunOptions, ServingOptions
+
+
+@command
+def llm(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A language model by name, as llama-3.1-8b, its config.json or the folder of that, or what is traced: "
+            "file.py:factory, hf:NAME.",
+            autocompletion=offer("wing.llm.decoder.name.list_decoders", is_one=True),
+        ),
+    ],
+    *,
+    limit: int = option(18, "Rows of each table to show; json and csv have all.", min=1),
+    hardware: ServedHardwareOptions,
+    serving: ServingOptions,
+    run: ServedRunOptions,
+    prices: PriceOptions,
+    usage: UsageOptions,
+    plot: PlotOptions,
+    output: ServedOutputOptions,
+) -> None:
+    """Say how hardware serves a language model: time, energy and cost of a token, and what fits.
+
+    Requests of a batch come together: their prompts are read first, then each step adds a token to each. Both passes
+    are runs with full ledgers, which `explain --phase` and `edp` take apart.
+
+    \b
+    joulemap llm llama-3.1-8b
+    joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64
+    joulemap llm llama-3.1-70b h100_sxm5 --devices 1,2,4,8 --prompt 4096 --output 512
+    joulemap llm llama-3.1-8b l4 apple_m4 --precision fp16 --weight-precision int4 --engine llamacpp --batch 1
+    joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --rate 4/s
+    joulemap llm llama-3.1-8b --prefill-on h100_sxm5 --decode-on l4 --rate 1/s --batch 1
+    joulemap llm llama-3.1-70b h100_sxm5 --pipeline-devices 4 --devices 1 --batch 1,8 --engine vllm@2024
+    joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --speculate 3 --acceptance 0.7 --draft llama-3.2-1b
+    joulemap llm qwen3-30b-a3b h200_sxm mi300x --details
+    joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
+    """
+    settings = run.settings(**hardware.keywords())
+    from joulemap.wing.llm.answer.demand import is_divided
+
+    if is_divided(settings):
+        divided = output.workspace().offload(model, settings, serving=serving.read())
+        output.write(divided.document(limit=limit, repeated=output.repeat(run)))
+        return
+    answer = output.workspace().llm(
+        model,
+        settings,
+        serving=serving.read(),
+        usage=usage.read(),
+        prices=prices.read(),
+    )
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))

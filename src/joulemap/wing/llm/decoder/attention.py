@@ -1,0 +1,176 @@
+"""Attention of a pass: over keys and values of heads, or through a latent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from joulemap.domain.workload import FEW_TOKENS
+from joulemap.trace.formula import Cost
+from joulemap.trace.single.flow import ITEM_BYTES
+from joulemap.wing.llm.decoder.config import Attention, Latent
+from joulemap.wing.llm.decoder.graph import Read
+from joulemap.wing.llm.decoder.row import Pass, Piece
+
+
+def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
+    """Return what attention of a device's heads makes of tokens."""
+    rows, hidden, width = one.count, one.decoder.hidden, mixer.head_dim
+    heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
+    queries, keys = heads * width * (1 + mixer.is_gated), pairs * width
+    if mixer.is_packed:
+        q = k = v = one.linear(f"{path}.qkv_proj", x, queries + 2 * keys, hidden, bias=mixer.bias)
+    else:
+        q = one.linear(f"{path}.q_proj", x, queries, hidden, bias=mixer.bias)
+        k = v = -1
+        if not mixer.shares:
+            k = v = one.linear(f"{path}.k_proj", x, keys, hidden, bias=mixer.bias)
+        if mixer.has_values and not mixer.shares:
+            v = one.linear(f"{path}.v_proj", x, keys, hidden, bias=mixer.bias)
+    gate, is_free = q, mixer.norm == "free"
+    if not is_free:
+        q = _normalize(one, path, "q_norm", mixer, q, heads)
+        k = k if mixer.shares else _normalize(one, path, "k_norm", mixer, k, pairs)
+    if mixer.rotary:
+        parts = ((q, heads),) if mixer.shares else ((q, heads), (k, pairs))
+        q = k = one.turn(path, parts, width, mixer.rotary)
+    if is_free:
+        q = _normalize(one, path, "q_norm", mixer, q, heads)
+        k = k if mixer.shares else _normalize(one, path, "k_norm", mixer, k, pairs)
+    caches = one.shared.get(mixer.window, [])
+    if not mixer.shares:
+        if mixer.value_norm:
+            v = one.graph.run(path, "rms_norm", (v,), suffix="v_norm", rows=rows * pairs, columns=width, weight=False)
+        caches = [_append_pair(one, path, mixer, piece, k, v) for piece in one.pieces]
+        one.shared[mixer.window] = caches
+    sizes = {"heads": heads, "kv_heads": pairs, "head_dim": width, "window": mixer.window}
+    beside = tuple(one.graph.weigh(f"{path}.sinks", (heads,)) for _ in range(mixer.sinks))
+    made = [
+        _attend_piece(one, path, piece, (q, *held), sizes, beside)
+        for piece, held in zip(one.pieces, caches, strict=True)
+    ]
+    if mixer.is_gated:
+        cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=rows * heads * width,
+                    special_count=rows * heads * width)  # fmt: skip
+        open_share = one.graph.call(
+            path, cost, ((gate, 4 * rows * heads * width),), (rows, heads * width), suffix="gate"
+        )
+        cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * heads * width)
+        made = [one.graph.call(path, cost, (*made, open_share), (rows, heads * width), suffix="mul")]
+    return one.linear(f"{path}.o_proj", made, hidden, heads * width, bias=mixer.output_bias)
+
+
+def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
+    """Return the caches of keys and values of a piece."""
+    pairs, width = one.step.part(mixer.kv_heads), mixer.head_dim
+    new = ITEM_BYTES * piece.count * pairs * width
+    return tuple(
+        one.append(path, ((x, new),), piece, pairs, width, mixer.window, f"append_{name}")
+        for name, x in (("k", k), ("v", v))
+    )
+
+
+def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads: int) -> int:
+    """Return queries or keys as attention multiplies them."""
+    rows, width = one.count, mixer.head_dim
+    if not mixer.norm:
+        return x
+    if mixer.norm == "heads":
+        weights: dict[str, Any] = {"rows": rows, "columns": heads * width, "bias": False}
+        return one.graph.run(f"{path}.{name}", "layer_norm", (x,), **weights)
+    if mixer.norm == "row":
+        return one.norm(f"{path}.{name}", x, rows, heads * width)
+    if mixer.norm == "head":
+        return one.norm(f"{path}.{name}", x, rows * heads, width)
+    return one.graph.run(path, "rms_norm", (x,), suffix=name, rows=rows * heads, columns=width, weight=False)
+
+
+def _attend_piece(
+    one: Pass,
+    path: str,
+    piece: Piece,
+    inputs: Sequence[Read],
+    sizes: Mapping[str, Any],
+    beside: Sequence[int] = (),
+) -> int:
+    return one.graph.run(
+        path,
+        "attention",
+        inputs,
+        suffix="_".join(filter(None, ("attention", piece.name))),
+        beside=beside,
+        batch=piece.sequences,
+        queries=piece.tokens,
+        cached=piece.cached,
+        causal=piece.tokens > 1,
+        cache={"": "", "fp16": "bf16", "int8": "fp8"}.get(one.step.cache, one.step.cache),
+        **sizes,
+    )
+
+
+def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
+    """Return attention through a latent.
+
+    A few tokens behind a cache multiply their queries by what keys are made with, and see the latent itself; a
+    prompt makes keys and values of all that it sees.
+    """
+    rows, hidden, heads = one.count, one.decoder.hidden, one.step.part(mixer.heads)
+    width, seen = mixer.plain + mixer.rotary, mixer.rank + mixer.rotary
+    if mixer.query_rank:
+        low = one.linear(f"{path}.q_a_proj", x, mixer.query_rank, hidden, bias=mixer.bias)
+    latent = one.linear(f"{path}.kv_a_proj_with_mqa", x, seen, hidden, bias=mixer.bias)
+    if mixer.query_rank:
+        low = one.norm(f"{path}.q_a_layernorm", low, rows, mixer.query_rank)
+        q = one.linear(f"{path}.q_b_proj", low, heads * width, mixer.query_rank)
+    else:
+        q = one.linear(f"{path}.q_proj", x, heads * width, hidden)
+    normal = one.norm(f"{path}.kv_a_layernorm", latent, rows, mixer.rank)
+    turned = one.turn(path, ((q, heads), (latent, 1)), mixer.rotary, mixer.rotary)
+    weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
+    made = []
+    for piece in one.pieces:
+        new = [(x, ITEM_BYTES * piece.count * part) for x, part in ((normal, mixer.rank), (turned, mixer.rotary))]
+        cache = one.append(path, new, piece, 1, seen, mixer.window, "append_latent")
+        see = _see_latent if piece.tokens <= FEW_TOKENS else _widen_latent
+        made.append(see(one, path, mixer, piece, q, turned, cache, weight))
+    return one.linear(f"{path}.o_proj", made, hidden, heads * mixer.value_dim, bias=mixer.bias)
+
+
+def _multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
+    """Return the products of each head's rows with the head's own weights."""
+    cost = Cost(kind="matmul", operation="bmm", mac_count=m * n * k * groups, gemm=(m, n, k, groups))
+    reads = ((x, 4 * m * k * groups), (weight, 4 * n * k * groups))
+    return one.graph.call(path, cost, reads, (groups, m, n), suffix=suffix, aten="bmm.default")
+
+
+def _see_latent(one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int) -> int:
+    heads, rank, count = one.step.part(mixer.heads), mixer.rank, piece.count
+    suffix = f"_{piece.name}" if piece.name else ""
+    inner = _multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
+    sizes = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank, "latent": True}
+    result = _attend_piece(one, path, piece, (inner, turned, cache), {**sizes, "window": mixer.window})
+    return _multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=f"absorb_v{suffix}")
+
+
+def _widen_latent(
+    one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int
+) -> int:
+    heads, width = one.step.part(mixer.heads), mixer.plain + mixer.rotary
+    keys = piece.sequences * one.graph.shape(cache)[2]
+    columns = heads * (mixer.plain + mixer.value_dim)
+    cost = Cost(kind="linear", operation="linear", mac_count=keys * columns * mixer.rank,
+                gemm=(keys, columns, mixer.rank, 1))  # fmt: skip
+    suffix = "_".join(filter(None, ("kv_b_proj", piece.name)))
+    wide = one.graph.call(path, cost, (cache, weight), (keys, columns), suffix=suffix)
+    queries, own = (ITEM_BYTES * piece.count * heads * part for part in (mixer.plain, mixer.rotary))
+    made = ITEM_BYTES * keys * heads
+    sizes = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": mixer.value_dim}
+    # each head's key is what is made of the latent, and the one turned part that heads share
+    reads = (
+        (q, queries),
+        (turned, own),
+        (wide, made * mixer.plain),
+        (cache, made * mixer.rotary),
+        (wide, made * mixer.value_dim),
+    )
+    return _attend_piece(one, path, piece, reads, {**sizes, "window": mixer.window})

@@ -1,0 +1,205 @@
+"""The formats in which a checkpoint stores the weights of a decoder.
+
+    quantization_config ─► Checkpoint ─┐
+    passes of a decoder ─► its weights ┴► a format for each weight ─► main format of the decoder, exceptions by layer
+
+Methods are read by `trace.packed`, which serves traced models too. Weights are found under the names that the
+libraries of checkpoints give them: a decoder here calls every router `mlp.gate`, a checkpoint may say `mlp.router`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.domain.weight import read_weight_format
+from joulemap.system.errors import ModelError
+from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
+from joulemap.trace.packed.method import name_method, read_checkpoint
+from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.step import Step
+
+if TYPE_CHECKING:
+    from joulemap.trace.packed.format import PackedFormat
+
+SETTINGS: Final = ("quantization_config", "compression_config")
+"""Keys of a configuration that say how its weights are stored."""
+
+HEAD: Final = "lm_head"
+
+FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
+"""Families whose experts are parameters and no linear layers, in all versions of their library."""
+
+ROUTER: Final = ".gate"
+"""End of the path of routers, which are parameters and no linear layers, and which quantizers leave alone."""
+
+_EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "gate_up_proj")
+"""Products of an expert."""
+
+_PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("self_attn.", ("attn.", "attention.", "self_attention.", "mixer.")),
+    ("mixer.", ("linear_attn.", "mamba.")),
+    ("mlp.gate", ("mlp.router", "block_sparse_moe.gate", "feed_forward.router", "mixer.gate")),
+    ("mlp.shared_experts.", ("mlp.shared_expert.", "mlp.shared_mlp.", "feed_forward.shared_expert.")),
+    ("mlp.experts", ("block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")),
+    ("mlp.", ("feed_forward.", "ffn.", "mixer.", "block_sparse_moe.")),
+)
+"""Part of the path of a weight here -> what checkpoints call it."""
+
+_BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "language_model.", "backbone.", "")
+"""Prefixes of module paths in checkpoints."""
+
+
+def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return the `quantization_config` of a configuration or of its part for text; None where there is none.
+
+    Raises ModelError for one that is no object.
+    """
+    parts = [mapping, *(value for value in mapping.values() if isinstance(value, Mapping))]
+    found = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)
+    if found is not None and not isinstance(found, Mapping):
+        raise ModelError(f"{name}: quantization_config is {str(found)[:60]!r}, expected an object with a quant_method")
+    return found
+
+
+def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
+    """Return a decoder whose weights are stored as a `quantization_config` says.
+
+    A method that is not read leaves all weights at 16 bits, and says so. Raises ModelError for settings that are wrong.
+    """
+    checkpoint = read_checkpoint(values, decoder.name)
+    method = name_method(values)
+    if checkpoint is None:
+        details = [str(values[key])[:40] for key in ("quant_algo", "quant_type") if isinstance(values.get(key), str)]
+        told = " ".join((method[:40], *details))
+        doubt = f"quantization {told} is not known: weights counted at the precision of the run"
+        return attrs.evolve(decoder, published=Published(method=method[:40], doubt=doubt))
+    if values.get("dequantize"):
+        return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method}, widened as it is loaded"))
+    layers, head = _list_weights(decoder)
+    if "experts" not in checkpoint.kinds and decoder.model_type not in FUSED:
+        # experts were linear layers when checkpoints of these methods were published
+        checkpoint = attrs.evolve(checkpoint, kinds=checkpoint.kinds | {"experts"})
+    found = [_find_formats(checkpoint, f"layers.{index}.", weights) for index, weights in enumerate(layers)]
+    outside = _find_formats(checkpoint, "", head)
+    counts = Counter[str]()
+    for formats, weights in zip((*found, outside), (*layers, head), strict=True):
+        for weight, stored in formats.items():
+            counts[stored] += weights[weight]
+    counts.pop("", None)
+    if not counts:
+        return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
+    main, *others = [name for name, _ in counts.most_common()]
+    kept = [tuple((weight, stored) for weight, stored in formats.items() if stored != main) for formats in found]
+    return attrs.evolve(
+        decoder,
+        layers=tuple(attrs.evolve(one, stored=several) for one, several in zip(decoder.layers, kept, strict=True)),
+        published=Published(
+            method=method,
+            weights=main,
+            precision=_find_activations(checkpoint, main),
+            others=tuple(others),
+            stored=tuple((weight, stored) for weight, stored in outside.items() if stored),
+            doubt=_describe_doubt(checkpoint, main),
+        ),
+    )
+
+
+def _find_activations(checkpoint: Checkpoint, main: str) -> str:
+    """Return the precision of activations in products of the main format, where runs have it for products alone."""
+    told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    return next((name for name in ("fp4", "fp8") if name in told), "")
+
+
+def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
+    """Return what the counts leave out of a checkpoint."""
+    told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    wide = [name for name in sorted(told) if name not in ("", "fp8", "fp4")]
+    narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
+    return "; ".join(filter(None, (narrow, checkpoint.remark.removeprefix(", "))))
+
+
+def _list_formats(checkpoint: Checkpoint) -> Iterator[PackedFormat]:
+    yield from (group.stored for group in checkpoint.groups)
+    yield from (stored for _, stored in checkpoint.overrides if stored)
+    yield from (stored for stored in checkpoint.named.values() if stored)
+
+
+def name_format(stored: PackedFormat, method: str = "") -> str:
+    """Return the name of a format of a checkpoint, as `--weight-precision` takes it."""
+    down, along = stored.block
+    if stored.is_flat:
+        return "nf4_double" if stored.is_nested else "nf4"
+    if stored.is_float and stored.bits == 4:
+        return {16: "nvfp4", 32: "mxfp4"}.get(along, f"fp4:{along or 16}")
+    if stored.is_float and stored.bits == 6:
+        return "mxfp6"
+    if stored.is_float:
+        if (down, along) in ((0, 0), (1, 0)):
+            return "fp8" if down else "fp8_tensor"
+        if down == 1:
+            return "mxfp8" if stored.scale == "float8_e8m0fnu" and along == 32 else f"fp8:{along}"
+        return read_weight_format(f"fp8:{down}x{along}").name
+    kind = "tinygemm" if stored.zero_bits == 16 else "uint" if stored.zero_bits else "int"
+    if kind == "uint" and method in ("awq", "gptq"):
+        kind = method
+    return read_weight_format(f"{kind}{stored.bits}:{along or 'row'}").name
+
+
+def _list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
+    """Return the weights of products of each layer with their sizes, by path in the layer, and those outside."""
+    outside: dict[str, int] = {}
+    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+        layers: list[dict[str, int]] = [{} for _ in decoder.layers]
+        for path, size in _list_products(decoder):
+            index, _, weight = path.removeprefix("layers.").partition(".")
+            (layers[int(index)] if path.startswith("layers.") else outside)[weight if weight else path] = size
+        return layers, outside
+    known: dict[Layer, dict[str, int]] = {}
+    for layer in dict.fromkeys(decoder.layers):
+        own = known[layer] = {}
+        for path, size in _list_products(attrs.evolve(decoder, layers=(layer,))):
+            inner = path.removeprefix("layers.0.")
+            (outside if inner == path else own)[inner] = size
+    return [known[layer] for layer in decoder.layers], outside
+
+
+def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
+    """Yield (name, elements) of the weights that products of a pass read."""
+    graph = tell(decoder, Step(), 1)
+    for access in graph.accesses:
+        held = graph.held[access.tensor_index]
+        if held.name and len(held.shape) > 1 and graph.operators[access.operator_index].mac_count:
+            yield held.name, math.prod(held.shape)
+
+
+def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int]) -> dict[str, str]:
+    """Return the format of each weight of a layer, or of those outside of layers; empty for 16 bits."""
+    found = {}
+    for weight in weights:
+        path = weight.rpartition(".")[0]
+        is_experts, is_inside = path.endswith("experts"), bool(before)
+        is_matrix = weight.endswith(".weight") and "conv" not in path and not path.endswith(ROUTER)
+        stored = None
+        if is_experts or is_matrix:
+            names = tuple(_name_module(f"{before}{path}", is_experts=is_experts))
+            kind: Any = "experts" if is_experts else "linear"
+            stored = checkpoint.find(Matrix(names=names, kind=kind, is_in_blocks=is_inside), (HEAD,))
+        if path == "embed_tokens":
+            stored = None  # tied to the head, whose table of tokens is looked up in rows
+        found[weight] = name_format(stored, checkpoint.method) if stored else ""
+    return found
+
+
+def _name_module(path: str, *, is_experts: bool) -> Iterator[str]:
+    """Yield the names that checkpoints may have a module by."""
+    paths = [path, *(path.replace(own, other, 1) for own, others in _PARTS if own in path for other in others)]
+    if is_experts:
+        paths += [f"{one}.0.{product}" for one in paths for product in _EXPERTS]
+    for one in dict.fromkeys(paths):
+        yield from (f"{before}{one}" for before in _BEFORE)

@@ -1,0 +1,202 @@
+"""Passes of a decoder as columns, without telling every layer and every cached length.
+
+Layers repeat: what is told of a pass is linear in the place of a layer and in how many there are, so that a pass of all
+follows from two of a few. What is told of a step of so many tokens is linear in what is cached, between the lengths at
+which a window is full: those between follow from two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.key import NO_KEY
+from joulemap.fuse import fuse
+from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.system.record import frozen
+from joulemap.wing.llm.decoder.config import Attention, Decoder, Latent, Layer
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.step import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LONGEST: Final = 12
+"""Layers of a pattern that is looked for."""
+
+NAMED: Final = tuple(
+    field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
+)
+
+
+Asked = tuple[Step, int]
+"""A pass of so many sequences."""
+
+
+@frozen
+class Repeat:
+    """Layers `head ... tail` of a decoder are `count` times the same `period` of them."""
+
+    head: int
+    period: int
+    count: int
+
+    def cut(self, decoder: Decoder, count: int) -> Decoder:
+        """Return the decoder with so many periods."""
+        start, end = self.head, self.head + self.period * self.count
+        layers = decoder.layers
+        kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
+        return attrs.evolve(decoder, layers=kept)
+
+
+def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
+    """Return the pattern of which the fewest layers say all, one before it and one behind it; None if none says less.
+
+    Layers that use what others hold are told one by one. What goes before the first of them fuses with it as what goes
+    before each of the others does: it is the same.
+    """
+    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
+        return None
+    same = list(range(len(layers)))
+    for place, layer in enumerate(layers):
+        same[place] = next(one for one in range(place + 1) if layers[one] == layer)
+    best, least = None, 0.7 * len(layers)
+    for period in range(1, min(LONGEST, len(layers) // 3) + 1):
+        place = 1
+        while place + 2 * period < len(layers):
+            end = place + period
+            while end < len(layers) - 1 and same[end] == same[end - period]:
+                end += 1
+            start = place + (same[place - 1] != same[place + period - 1])
+            count = (end - start) // period
+            told = 2 * (len(layers) - period * count) + 3 * period
+            if count > 2 and told < least:
+                best, least = Repeat(start, period, count), told
+            place = max(end - period, place) + 1
+    return best
+
+
+def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
+    """Return the columns of a pass of so many sequences, the same as of `describe_step`."""
+    decoder = step.cut(decoder)
+    repeat = find_repeat(decoder.layers)
+    if repeat is None:
+        return _columns(decoder, step, batch)[0]
+    one, marks = _columns(repeat.cut(decoder, 1), step, batch)
+    two, _ = _columns(repeat.cut(decoder, 2), step, batch)
+    more = repeat.count - 1
+    start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
+    changes: dict[str, Any] = {
+        name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
+        for name in NAMED
+        if isinstance(getattr(one, name), np.ndarray)
+    }
+    whole = one.weight_bytes + more * (two.weight_bytes - one.weight_bytes)
+    return attrs.evolve(one, **changes, weight_bytes=whole)
+
+
+def _sort(name: str) -> int:
+    """Return which of the marks of a layer's end says where a column is cut."""
+    return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
+
+
+def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
+    """Return the columns of a pass that is told whole, and where each layer ends among operators, accesses, buffers."""
+    graph = tell(decoder, step, batch)
+    return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
+
+
+def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
+    """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
+
+    Each number is linear in the place of its period and in how many periods there are.
+    """
+    size = end - start
+    block, after = two[start:end], two[end : end + size]
+    if not np.issubdtype(one.dtype, np.number):
+        return np.concatenate((one[:end], *([block] * more), one[end:]))
+    grown = np.concatenate((two[:end], two[end + size :]))
+    base = one + more * (grown - one)
+    places = np.arange(1, more + 1)[:, np.newaxis]
+    repeated = base[start:end][np.newaxis, :] + places * (after - block)[np.newaxis, :]
+    return np.concatenate((base[:end], repeated.ravel(), base[end:]))
+
+
+def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, WorkloadColumns]:
+    """Return the columns of passes of so many sequences: few are told, and the others follow from two of them.
+
+    Those that differ in what is cached are told at the least and the most of it, and these, where only the number of
+    sequences differs, for the fewest and the most.
+    """
+    groups: dict[tuple[Step, int, int], list[Step]] = {}
+    for step, count in dict.fromkeys(asked):
+        groups.setdefault((attrs.evolve(step, cached=0), _stretch(decoder, step), count), []).append(step)
+    ends: dict[Step, set[int]] = {}
+    for (_, _, count), group in groups.items():
+        group.sort(key=lambda step: step.cached)
+        for end in (group[0], group[-1]):
+            ends.setdefault(end, set()).add(count)
+    found: dict[Asked, WorkloadColumns] = {}
+    for step, counts in ends.items():
+        _fill_counts(found, decoder, step, sorted(counts))
+    for (_, _, count), group in groups.items():
+        _fill(found, decoder, group, count)
+    return found
+
+
+def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
+    """Find a pass at numbers of sequences, in which all is linear but which experts are hit."""
+    first, last = counts[0], counts[-1]
+    found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
+    is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
+    for count in counts[1:-1]:
+        if is_linear:
+            between = _between(found[step, first], found[step, last], (count - first) / (last - first))
+            found[step, count] = attrs.evolve(between, batch=count)
+        else:
+            found[step, count] = describe_columns(decoder, step, count)
+
+
+def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int) -> None:
+    """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
+    first, last = group[0], group[-1]
+    for end in (first, last):
+        if (end, count) not in found:
+            found[end, count] = describe_columns(decoder, end, count)
+    low, high = found[first, count], found[last, count]
+    if len(group) > 2 and not _is_alike(low, high):
+        middle = len(group) // 2
+        _fill(found, decoder, group[: middle + 1], count)
+        _fill(found, decoder, group[middle:], count)
+        return
+    for step in group[1:-1]:
+        found[step, count] = _between(low, high, (step.cached - first.cached) / (last.cached - first.cached))
+
+
+def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
+    """Whether two passes have the same operators, fused in the same way."""
+    return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
+
+
+def _stretch(decoder: Decoder, step: Step) -> int:
+    """Return what tells lengths apart between which a pass is not linear in what is cached."""
+    cached, tokens = step.cached, step.tokens
+    if not cached:
+        return -1
+    windows = {one.mixer.window for one in decoder.layers if isinstance(one.mixer, Attention | Latent)} - {0}
+    if any(window - tokens < cached < window for window in windows):
+        return cached + len(windows) + 1
+    return sum(cached >= window for window in windows)
+
+
+def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
+    """Return the columns at a share of the way from one to another."""
+    changes: dict[str, Any] = {}
+    for name in NAMED:
+        low, high = getattr(one, name), getattr(other, name)
+        if isinstance(low, np.ndarray) and low.dtype == np.float64 and low is not high:
+            changes[name] = low + np.rint(share * (high - low))
+    return attrs.evolve(one, **changes)

@@ -1,0 +1,306 @@
+"""What a pass of a decoder calls, layer by layer: each product, norm, rotation and append as a framework has them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload
+from joulemap.trace.formula import Cost
+from joulemap.trace.single.flow import ITEM_BYTES
+from joulemap.wing.llm.decoder.attention import attend, attend_latent
+from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Published, Recurrence
+from joulemap.wing.llm.decoder.graph import Graph
+from joulemap.wing.llm.decoder.row import Pass
+from joulemap.wing.llm.decoder.scan import recur
+from joulemap.wing.llm.decoder.step import Step, check_step
+
+
+def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
+    """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
+    from joulemap.fuse import fuse
+    from joulemap.trace.single import check_counts
+
+    check_step(decoder, step)
+    notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
+    notes += (_note_published(decoder.published),) if decoder.published else ()
+    return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
+
+
+def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
+    """Return the calls of a pass of so many sequences, on one device, from their tokens to their logits.
+
+    The layers are those of its stage, which begins with what the one before hands on.
+    """
+    graph = Graph()
+    one = Pass(graph, decoder, step, -(-batch // step.data_devices))
+    for layer in decoder.layers:
+        one.find_angles(getattr(layer.mixer, "rotary", 0))
+    x = _embed(one) if step.pipeline_devices == 1 else _receive(one)
+    for index, layer in enumerate(decoder.layers):
+        x = _tell_layer(one, f"layers.{index}", layer, x)
+        graph.mark()
+    if step.logits == "none":
+        graph.keep(x)
+    else:
+        if decoder.final_norm:
+            x = one.norm("norm", x, one.held, decoder.hidden)
+        _tell_logits(one, one.gather("norm", x))
+    graph.name_kernels(step.kernels)
+    _mark_formats(graph, decoder)
+    return graph
+
+
+def _mark_formats(graph: Graph, decoder: Decoder) -> None:
+    """Tell products in which format the checkpoint stores their weights, where that is not its main one."""
+    main = decoder.published.weights if decoder.published else ""
+    if not decoder.published or not main:
+        return
+    outside, layers = dict(decoder.published.stored), [dict(layer.stored) for layer in decoder.layers]
+    for access in graph.accesses:
+        held, operator = graph.held[access.tensor_index], graph.operators[access.operator_index]
+        if not held.name or len(held.shape) < 2 or not operator.mac_count:
+            continue
+        index, _, weight = held.name.removeprefix("layers.").partition(".")
+        is_inside = held.name.startswith("layers.")
+        stored = layers[int(index)].get(weight, main) if is_inside else outside.get(held.name, "")
+        words = [word for word in operator.variant.split() if word != KEPT]
+        words += [] if stored == main else [f"{main}{STORED_AS}{stored}" if stored else KEPT]
+        graph.operators[access.operator_index] = attrs.evolve(operator, variant=" ".join(words))
+
+
+def _note_routing(decoder: Decoder, step: Step) -> str:
+    first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
+    return (
+        f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
+        "a real router prefers some"
+        if step.routing in ("", "balanced")
+        else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
+    )
+
+
+def _note_published(published: Published) -> str:
+    if not published.weights:
+        return f"quantization_config: {published.doubt}"
+    return (
+        f"quantization_config: {published.describe()}; --weight-precision {published.weights} counts them as published"
+    )
+
+
+def _receive(one: Pass) -> int:
+    """Return the tokens from the stage before: each device sends its part to one of the next."""
+    width, step = one.decoder.hidden, one.step
+    x = one.graph.enter((one.held, width))
+    elements = -(-one.count * width // step.devices)
+    return one.collect("receive", "send", x, step.world * step.pipeline_devices, elements)
+
+
+def _embed(one: Pass) -> int:
+    graph, decoder = one.graph, one.decoder
+    width, tokens = decoder.embedding_width or decoder.hidden, graph.enter((one.count,), "int64")
+    table = one.step.part(decoder.vocabulary)
+    x = graph.run("embed_tokens", "embedding", (tokens,), rows=one.count, columns=width, table=table)
+    x = one.sum_up("embed_tokens", x, width)
+    if width != decoder.hidden:
+        x = one.linear("project_in", x, decoder.hidden, width, m=one.held)
+    if decoder.positions:
+        places = graph.enter((one.held,), "int64")
+        sizes: dict[str, Any] = {"rows": one.held, "columns": decoder.hidden, "table": decoder.positions}
+        x = one.each("embed_positions", "add", x, graph.run("embed_positions", "embedding", (places,), **sizes))
+    if decoder.embedding_norm:
+        x = one.norm("embed_norm", x, one.held, decoder.hidden)
+    table, each = decoder.per_layer
+    if each:
+        columns = each * len(decoder.layers)
+        found = graph.run(
+            "embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=table
+        )
+        made = one.linear("per_layer_model_projection", x, columns, decoder.hidden)
+        made = one.norm("per_layer_projection_norm", made, one.count * len(decoder.layers), each)
+        one.tables = one.each("embed_tokens_per_layer", "add", found, made)
+    return x
+
+
+def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
+    """Return the tokens behind a layer."""
+    rows, width = one.held, one.decoder.hidden
+    parts = [part for part in (layer.mixer, layer.network) if part is not None]
+    made, before = list[int](), x
+    for place, part in enumerate(parts):
+        name = "input_layernorm" if place == 0 else "post_attention_layernorm"
+        if layer.has_norms_before and (not place or not layer.is_parallel or layer.norms > 1):
+            before = one.norm(f"{path}.{name}", x, rows, width)
+        elif not layer.is_parallel:
+            before = x
+        taken = one.gather(f"{path}.{name}", before)
+        result = _mix(one, path, part, taken) if part is layer.mixer else _think(one, path, part, taken, x)
+        if layer.is_parallel:
+            made.append(result)
+            continue
+        result = _finish(one, path, part, result)
+        if layer.has_norms_behind:
+            result = one.norm(f"{path}.{name}_behind", result, rows, width)
+        x = one.each(path, "add", x, result, suffix=f"add_{place}")
+    if not layer.is_parallel:
+        return x if one.tables < 0 else _look_up(one, path, x)
+    total = one.each(path, "add", *made, suffix="add_parts")
+    return one.each(path, "add", x, one.sum_up(path, total), suffix="add")
+
+
+def _finish(one: Pass, path: str, part: object, result: int) -> int:
+    """Return what all devices have made of a part, where it is divided over them and not yet summed up."""
+    if isinstance(part, Experts) and one.step.data_devices > 1:
+        return result
+    name = "mlp" if isinstance(part, Network | Experts) else "self_attn"
+    return one.sum_up(f"{path}.{name}", result)
+
+
+def _mix(one: Pass, path: str, mixer: object, x: int) -> int:
+    one.keeps = one.decoder.keeps_mixers
+    made = _run_mixer(one, path, mixer, x)
+    one.keeps = False
+    return made
+
+
+def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
+    if isinstance(mixer, Attention):
+        return attend(one, f"{path}.self_attn", mixer, x)
+    if isinstance(mixer, Latent):
+        return attend_latent(one, f"{path}.self_attn", mixer, x)
+    assert isinstance(mixer, Recurrence)
+    return recur(one, f"{path}.mixer", mixer, x)
+
+
+def _look_up(one: Pass, path: str, x: int) -> int:
+    """Return tokens with what a table holds of each for this layer alone, as much of it as they let in."""
+    rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
+    gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
+    cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * each)
+    let_in = one.graph.call(path, cost, (gate, (one.tables, ITEM_BYTES * rows * each)), (rows, each), suffix="let_in")
+    made = one.linear(f"{path}.per_layer_projection", let_in, hidden, each)
+    return one.each(path, "add", x, one.norm(f"{path}.post_per_layer_input_norm", made, rows, hidden), suffix="add_2")
+
+
+def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
+    """Return what the network or the experts of a layer make of normalized tokens; x are the tokens themselves."""
+    if isinstance(part, Network):
+        return network(one, f"{path}.mlp", part, before)
+    assert isinstance(part, Experts)
+    if part.beside is None:
+        return _route(one, f"{path}.mlp", part, before)
+    rows, hidden = one.count, one.decoder.hidden
+    own = one.norm(f"{path}.mlp_behind", network(one, f"{path}.mlp", part.beside, before), rows, hidden)
+    taken = one.norm(f"{path}.experts_before", x, rows, hidden)
+    routed = one.norm(f"{path}.experts_behind", _route(one, f"{path}.moe", part, taken), rows, hidden)
+    return one.each(path, "add", own, routed, suffix="add_beside")
+
+
+def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: int = 0) -> int:
+    """Return what a network makes of each token."""
+    hidden, inner = width or one.decoder.hidden, one.step.part(part.inner)
+    made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias, m=m)
+    made = one.each(f"{path}.act_fn", "relu" if part.function == "relu2" else part.function, made)
+    if part.function == "relu2":
+        made = one.each(f"{path}.act_fn", "mul", made, made, suffix="square")
+    if part.is_gated:
+        up = one.linear(f"{path}.up_proj", x, inner, hidden, bias=part.bias, m=m)
+        made = one.each(path, "mul", made, up)
+    return one.linear(f"{path}.down_proj", made, hidden, inner, bias=part.output_bias, m=m)
+
+
+def _route(one: Pass, path: str, part: Experts, x: int) -> int:
+    """Return what the experts that a device holds make of the tokens that reach it, with those that all tokens take."""
+    graph, split, hidden = one.graph, one.step, one.decoder.hidden
+    rows = one.count
+    seen = x
+    if part.router_scale:
+        seen = graph.run(f"{path}.router", "rms_norm", (x,), rows=rows, columns=hidden)
+    one.keeps = True
+    scores = one.linear(f"{path}.gate", seen, part.count, hidden, bias=part.router_bias)
+    one.keeps = False
+    scales = (graph.weigh(f"{path}.router.scale", (part.count,)),) if part.router_scale else ()
+    cost = Cost(kind="softmax", operation="softmax", elementwise_count=4 * rows * part.count,
+                special_count=rows * part.count)  # fmt: skip
+    chosen = graph.call(path, cost, (scores, *scales), (rows, part.taken), suffix="choose", aten="softmax.int")
+    narrow = one.linear(f"{path}.fc1_latent_proj", x, part.hidden, hidden) if part.hidden else x
+    entering, count = _dispatch(one, path, part, narrow)
+    made = graph.run(
+        f"{path}.experts",
+        "experts",
+        (entering,),
+        beside=(chosen,),
+        rows=count,
+        hidden=part.hidden or hidden,
+        inner=part.inner // (split.world // split.expert_devices),
+        taken=part.taken,
+        experts=part.count,
+        held=part.count // split.expert_devices,
+        gated=part.is_gated,
+        function="relu" if part.function == "relu2" else part.function,
+        bias=part.bias,
+        routing=one.step.routing,
+    )
+    made = _combine(one, path, part, made)
+    if part.hidden:
+        made = one.linear(f"{path}.fc2_latent_proj", made, hidden, part.hidden)
+    if part.shared is not None:
+        shared = network(one, f"{path}.shared_experts", part.shared, x)
+        if part.shared_gate:
+            one.linear(f"{path}.shared_experts.gate", x, 1, hidden)
+        if split.data_devices > 1:
+            shared = one.sum_up(f"{path}.shared_experts", shared)
+        made = one.each(path, "add", made, shared)
+    return made
+
+
+def _reached(part: Experts, split: Step) -> float:
+    """Return how many devices a token's experts lie on."""
+    devices = split.expert_devices
+    return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)
+
+
+def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
+    """Return the tokens that reach a device's experts, and how many all devices have."""
+    split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
+    if split.data_devices == 1:
+        return x, rows
+    if split.expert_devices == 1:
+        whole = rows * split.data_devices
+        return one.collect(f"{path}.dispatch", "all_gather", x, split.world, whole * hidden), whole
+    sent = math.ceil(-(-rows // split.devices) * _reached(part, split)) * hidden
+    x = one.collect(f"{path}.dispatch", "all_to_all", x, split.expert_devices, sent)
+    return x, rows * split.data_devices
+
+
+def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
+    """Return the tokens of a device, back from where their experts are."""
+    split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
+    if split.data_devices == 1:
+        return x
+    if split.expert_devices == 1:
+        return one.collect(f"{path}.combine", "reduce_scatter", x, split.world, rows * split.data_devices * hidden)
+    sent = math.ceil(-(-rows // split.devices) * _reached(part, split)) * hidden
+    return one.collect(f"{path}.combine", "all_to_all", x, split.expert_devices, sent)
+
+
+def _tell_logits(one: Pass, x: int) -> None:
+    """Tell the logits of the last token of each sequence, or of all tokens."""
+    graph, decoder = one.graph, one.decoder
+    count, width = one.count, decoder.embedding_width or decoder.hidden
+    if one.step.logits != "all" and count > len(one.pieces) * one.sequences:
+        count = one.sequences + bool(one.step.chunk)
+        cost = Cost(kind="data_movement", operation="index_select", gathers=True)
+        x = graph.call("lm_head", cost, ((x, 4 * count * decoder.hidden),), (count, decoder.hidden), suffix="last")
+    if width != decoder.hidden:
+        x = one.linear("project_out", x, width, decoder.hidden, m=count)
+    columns = one.step.part(decoder.vocabulary)
+    weights = {"weight": "embed_tokens.weight"} if decoder.is_tied else {}
+    logits = graph.run("lm_head", "gemm", (x,), weights=weights, m=count, n=columns, k=width, bias=decoder.head_bias)
+    graph.keep_weights()
+    logits = one.collect("lm_head", "all_gather", logits, one.step.devices, count * columns * one.step.devices)
+    if decoder.is_capped:
+        logits = one.each("lm_head", "tanh", logits)
+    graph.keep(logits)

@@ -1,0 +1,232 @@
+"""Names of passes: a decoder, and what is asked of it in brackets.
+
+    llama-3.1-8b(tokens=2048)                 a prompt
+    llama-3.1-8b(cached=2048)                 a token of each sequence behind so many
+    llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
+    path/config.json(cached=2048)             of a configuration of one's own, or of the folder of one
+
+A name has one spelling, as that of a single operator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+from joulemap.domain.operator.name import Value, go_on, read_arguments
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.decoder.step import Step
+
+DECODER: Final = "decoder"
+"""Family and task of those that ship."""
+
+CONFIGURATION: Final = "config.json"
+
+SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
+"""Configurations that ship, with their names, sources and bases."""
+
+EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
+
+_KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
+"""What a trained model is called beside the one of the same sizes."""
+
+_VERSION: Final = re.compile(r"-(?:v\d+(?:\.\d+)?|\d{4})$")
+"""A version or a month, which people leave out."""
+
+_MAKER: Final = re.compile(r"^(?:meta|nvidia|c4ai)-")
+"""Of a model, where its name begins with it."""
+
+_CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
+
+
+@frozen
+class DecoderPass:
+    """A pass that is asked for by name."""
+
+    decoder: Decoder
+    step: Step
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of the configuration and of the kernels of its engine."""
+        words = self.step.kernels
+        digest = self.decoder.digest
+        return hashlib.sha256(f"{digest} {words}".encode()).hexdigest()[:16] if words else digest
+
+    def __str__(self) -> str:
+        """Return the one spelling of its name."""
+        return self.step.spell(self.decoder.name)
+
+
+@cache
+def load_shipped() -> dict[str, Mapping[str, Any]]:
+    """Return the configurations that ship, by plain name."""
+    found: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    """Return what each model may be called, folded -> its plain name."""
+    found = {}
+    for name, entry in load_shipped().items():
+        for one in (name, *entry["aliases"]):
+            found[fold(one)] = name
+            own = fold(one.rpartition("/")[2])
+            found.setdefault(own, name)
+            found.setdefault(_KIND.sub("", own), name)
+    return found
+
+
+@cache
+def _bare_names() -> dict[str, set[str]]:
+    """Return the plain names of the models that share what is left of a name without what people leave out of it."""
+    found: dict[str, set[str]] = {}
+    for alias, name in _aliases().items():
+        found.setdefault(_bare(alias), set()).add(name)
+    for name in load_shipped():
+        found.setdefault(_VERSION.sub("", _bare(name)), {name})
+    return found
+
+
+def _bare(name: str) -> str:
+    """Return a folded name without its maker, what it was trained for, and the dash before a number."""
+    name = _KIND.sub("", _MAKER.sub("", name.rpartition("/")[2]))
+    return re.sub(r"(?<=[a-z])-(?=\d)", "", name)
+
+
+def fold(name: str) -> str:
+    """Return a name without what does not matter of it."""
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def list_decoders() -> tuple[str, ...]:
+    """Return the plain names of the decoders that ship."""
+    return tuple(load_shipped())
+
+
+def find_shipped(name: str) -> str:
+    """Return the plain name of a decoder that ships; empty for any other name, and for one that may be several."""
+    own, known = fold(name), _aliases()
+    likely = {known[own]} if own in known else _bare_names().get(_bare(own), set())
+    return next(iter(likely)) if len(likely) == 1 else ""
+
+
+@cache
+def _read_shipped(name: str) -> Decoder:
+    from joulemap.wing.llm.decoder.read import read_config
+
+    entry = load_shipped()[name]
+    found = read_config(entry["config"], name)
+    found.basis, found.source = str(entry["basis"]), str(entry["source"])
+    found.notes = tuple(entry.get("doubts", ()))
+    return found
+
+
+def find_decoder(name: str) -> Decoder | None:
+    """Return the decoder of a name that ships, or of the path of a configuration or its folder; None for any other.
+
+    Raises ModelError for a configuration that cannot be read.
+    """
+    plain = find_shipped(name)
+    if plain:
+        return _read_shipped(plain)
+    path = _find_path(name)
+    return None if path is None else _read_file(path, name)
+
+
+def _find_path(name: str) -> Path | None:
+    """Return the configuration that a name is the path of, or the folder of."""
+    if "\0" in name or not ("/" in name or name.endswith(".json") or name.startswith(".")):
+        return None
+    path = Path(name)
+    if path.suffix == ".json":
+        return path
+    return path / CONFIGURATION if (path / CONFIGURATION).is_file() else None
+
+
+def _read_file(path: Path, name: str) -> Decoder:
+    from joulemap.trace.configuration import read_checkpoint_files
+    from joulemap.wing.llm.decoder.read import read_config
+
+    return read_config(read_checkpoint_files(path, name), name)
+
+
+def split_pass(name: str) -> tuple[str, str] | None:
+    """Return (what is before the brackets, the brackets) of a name."""
+    found = _CALL.fullmatch(name.strip())
+    return (found["name"].strip(), found["rest"] or "()") if found else None
+
+
+def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
+    """Return the pass of a name, with what is given beside it; None for a name that is none of a decoder.
+
+    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong, and for what
+    the model does not take; ModelError for a configuration that cannot be read.
+    """
+    parts = split_pass(name)
+    decoder = find_decoder(parts[0]) if parts else None
+    if parts is None or decoder is None:
+        return None
+    from joulemap.wing.llm.decoder.step import ARGUMENTS, Step, check_step
+
+    values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
+    whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
+    whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
+    step = Step.of(whole)
+    check_step(decoder, step)
+    return DecoderPass(decoder, step)
+
+
+def is_pass(name: str) -> bool:
+    """Whether a name is that of a decoder that ships, or the path of a configuration; nothing is read but names."""
+    parts = split_pass(name)
+    return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
+
+
+def complete(typed: str) -> list[str]:
+    """Return how a name that is being typed may go on: that of a model, or its next argument."""
+    before, bracket, inside = typed.partition("(")
+    if not bracket:
+        return list(load_shipped())
+    from joulemap.wing.llm.decoder.step import ARGUMENTS
+
+    return go_on(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
+
+
+def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
+    """Return each decoder that ships, as a model and its workload are listed: of a token with nothing before it."""
+    found = {}
+    for name, entry in load_shipped().items():
+        counts = int(entry["parameters"]), int(entry["macs"])
+        listed = ModelEntry(
+            name=name,
+            family=DECODER,
+            task=DECODER,
+            input_shape=(),
+            input_layout="tensors",
+            parameter_count=counts[0],
+            published_mac_count=None,
+            is_traceable=True,
+            reason="",
+        )
+        counted = ShippedWorkload(
+            model=name,
+            is_affine=True,
+            parameter_count=counts[0],
+            mac_count=counts[1],
+            torch_version="",
+            torchvision_version="",
+            tracer_version="",
+        )
+        found[name] = listed, counted
+    return found

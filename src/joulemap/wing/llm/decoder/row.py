@@ -1,0 +1,180 @@
+"""The tokens of a pass on one device, and the calls that all its parts are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import attrs
+
+from joulemap.domain.operator.name import make_operator
+from joulemap.domain.workload import APPEND
+from joulemap.system.record import frozen
+from joulemap.trace.formula import Cost
+from joulemap.trace.single import break_up
+from joulemap.trace.single.flow import DTYPE, ITEM_BYTES
+from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.graph import Graph
+from joulemap.wing.llm.decoder.step import Step
+
+CACHE_DTYPES: Final = {
+    "": DTYPE,
+    "bf16": "bfloat16",
+    "fp16": "bfloat16",
+    "fp8": "float8_e4m3fn",
+    "int8": "float8_e4m3fn",
+}
+"""How keys and values are stored -> their dtype as traced; the first follows the precision of the run."""
+
+EXCHANGED: Final = "bfloat16"
+"""What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
+
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+
+
+@frozen
+class Piece:
+    """Sequences of one length."""
+
+    name: str
+    sequences: int
+    tokens: int
+    cached: int
+
+    @property
+    def count(self) -> int:
+        """Tokens that are computed."""
+        return self.sequences * self.tokens
+
+
+@lru_cache(maxsize=1024)
+def _count(kind: str, elements: int) -> tuple[str, Cost]:
+    """Return the ATen operator of a kind of elementwise operation, and what it costs."""
+    (one,) = break_up(make_operator("elementwise", {"kind": kind, "elements": elements}), 1).operators
+    cost = Cost(
+        kind=one.kind,
+        operation=one.operation,
+        elementwise_count=one.elementwise_count,
+        special_count=one.special_count,
+    )
+    return one.aten.removeprefix("aten."), cost
+
+
+@attrs.define
+class Pass:
+    """A pass that is being told."""
+
+    graph: Graph
+    decoder: Decoder
+    step: Step
+    sequences: int
+    """Of this device."""
+    tables: int = -1
+    """What each token has for each layer; -1 for none."""
+    angles: dict[int, int] = attrs.field(factory=dict)
+    """Elements that are turned -> the table of angles of these tokens."""
+    gathered: dict[int, int] = attrs.field(factory=dict)
+    """Part of the tokens -> all of them."""
+    keeps: bool = False
+    """Whether quantizers leave the weights of what is told now at 16 bits."""
+    shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
+    """Window -> caches of the last layer of it that has its own."""
+
+    @property
+    def count(self) -> int:
+        """Tokens."""
+        return self.sequences * self.step.tokens + self.step.chunk
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Sequences of one length, and the piece of another prompt."""
+        step = self.step
+        found = (Piece("", self.sequences, step.tokens, step.cached),)
+        return (*found, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else found
+
+    def norm(self, path: str, x: int, rows: int, columns: int, *, suffix: str = "") -> int:
+        """Return a tensor whose rows are normalized as the model does."""
+        if self.decoder.norm == "rms_norm":
+            return self.graph.run(path, "rms_norm", (x,), suffix=suffix, rows=rows, columns=columns)
+        bias = self.decoder.norm_bias
+        return self.graph.run(path, "layer_norm", (x,), suffix=suffix, rows=rows, columns=columns, bias=bias)
+
+    def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
+        """Return the product of each row with weights."""
+        inputs = (x,) if isinstance(x, int) else x
+        made = self.graph.run(path, "gemm", inputs, m=m or self.count, n=n, k=k, bias=bias)
+        if self.keeps:
+            self.graph.keep_weights()
+        return made
+
+    def each(self, path: str, kind: str, *inputs: int, suffix: str = "") -> int:
+        """Return an elementwise operation of tensors that are alike."""
+        shape = self.graph.shape(inputs[0])
+        aten, cost = _count(kind, math.prod(shape))
+        return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
+
+    def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
+        """Return what devices make of a tensor together; `elements` are those of the whole buffer.
+
+        They exchange 16 bits an element, whatever products are computed in.
+        """
+        if devices == 1:
+            return x
+        sizes: dict[str, Any] = {"elements": elements, "devices": devices}
+        return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
+
+    @property
+    def held(self) -> int:
+        """Tokens that a device holds between the parts of a layer."""
+        return self.step.part(self.count) if self.step.sequence_parallel else self.count
+
+    def sum_up(self, path: str, x: int, width: int = 0) -> int:
+        """Return the sum of what all devices have of each token that one holds, of the model's width or another."""
+        elements = self.count * (width or self.decoder.hidden)
+        operation: Collective = "reduce_scatter" if self.step.sequence_parallel else "all_reduce"
+        return self.collect(path, operation, x, self.step.devices, elements)
+
+    def gather(self, path: str, x: int) -> int:
+        """Return all tokens, of those that each device holds."""
+        if not self.step.sequence_parallel:
+            return x
+        if x not in self.gathered:
+            elements = self.count * self.decoder.hidden
+            self.gathered[x] = self.collect(path, "all_gather", x, self.step.devices, elements)
+        return self.gathered[x]
+
+    def find_angles(self, rotary: int) -> int:
+        """Return the table of angles by which so many elements are turned."""
+        if rotary and rotary not in self.angles:
+            self.angles[rotary] = self.graph.enter((self.count, rotary))
+        return self.angles.get(rotary, -1)
+
+    def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
+        """Return heads of (tensor, heads) whose first elements are turned by their position, all in one kernel."""
+        rows, heads = self.count, sum(count for _, count in parts)
+        cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
+        reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]
+        return self.graph.call(path, cost, (*reads, self.find_angles(rotary)), (rows, heads, width), suffix="rotary")
+
+    def append(
+        self,
+        path: str,
+        rows: Sequence[int | tuple[int, int]],
+        piece: Piece,
+        heads: int,
+        width: int,
+        window: int,
+        suffix: str,
+    ) -> int:
+        """Return the cache of a piece with its new rows behind what is held."""
+        dtype = CACHE_DTYPES[self.step.cache]
+        held = min(piece.cached, window - 1) if window else piece.cached
+        shape = piece.sequences, heads, held + piece.tokens, width
+        past = (self.graph.enter((piece.sequences, heads, held, width), dtype),) if held else ()
+        cost = Cost(kind="data_movement", operation=APPEND, variant=APPEND if held else "")
+        suffix = "_".join(filter(None, (suffix, piece.name)))
+        return self.graph.keep(
+            self.graph.call(path, cost, (*past, *rows), shape, suffix=suffix, aten="cat.default", dtype=dtype)
+        )

@@ -1,0 +1,105 @@
+"""Mixers with a state of one size: the products, the convolution and the norms around a scan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from joulemap.trace.formula import Cost
+from joulemap.trace.single.flow import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.decoder.config import Recurrence
+    from joulemap.wing.llm.decoder.graph import Read
+    from joulemap.wing.llm.decoder.row import Pass, Piece
+
+
+def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
+    """Return what a recurrence makes of tokens, of the heads of a device."""
+    hidden, rows = one.decoder.hidden, one.count
+    heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
+    inner, keys = heads * mixer.head_dim, groups * mixer.state
+    wide = inner + (0 if mixer.kind == "mamba" else 2 * keys)
+    if mixer.kind == "mamba":
+        mixed = one.linear(f"{path}.in_proj", x, 2 * inner, hidden, bias=mixer.bias)
+        gate = mixed
+    elif mixer.kind == "mamba2":
+        mixed = gate = one.linear(f"{path}.in_proj", x, inner + wide + heads, hidden, bias=mixer.bias)
+    else:
+        mixed = one.linear(f"{path}.in_proj_qkv", x, wide, hidden)
+        gate = one.linear(f"{path}.in_proj_z", x, inner, hidden)
+        one.linear(f"{path}.in_proj_b", x, heads, hidden)
+        one.linear(f"{path}.in_proj_a", x, heads, hidden)
+    turned = [_convolve(one, path, mixer, piece, mixed, wide) for piece in one.pieces]
+    more: tuple[int, ...] = ()
+    if mixer.kind == "mamba":
+        more = _decide(one, path, mixer, turned, inner)
+    results = [_scan(one, path, mixer, piece, (conv, *more)) for piece, conv in zip(one.pieces, turned, strict=True)]
+    if mixer.kind != "mamba":
+        group = mixer.head_dim if mixer.kind == "delta" else inner
+        normal = one.graph.run(f"{path}.norm", "rms_norm", results, rows=rows * inner // group, columns=group)
+        results = [normal]
+    count = rows * inner
+    cost = Cost(kind="elementwise", operation="gated", elementwise_count=4 * count, special_count=count)
+    opened = one.graph.call(path, cost, (*results, (gate, ITEM_BYTES * count)), (rows, inner), suffix="gate")
+    return one.linear(f"{path}.out_proj", opened, hidden, inner, bias=mixer.bias)
+
+
+def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
+    """Return the last few tokens of each channel added up by weights, and what a sequence keeps of them."""
+    rows = piece.count
+    weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
+    if mixer.conv_bias:
+        weights.append(one.graph.weigh(f"{path}.conv1d.bias", (wide,)))
+    tail = one.graph.enter((piece.sequences, wide, mixer.kernel - 1))
+    cost = Cost(
+        kind="depthwise_conv",
+        operation="conv1d",
+        mac_count=rows * wide * mixer.kernel,
+        elementwise_count=rows * wide * (3 + mixer.conv_bias),
+        special_count=rows * wide,
+        gemm=(rows, 1, mixer.kernel, wide),
+        tap_count=mixer.kernel,
+    )
+    reads: tuple[Read, ...] = ((mixed, ITEM_BYTES * rows * wide), tail, *weights)
+    made = one.graph.call(f"{path}.conv1d", cost, reads, (rows, wide), suffix=piece.name, aten="conv1d.default")
+    one.graph.overwrite(tail)
+    return made
+
+
+def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: int) -> tuple[int, ...]:
+    """Return keys, queries and the rate of each channel, which a mamba makes of what was added up."""
+    rows, rank = one.count, mixer.rank
+    small = one.linear(f"{path}.x_proj", turned, rank + 2 * mixer.state, inner)
+    small = one.sum_up(f"{path}.x_proj", small, rank + 2 * mixer.state)
+    rate = small
+    if mixer.has_norms:
+        for name, width in (("dt", rank), ("b", mixer.state), ("c", mixer.state)):
+            made = one.graph.run(
+                path, "rms_norm", (small,), suffix=f"norm_{name}", rows=rows, columns=width, weight=False
+            )
+            rate = made if name == "dt" else rate
+    rate = one.linear(f"{path}.dt_proj", rate, inner, rank, bias=True)
+    return small, rate
+
+
+def _scan(one: Pass, path: str, mixer: Recurrence, piece: Piece, inputs: tuple[int, ...]) -> int:
+    heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
+    state = one.graph.enter((piece.sequences, heads, mixer.head_dim, mixer.state))
+    taken: tuple[Read, ...] = (inputs[0],)
+    keys = ITEM_BYTES * piece.count * 2 * groups * mixer.state
+    if len(inputs) > 1:
+        taken = (inputs[0], (inputs[1], keys))
+    return one.graph.run(
+        path,
+        "scan",
+        (*taken, state),
+        suffix="_".join(filter(None, ("scan", piece.name))),
+        beside=inputs[2:],
+        kind=mixer.kind,
+        batch=piece.sequences,
+        tokens=piece.tokens,
+        heads=heads,
+        head_dim=mixer.head_dim,
+        state=mixer.state,
+        groups=groups,
+    )

@@ -1,0 +1,262 @@
+"""A model that decodes and whose passes are traced, not told: columns of many from those of a few.
+
+Each number of a pass is a polynomial in its sizes: straight in the sequences and in what is cached, a parabola in the
+tokens. A row of passes that differ in one size follows from the first and the last, and one between for a parabola; one
+more must agree in every digit, at both ends of the sizes behind it, or each half is a row of its own.
+
+    v(x) = sum of v(node) x product of (x - others) / (node - others)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.workload import EVENLY
+from joulemap.model.bulk import JOINED, join
+from joulemap.model.workload import ROLE_CODE, WorkloadColumns
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.record import define
+from joulemap.wing.llm.decoder.column import NAMED
+from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.step import ARGUMENTS, Step
+
+Sizes = tuple[int, int, int]
+"""Tokens, sequences, cached."""
+
+TAKEN: Final = ("tokens", "cached", "logits", "data_devices")
+"""Arguments of a pass that can be traced: sizes of inputs."""
+
+PARTED: Final = (*TAKEN, "chunk", "chunk_cached", "engine")
+"""Those that passes can be put together of, and whose kernels of attention are not told to them."""
+
+TRACED_ARGUMENTS: Final = tuple(one for one in ARGUMENTS if one.name in TAKEN)
+
+DEGREES: Final = (2, 1, 1)
+"""Of the polynomial in each of the sizes."""
+
+
+@define(kw_only=True, eq=False, slots=False)
+class TracedDecoder(Decoder):
+    """A model that decodes, known by passes that are traced."""
+
+    model_type: str = "traced"
+    hidden: int = 0
+    vocabulary: int = 0
+    layers: tuple[()] = ()
+    prompt: int
+    """Tokens of the longest pass that is asked for: nobody knows whether a longer one would run."""
+    sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
+    """Traces a pass of so many sequences: its columns, and what it had to assume."""
+    _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
+    _held: dict[int, float] = attrs.field(factory=dict, init=False, repr=False)
+
+    is_traced: ClassVar[bool] = True
+
+    @property
+    def longest_pass(self) -> int:
+        """Tokens of a sequence that a pass may have."""
+        return self.prompt
+
+    @cached_property
+    def layer_count(self) -> int:
+        """Layers with attention, each of which has two products; 1 where there are none."""
+        return max(1, int(self._sample((1, 1, self.prompt), "last").of_kind("matmul").sum()) // 2)
+
+    expert_count: ClassVar[int] = 0
+    """Nothing says which of its products are those of experts."""
+
+    @cached_property
+    def is_routed(self) -> bool:
+        """Whether tokens choose among experts."""
+        self._sample((1, 1, self.prompt), "last")
+        return any(EVENLY in note for note in self.notes)
+
+    def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
+        """Return the bytes that a sequence of so many tokens holds: what a step is given beside its token.
+
+        It is traced behind a prompt and at the first length that is asked for; others follow on a straight line.
+        """
+        if not self._held:
+            for length in (self.prompt, max(tokens, self.prompt + 1)):
+                held = _count_held(self._sample((1, 1, length), "last"))
+                self._held[length] = held
+                if not held:
+                    raise ModelError(
+                        f"{self.name}: a step is given no floating-point tensor to keep what came before: hand its "
+                        "keys and values over as inputs, not inside the module"
+                    )
+        low, high = self._held
+        slope = (self._held[high] - self._held[low]) / (high - low)
+        return max(0.0, self._held[high] + slope * (tokens - high)) * item_bytes / devices
+
+    def describe(self, asked: Iterable[tuple[Step, int]]) -> dict[tuple[Step, int], WorkloadColumns]:
+        """Return the columns of passes, each of so many sequences; ModelError for one that cannot be traced."""
+        wanted = {one: [(places, logits) for places, logits in _list_parts(*one)] for one in asked}
+        groups: dict[tuple[bool, bool, str], set[Sizes]] = {}
+        for parts in wanted.values():
+            for sizes, logits in parts:
+                groups.setdefault(_group(sizes, logits), set()).add(sizes)
+        found: dict[tuple[Sizes, str], WorkloadColumns] = {}
+        for (_, _, logits), several in groups.items():
+            axes = [sorted({sizes[axis] for sizes in several}) for axis in range(len(DEGREES))]
+            grid = self._span(axes, (), logits)
+            found |= {(sizes, logits): grid[sizes] for sizes in several}
+        return {
+            one: attrs.evolve(_join([found[part] for part in parts]), batch=one[1]) for one, parts in wanted.items()
+        }
+
+    def _span(self, axes: Sequence[list[int]], fixed: tuple[int, ...], logits: str) -> dict[Sizes, WorkloadColumns]:
+        """Return passes at all places of axes whose first sizes are `fixed`."""
+        if len(fixed) == len(axes):
+            tokens, sequences, cached = fixed
+            return {(tokens, sequences, cached): self._sample((tokens, sequences, cached), logits)}
+        found: dict[int, dict[Sizes, WorkloadColumns]] = {}
+        axis = len(fixed)
+
+        def ask(place: int) -> dict[Sizes, WorkloadColumns]:
+            if place not in found:
+                found[place] = self._span(axes, (*fixed, place), logits)
+            return found[place]
+
+        def prove(place: int) -> dict[Sizes, WorkloadColumns]:
+            ends = [sorted({several[0], several[-1]}) for several in axes[axis + 1 :]]
+            return self._span([*axes[: axis + 1], *ends], (*fixed, place), logits)
+
+        _fill(found, axes[axis], axis, ask, prove)
+        return {sizes: work for place in axes[axis] for sizes, work in found[place].items()}
+
+    def _sample(self, sizes: Sizes, logits: str) -> WorkloadColumns:
+        if (sizes, logits) not in self._samples:
+            tokens, sequences, cached = sizes
+            step = Step(tokens=tokens, cached=cached, logits=logits)
+            self._samples[sizes, logits], notes = self.sample(step, sequences)
+            self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
+        return self._samples[sizes, logits]
+
+    def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
+        """Raise UsageError where products or experts are to be divided: nothing says how."""
+        if max(devices, expert_devices, pipeline_devices) > 1:
+            raise UsageError(
+                f"{self.name} is traced on one device, and only models known by their configuration are divided: "
+                "only data_devices divides its work, sequence by sequence"
+            )
+
+
+def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
+    """Return the passes that a pass is made of: a piece of another prompt is one of its own."""
+    others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
+    if others:
+        raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")
+    parts = [((step.tokens, -(-count // step.data_devices), step.cached), _logits(step.tokens, step.logits))]
+    return parts + [((step.chunk, 1, step.chunk_cached), _logits(step.chunk, step.logits))] * bool(step.chunk)
+
+
+def _logits(tokens: int, logits: str) -> str:
+    return logits if tokens > 1 else "last"
+
+
+def _group(sizes: Sizes, logits: str) -> tuple[bool, bool, str]:
+    """Return what tells passes apart whose operators differ: one token or more, behind a past or not."""
+    tokens, _, cached = sizes
+    return tokens > 1, cached > 0, logits
+
+
+def _fill(
+    found: dict[int, dict[Sizes, WorkloadColumns]],
+    places: Sequence[int],
+    axis: int,
+    ask: Callable[[int], dict[Sizes, WorkloadColumns]],
+    prove: Callable[[int], dict[Sizes, WorkloadColumns]],
+) -> None:
+    """Find what is at places along an axis: from a few, where another agrees at its ends, else by halves."""
+    needed = DEGREES[axis] + 2
+    if len(places) < needed:
+        for place in places:
+            ask(place)
+        return
+    nodes = [places[round(index * (len(places) - 1) / (needed - 1))] for index in range(needed)]
+    proof = nodes.pop(1)
+    told = {node: ask(node) for node in nodes}
+    if not _agree(_through(told, proof, axis), prove(proof)):
+        middle = len(places) // 2
+        _fill(found, places[: middle + 1], axis, ask, prove)
+        _fill(found, places[middle:], axis, ask, prove)
+        return
+    for place in places:
+        if place not in found:
+            made = _through(told, place, axis)
+            assert made is not None
+            found[place] = made
+
+
+def _through(
+    told: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
+) -> dict[Sizes, WorkloadColumns] | None:
+    """Return what lies at a place on polynomials through what is told; None where operators differ."""
+    nodes = list(told)
+    weights = [
+        math.prod(((place - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
+        for node in nodes
+    ]
+    made = {}
+    for several in zip(*(told[node].items() for node in nodes), strict=True):
+        sizes = list(several[0][0])
+        sizes[axis] = place
+        work = _mix([one for _, one in several], weights)
+        if work is None:
+            return None
+        made[sizes[0], sizes[1], sizes[2]] = attrs.evolve(work, batch=sizes[1])
+    return made
+
+
+def _mix(works: Sequence[WorkloadColumns], weights: Sequence[Any]) -> WorkloadColumns | None:
+    """Return weighed columns, rounded; None where what is no count differs."""
+    first, changes = works[0], dict[str, Any]()
+    for name in NAMED:
+        several = [getattr(one, name) for one in works]
+        base = several[0]
+        if not isinstance(base, np.ndarray):
+            continue
+        if any(one.shape != base.shape for one in several):
+            return None
+        alike = all(np.array_equal(base, one) for one in several[1:])
+        if not alike and base.dtype != np.float64:
+            return None
+        if not alike:
+            total = sum((weight * one for weight, one in zip(weights, several, strict=True)), start=np.longdouble(0.0))
+            changes[name] = np.rint(total).astype(np.float64)
+    return attrs.evolve(first, **changes)
+
+
+def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, WorkloadColumns]) -> bool:
+    """Whether columns are those of traces, in every digit."""
+    return made is not None and all(
+        np.array_equal(getattr(made[sizes], name), getattr(work, name))
+        for sizes, work in traced.items()
+        for name in NAMED
+        if isinstance(getattr(work, name), np.ndarray)
+    )
+
+
+def _join(parts: Sequence[WorkloadColumns]) -> WorkloadColumns:
+    """Return passes one after the other as one."""
+    if len(parts) == 1:
+        return parts[0]
+    both = join(parts)
+    return WorkloadColumns(
+        batch=parts[0].batch, weight_bytes=parts[0].weight_bytes, **{name: getattr(both, name) for name in JOINED}
+    )
+
+
+def _count_held(work: WorkloadColumns) -> float:
+    """Return the elements of floating point that a pass is given."""
+    is_given = (work.access_role == ROLE_CODE["input"]) & work.access_is_boundary & (work.access_buffer >= 0)
+    buffers = np.unique(work.access_buffer[is_given])
+    item_bytes = work.buffer_item_bytes[buffers]
+    return float((work.buffer_bytes[buffers] / np.maximum(item_bytes, 1.0))[item_bytes > 0.0].sum())

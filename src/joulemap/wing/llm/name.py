@@ -1,0 +1,103 @@
+"""Names of language models, as the core asks for them: passes of decoders by name, configuration or trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from joulemap.plan.name import ModelNames
+from joulemap.wing.llm.decoder import name as decoder
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+    from joulemap.domain.configuration import Precision
+    from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
+    from joulemap.plan.source import Talk
+    from joulemap.plan.workload import Model
+
+KIND: Final = "decoder"
+"""Kind of requests for passes that follow from the sizes of a model."""
+
+
+class DecoderNames(ModelNames):
+    """Passes of language models: `llama-3.1-8b(cached=2048)`, `./config.json(tokens=512)`, `hf:NAME(tokens=8)`."""
+
+    def claims(self, name: str, settings: Settings) -> bool:
+        """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+        from joulemap.wing.llm.source import is_traced_pass
+
+        return is_traced_pass(name, settings)
+
+    def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
+        """Return the pass of a model that is traced, at the sizes of its name."""
+        from joulemap.wing.llm.source import find_traced_pass
+
+        return find_traced_pass(name, settings, batch)
+
+    def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
+        """Return the pass of a decoder by name or configuration; one of an unknown family is traced if it can be."""
+        from joulemap.wing.llm.source import find_closed_pass
+
+        return find_closed_pass(name, settings, batch)
+
+    def is_name(self, word: str) -> bool:
+        """Return True for a decoder that ships, or the path of a configuration."""
+        return decoder.is_pass(word)
+
+    def list_names(self) -> Sequence[str]:
+        """Return the decoders that ship."""
+        return decoder.list_decoders()
+
+    def complete(self, typed: str) -> Sequence[str]:
+        """Return how a name that is being typed may go on."""
+        return decoder.complete(typed)
+
+    def list_shipped(self) -> Mapping[str, tuple[ModelEntry, ShippedWorkload]]:
+        """Return each decoder that ships, of a token with nothing before it."""
+        return decoder.describe_shipped()
+
+    def describe(self, model: Model, talk: Talk) -> Workload:
+        """Return the workload of a pass; UsageError for one too large to be added up."""
+        from joulemap.wing.llm.decoder.layer import describe_step
+
+        del talk  # it takes no time to speak of
+        asked = decoder.find_pass(model.request.model)
+        assert asked is not None
+        return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)
+
+    def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
+        """Return the precisions that a quantized checkpoint is published for, and those of its weights."""
+        asked = decoder.find_pass(model) if decoder.is_pass(model) else None
+        if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
+            return None
+        from joulemap.wing.llm.answer.demand import list_precisions
+
+        return list_precisions(asked.decoder)
+
+    def count_in(self, model: str) -> str:
+        """Return "output tokens" or "prompts of so many tokens" for a pass."""
+        from joulemap.wing.llm.engine import count_in
+
+        return count_in(model)
+
+    def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
+        """Return what one evaluation of a language model is that is named without a pass, and how to ask `llm`."""
+        from joulemap.wing.llm.engine import describe_evaluation
+
+        return describe_evaluation(models, hardware)
+
+    def describe_unread(self, models: Sequence[str]) -> list[str]:
+        """Return how checkpoints of passes are quantized in a way that is not counted."""
+        from joulemap.wing.llm.engine import describe_unread
+
+        return describe_unread(models)
+
+    def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
+        """Return what the engine that a pass names adds to it on each hardware."""
+        from joulemap.wing.llm.engine import describe_engine
+
+        return describe_engine(model, batch, runs)
+
+
+NAMES: Final = DecoderNames()

@@ -1,0 +1,184 @@
+"""Served configurations that were measured: what each is predicted to do, evaluated where it is not stored."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from joulemap.catalog.digest import DATA, catalogue_digest
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.configuration import BOARD
+from joulemap.domain.serving import QUANTITIES
+from joulemap.model.version import formula_version
+from joulemap.plan.boundary import bound_digest, bound_hardware
+from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
+from joulemap.plan.source import reading_if_there
+from joulemap.store.catalogue import has_catalogue
+from joulemap.store.connection import transaction
+from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
+from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.record import frozen
+from joulemap.system.resource import digest_code, package_version, remember
+from joulemap.wing.llm.decoder.version import decoder_version
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import CalibrationEntry
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.serving import ServingRow
+    from joulemap.plan.calibration import CalibrationUse
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.serving.predict import Prediction
+
+CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
+"""That a prediction follows from, beside what passes are, the formulas of the class and its hardware."""
+
+FILES: Final = ("stack/*.toml", "model/decoder.json")
+"""Data of the catalogue that it follows from."""
+
+DEPLOYMENT: Final = (
+    "model",
+    "engine",
+    "date",
+    "weight_precision",
+    "activation_precision",
+    "cache_precision",
+    "device_count",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "data_parallel",
+)
+
+
+@frozen(kw_only=True)
+class _Target:
+    """A hardware that rows name, under the calibration that applies."""
+
+    name: str
+    entry: HardwareEntry | None = None
+    """None for one that is not known."""
+    mode: str = DEFAULT_MODE
+    calibration: CalibrationEntry | None = None
+    refusal: str = ""
+
+    @property
+    def architecture(self) -> str:
+        return self.entry.architecture if self.entry else ""
+
+    @property
+    def version(self) -> str:
+        """Of all formulas."""
+        return f"{formula_version(self.architecture)}-{serving_version()}" if self.entry else serving_version()
+
+    @property
+    def key(self) -> str:
+        """Digest of all that a prediction depends on, but its row."""
+        digest = bound_digest(self.entry, self.calibration, self.mode, BOARD) if self.entry else ""
+        return hashlib.sha256(f"{digest}|{self.version}|{self.refusal}".encode()).hexdigest()[:16]
+
+
+@cache
+def serving_version() -> str:
+    """Return sixteen hexadecimal digits over what makes passes of a model into served requests."""
+    return remember("code", "serving", _digest)
+
+
+def _digest() -> str:
+    digest = hashlib.sha256(f"{decoder_version()} {digest_code(*CODE)}".encode())
+    for path in sorted(path for pattern in FILES for path in DATA.glob(pattern)):
+        digest.update(path.relative_to(DATA).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) -> frozenset[str]:
+    """Predict the measurements of these numbers where that is not stored, or follows from what is no more so.
+
+    Returns `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
+    """
+    with reading_if_there(source) as connection:
+        if connection is None:
+            return frozenset()
+        rows = {number: row for number, row in read_serving_rows(connection).items() if number in wanted}
+        stored = find_predictions(connection)
+        is_current = has_catalogue(connection, catalogue_digest())
+    if rows and not is_current:  # intervals are of the catalogue
+        with writing(source.anchor()) as connection, transaction(connection):
+            ensure_catalogue(connection)
+    targets = {name: _find_target(name, use) for name in dict.fromkeys(row.hardware for row in rows.values())}
+    keys = {name: target.key for name, target in targets.items()}
+    missing = {number: row for number, row in rows.items() if stored.get(number) != keys[row.hardware]}
+    for name, target in targets.items():
+        group = {number: row for number, row in missing.items() if row.hardware == name}
+        if group:
+            source.talk(f"{name}: {len(group)} measurements of served models")
+            found = _predict(group, target, use)
+            with writing(source.anchor()) as connection, transaction(connection):
+                write_predictions(connection, found)
+    used = (target for target in targets.values() if target.entry is not None and target.calibration is not None)
+    return frozenset(f"{one.entry.id} {one.calibration.label}" for one in used if one.entry and one.calibration)
+
+
+def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
+    """Return what is predicted of each row, or why nothing is, without storing it."""
+    found: dict[int, ServingPrediction] = {}
+    for name in dict.fromkeys(row.hardware for row in rows):
+        mine = {number: row for number, row in enumerate(rows) if row.hardware == name}
+        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(name, use), use)}
+    return [found[number] for number in range(len(rows))]
+
+
+def _find_target(name: str, use: CalibrationUse) -> _Target:
+    plain, at, mode = name.partition("@")
+    try:
+        entry = find_entry(known_hardware(), plain)
+        return _Target(
+            name=name, entry=entry, mode=entry.find_mode(mode) if at else DEFAULT_MODE, calibration=use.find(entry)
+        )
+    except UnknownNameError as error:
+        return _Target(name=name, refusal=str(error))
+
+
+def _predict(rows: Mapping[int, ServingRow], target: _Target, use: CalibrationUse) -> Sequence[ServingPrediction]:
+    """Return the predictions of rows of one hardware, refused ones included."""
+    from joulemap.wing.llm.serving.predict import predict
+
+    if target.entry is None:
+        return [_record(number, rows[number], target, target.refusal) for number in rows]
+    try:
+        known = read_known([target.entry.digest])[target.entry.digest]
+        hardware = bound_hardware(use.apply(known, target.calibration), target.mode, BOARD)
+    except CatalogueError as error:
+        return [_record(number, rows[number], target, str(error)) for number in rows]
+    numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
+    found = predict([rows[number] for number in numbers], hardware)
+    return [_record(number, rows[number], target, one) for number, one in zip(numbers, found, strict=True)]
+
+
+def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
+    """Return what rows have alike whose passes are those of one model on the same devices."""
+    return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
+
+
+def _record(number: int, row: ServingRow, target: _Target, found: Prediction | str) -> ServingPrediction:
+    """Return what is stored of a measurement: a prediction, or why there is none."""
+    from joulemap.catalog.stack import find_stack
+
+    is_refused = isinstance(found, str)
+    figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
+    return ServingPrediction(
+        serving_measurement_id=number,
+        prediction_key=target.key,
+        architecture=target.architecture,
+        vendor=target.entry.vendor if target.entry else "",
+        engine="" if is_refused else find_stack(row.engine, row.date).release,
+        work="" if isinstance(found, str) else found.work,
+        calibration=target.calibration.label if target.calibration else UNCALIBRATED,
+        refusal=found if isinstance(found, str) else None,
+        formula_version=target.version,
+        package_version=package_version("joulemap"),
+        **figures,
+    )

@@ -1,0 +1,43 @@
+"""Chapter of a report: how the hardware serves the language model of a pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.report.part import ReportPart
+from joulemap.wing.llm.decoder.name import is_pass
+
+if TYPE_CHECKING:
+    from joulemap.answer.answer import Answer
+    from joulemap.answer.report.chapter import Drawn
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.webpage.report import Chapter
+
+
+class ServedPart(ReportPart):
+    """Chapter on serving."""
+
+    name = "served"
+
+    def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
+        """Return how the hardware serves the model of a pass; None for another model, or where it cannot."""
+        from joulemap.answer.report.finding import attempt
+        from joulemap.wing.llm.answer.answer import serve_pass
+
+        del wanted
+        return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None
+
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+        """Return the frontier of throughput and latency with every batch."""
+        from joulemap.present.document import Lines
+
+        document = answer.document()
+        batches = [attrs.evolve(one, title=one.title or "Every batch") for one in document.sections]
+        tables = [((*batches, *document.details), answer.rows)]
+        return drawn.tell("served", "As it is served", "frontier", answer, (Lines(document.insights),), tables)
+
+
+SERVED: Final = ServedPart()

@@ -1,0 +1,162 @@
+"""Batches of equal sequences, each served as a whole: the prompts first, then a token of each sequence at a time.
+
+    first token = pass over the prompts, in pieces of at most so many tokens
+    answers     = sum of steps behind a cache that grows by a token (or what is accepted of some) each
+    request     = (first token + answers) x waves,   waves = sequences / room, at least 1
+
+The sum over a growing cache is Simpson's, of the first, the middle and the last step: exact where what a step takes
+grows as a cubic. Where the cache holds fewer
+sequences than there are, those that wait take the place of those that end: waves need not be whole, unless the engine
+waits for all of a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.surface import Cost, Floats, Passes, Surface
+
+NODES: Final = 3
+"""Places at which the steps of an answer are evaluated."""
+
+
+@frozen(kw_only=True)
+class Batch:
+    """Equal sequences that begin together."""
+
+    sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
+    prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
+    output_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(0.0))
+    room: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
+    """Sequences that the devices hold at once."""
+    waits: bool = False
+    """Whether a wave begins when all of the one before has ended."""
+    step_tokens: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
+    """Most tokens of a pass over prompts."""
+    recomputes: bool = False
+    """Whether nothing is kept from step to step, so that each works out all tokens again."""
+    accepted_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
+    """Of a sequence in a step, in the mean."""
+
+    @property
+    def waves(self) -> float:
+        """How often the room is filled."""
+        waves = max(1.0, self.sequences / self.room)
+        return float(math.ceil(waves - 1e-9)) if self.waits else waves
+
+    @property
+    def together(self) -> float:
+        """Sequences of a wave."""
+        return self.sequences / self.waves
+
+    @property
+    def steps(self) -> float:
+        """Of an answer, behind its first token."""
+        return max(0.0, self.output_tokens - 1.0) / self.accepted_tokens
+
+
+@frozen(kw_only=True)
+class BatchCost:
+    """What a batch takes; joules are of all devices and the whole batch."""
+
+    first_token_s: float
+    """From the start to the first token of every sequence that begins at once."""
+    first_step_s: float
+    last_step_s: float
+    between_s: float
+    """From a token of a sequence to its next, in the mean of its answer."""
+    request_s: float
+    """From the start to the last token of the last sequence."""
+    prompt_j: float
+    output_j: float
+
+    @property
+    def joules(self) -> float:
+        """Of all."""
+        return self.prompt_j + self.output_j
+
+
+def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, ...]:
+    """Return what each batch takes by itself; all passes are asked for at once."""
+    if not batches:
+        return ()
+    asked = [_passes(one) for one in batches]
+    cost = surface.price(Passes.joined(tuple(passes for passes, _ in asked)))
+    ends = np.cumsum([len(weights) for _, weights in asked])[:-1]
+    seconds, joules = np.split(cost.seconds, ends), np.split(cost.joules, ends)
+    return tuple(
+        _sum(batch, Cost(seconds=second, joules=joule), weights)
+        for batch, second, joule, (_, weights) in zip(batches, seconds, joules, asked, strict=True)
+    )
+
+
+def _passes(batch: Batch) -> tuple[Passes, Floats]:
+    """Return the passes of a wave, prompts first, and how often each happens."""
+    prompts, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
+    places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
+    if batch.recomputes:
+        answers = Passes.of(batch.together, tokens=places + 1.0)
+    else:
+        answers = Passes.of(batch.together, context=places)
+    return Passes.joined((prompts, answers)), np.concatenate([times, shares * batch.steps])
+
+
+def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
+    first = len(weights) - NODES
+    seconds, joules = cost.seconds * weights, cost.joules * weights
+    prompt_s, output_s = float(seconds[:first].sum()), float(seconds[first:].sum())
+    return BatchCost(
+        first_token_s=prompt_s,
+        first_step_s=float(cost.seconds[first]),
+        last_step_s=float(cost.seconds[-1]),
+        between_s=output_s / batch.steps / batch.accepted_tokens if batch.steps else float(cost.seconds[first]),
+        request_s=(prompt_s + output_s) * batch.waves,
+        prompt_j=float(joules[:first].sum()) * batch.waves,
+        output_j=float(joules[first:].sum()) * batch.waves,
+    )
+
+
+def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
+    """Return passes over the prompts of sequences, and how often each happens.
+
+    As many whole prompts go together as a pass takes; one that is longer goes in pieces, behind those before.
+    """
+    fresh = max(0.0, prompt_tokens - prefix_tokens)
+    if fresh <= step_tokens:
+        most = max(1.0, float(np.floor(step_tokens / max(fresh, 1.0)))) if math.isfinite(step_tokens) else sequences
+        most = min(most, max(sequences, 1.0))
+        count = sequences / most if fresh else 0.0
+        return Passes.of([most], tokens=fresh, context=prefix_tokens, following=max(count, 1.0)), np.array([count])
+    starts = prefix_tokens + np.arange(0.0, fresh, step_tokens)
+    pieces = np.minimum(step_tokens, prompt_tokens - starts)
+    following = sequences * len(starts)
+    return Passes.of(1.0, tokens=pieces, context=starts, following=following), np.full(len(starts), sequences)
+
+
+def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
+    """Return the first, middle and last place in the growing cache of an answer, and the share of steps of each.
+
+    The mean of squares of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which is what both ends stand for.
+    """
+    more = max(0.0, steps - 1.0)
+    ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0
+    places: Floats = context + more * accepted_tokens * np.array([0.0, 0.5, 1.0])
+    shares: Floats = np.array([ends / 2.0, 1.0 - ends, ends / 2.0])
+    return places, shares
+
+
+def accept(guessed: int, acceptance: float) -> float:
+    """Return the tokens of a sequence in a step, of so many guesses each of which holds with a probability.
+
+    The first that does not hold ends them, and the step gives one token more. Source: Leviathan et al.,
+    arXiv 2211.17192, equation 1.
+    """
+    if acceptance >= 1.0:
+        return guessed + 1.0
+    return float((1.0 - acceptance ** (guessed + 1)) / (1.0 - acceptance))

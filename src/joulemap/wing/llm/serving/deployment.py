@@ -1,0 +1,286 @@
+"""A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
+
+A pass takes what `stack` says. Stages of a pipeline work one after another, each on sequences b of a batch:
+
+    pass   = (stages - 1) an inner stage + the last one         each with what it receives over the link
+    joules = devices x (joules of one + static power x what the host adds + power of links that are awake x all of it)
+           + choosing a token of each sequence
+
+Some engines cut a batch in m parts, at most as many as there are stages, and work on all of them at once: a token of
+each takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than stages these
+wait. Of k passes over prompts that follow one another each is a part: they take (k + stages - 1) / stages passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.settings import MOST_GUESSED
+from joulemap.domain.workload import ROUTED
+from joulemap.model.bulk import Together, Total
+from joulemap.model.replica import join_units
+from joulemap.model.workload import STREAMED, WorkloadColumns
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.llm.decoder.column import Asked, pass_columns
+from joulemap.wing.llm.decoder.step import Step, count_stage
+from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
+
+if TYPE_CHECKING:
+    from joulemap.catalog.stack import Stack
+    from joulemap.domain.hardware import Hardware
+    from joulemap.wing.llm.decoder.config import Decoder
+
+MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
+"""Kinds of memory by which an engine's kernels may differ."""
+
+VECTOR_ROWS: Final = 8
+"""Rows up to which kernels that stream weights take a product, as fast as memory allows; beyond, those of matrices.
+
+Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
+
+VERIFIED: Final = 1.0 + MOST_GUESSED
+"""Tokens of a sequence in a pass beyond which it is a prompt, not tokens guessed ahead."""
+
+LINKS_W: Final = 36.0
+"""Watts of the links of a board while others are reached over them, whatever they carry: they do not sleep.
+
+Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W of a board: mean error of powers 15.6 -> 4.9 %;
+4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. The same for links of others
+is assumed."""
+
+WIDE: Final = frozenset(("bf16", "fp16"))
+"""Precisions of 16 bits."""
+
+UNLIMITED: Final = 1e6
+"""Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
+
+Kernels = tuple[tuple[str, str], ...]
+"""Operation -> family of kernels that runs it, as variants of operators have it."""
+
+
+@define(eq=False)
+class Book:
+    """Passes of a model as workloads, told once for all hardware."""
+
+    decoder: Decoder
+    _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
+
+    def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
+        """Return the workloads of passes whose products families of kernels run, with what was formed of them."""
+        key = kernels, tuple(asked)
+        if key not in self._together:
+            missing = [one for one in asked if one not in self._works]
+            self._works |= self._describe(missing)
+            self._together[key] = Together(tuple(_name_kernels(self._works[one], kernels) for one in asked))
+        return self._together[key]
+
+    def release(self) -> None:
+        """Forget what was formed of passes that go together; the passes themselves stay known."""
+        self._together.clear()
+
+    def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
+        if not self.decoder.is_traced:
+            return pass_columns(self.decoder, asked)
+        from joulemap.wing.llm.decoder.traced import TracedDecoder
+
+        assert isinstance(self.decoder, TracedDecoder)
+        return self.decoder.describe(asked)
+
+
+def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
+    """Return a pass whose products of some operations are of families of kernels."""
+    for operation, family in kernels:
+        words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
+        work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
+    return work
+
+
+def _count_sampled(passes: Passes) -> Floats:
+    """Return of how many sequences a token is chosen."""
+    counts: Floats = passes.sequences + (passes.chunk > 0.0)
+    return counts
+
+
+@frozen(kw_only=True, eq=False)
+class Deployment:
+    """A model on all devices that serve it; a surface."""
+
+    book: Book
+    hardware: Hardware
+    """At its mode, calibrated, and at a boundary."""
+    stack: Stack
+    precision: str
+    weight_precision: str = ""
+    cache: str = ""
+    """What keys and values are stored at; empty for the precision of the run."""
+    devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Over which each product is divided."""
+    expert_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Of a pipeline, each with as many devices."""
+    compiled_tokens: float = 0.0
+    """Of a sequence, that passes were compiled for and attend over whether they are there or not."""
+
+    @property
+    def decoder(self) -> Decoder:
+        """The model."""
+        return self.book.decoder
+
+    @property
+    def world(self) -> int:
+        """All devices."""
+        return self.devices * self.data_devices * self.stages
+
+    @property
+    def idle_w(self) -> float:
+        """Watts of all devices while they wait for the host."""
+        return self.world * self.hardware.static_power.value
+
+    @property
+    def awake_w(self) -> float:
+        """Watts of the links of one device while others are reached over them, whatever they carry."""
+        joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
+        return LINKS_W if joined else 0.0
+
+    @cached_property
+    def chips(self) -> tuple[Hardware, Hardware]:
+        """The hardware at the rates that the engine's kernels reach, for few rows and for many.
+
+        Kernels that multiply integers, or add up 16 bits in 16, go with the rate of int8, whatever sums of 32 bits
+        reach: boards for games have these at half of it. What memory holds is asked of `Room`.
+        """
+
+        def scaled(quantity: Quantity, by: float) -> Quantity:
+            return attrs.evolve(quantity, value=quantity.value * by)
+
+        kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
+        memory = self.stack.value("memory_rate", kind)
+        kinds = self.hardware.microarchitecture.split()[::-1]
+        compute, integer = (self.stack.value(name, *kinds) for name in ("compute_rate", "integer_rate"))
+        few = attrs.evolve(
+            join_units(self.hardware),
+            memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
+            memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
+        )
+        peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
+        if integer and (whole := few.peaks.get("int8")):
+            reached = scaled(whole.rate, integer)
+            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
+        return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
+        parts = self._cut(passes)
+        asked = [
+            self._ask(*sizes)
+            for sizes in zip(
+                (passes.sequences / np.maximum(parts, 1.0)).tolist(),
+                passes.tokens.tolist(),
+                passes.context.tolist(),
+                (passes.chunk / np.maximum(parts, 1.0)).tolist(),
+                passes.chunk_context.tolist(),
+                strict=True,
+            )
+        ]
+        device_s, drawn_s, device_j = self._work(asked)
+        if self.stages > 1:
+            before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
+            size = count_stage(self.decoder, self.stages)
+            more = (self.decoder.layer_count - size) / size  # stages before the last, as large as it
+            device_s, drawn_s, device_j = (
+                last + more * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
+            )
+        most = self.stages if self.stack.fills_stages else 1
+        device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
+        parts = np.maximum(parts, 1.0)
+        static_w = self.hardware.static_power.value
+        seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes))
+        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
+        working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
+        return Cost(seconds=seconds, joules=working_j + self.world * (static_w + self.awake_w) * seconds)
+
+    def _cut(self, passes: Passes) -> Floats:
+        """Return into how many parts passes are cut that stages work on at once; 0 of those over prompts alone."""
+        most = float(self.stages if self.stack.fills_stages else 1)
+        is_prompt = (passes.tokens > VERIFIED) | (passes.sequences <= 0.0)
+        return np.where(is_prompt, 0.0, np.clip(np.floor(passes.sequences), 1.0, most))
+
+    def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
+        """Return seconds of passes on one device, seconds that it is powered for, and joules."""
+        distinct = list(dict.fromkeys(asked))
+        totals = dict(zip(distinct, self.evaluate(distinct), strict=True))
+        found = [totals[one] for one in asked]
+        return (
+            np.array([one.latency_fs or 0 for one in found]) / FS_PER_S,
+            np.array([one.interval_fs or 0 for one in found]) / FS_PER_S,
+            np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J,
+        )
+
+    def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
+        """Return what one device takes for passes, without the stack's part; raises as `price`."""
+        found: dict[Asked, Total] = {}
+        few, many = self.chips
+        differs = few is not many or self.stack.streams
+        groups: dict[bool, list[Asked]] = {}
+        for one in asked:
+            is_many = differs and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
+            groups.setdefault(is_many, []).append(one)
+        for is_many, some in groups.items():
+            together = self.book.describe(some, self._kernels(is_many))
+            totals = together.evaluate(
+                many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
+            )
+            found |= zip(some, totals, strict=True)
+        refusal = next((one.refusal for one in found.values() if one.refusal), None)
+        if refusal:
+            raise UnsupportedError(refusal)
+        return tuple(found[one] for one in asked)
+
+    def _kernels(self, is_many: bool) -> Kernels:
+        """Return the families of kernels of products with weights, of passes of many rows or of few."""
+        stack = self.stack
+        streamed = STREAMED if stack.streams and not is_many else ""
+        named = {
+            "linear": streamed,
+            ROUTED[0]: f"{stack.experts} {streamed}".strip(),
+        }
+        return tuple((operation, words) for operation, words in named.items() if words)
+
+    def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
+        """Return the pass nearest to sizes that need not be whole."""
+        if sequences <= 0.0:
+            sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
+        size = max(1, round(tokens))
+        is_verified = context > 0.0 and tokens <= VERIFIED
+        step = Step(
+            tokens=size,
+            cached=max(0, round(context), round(self.compiled_tokens) - size),
+            logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",
+            chunk=max(0, round(chunk)),
+            chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
+            devices=self.devices,
+            expert_devices=self.expert_devices,
+            data_devices=self.data_devices,
+            pipeline_devices=self.stages,
+            cache=self.cache,
+            engine=self.stack.id,
+        )
+        return step, max(1, round(sequences))
+
+    def _launch(self, passes: Passes) -> Floats:
+        """Return what the host takes for all layers of passes."""
+        layers, experts = self.decoder.layer_count, self.decoder.expert_count
+        kind = self.weight_precision or self.precision
+        has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
+        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (kind,)))
+        return np.where(has_prompt, prompt, answer)

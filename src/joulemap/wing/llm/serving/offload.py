@@ -1,0 +1,118 @@
+"""A language model whose layers are divided between a device and its host, as llama.cpp does; a surface.
+
+    pass   = n / L of a pass on the device + (L - n) / L of one on the host + copies of what crosses between them
+    joules = what either spends at work + static power of both x the pass + bytes over the link x its price
+
+A pass over so many tokens or more has the host's layers worked out by the device too, their weights sent each time,
+where that is quicker. Source: llama.cpp, ggml-backend and ggml-cuda, `op_offload` from 32 rows on (recalled).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.deployment import Deployment
+
+SENT_FROM: Final = 32.0
+"""Tokens of a pass from which on the weights of the host's layers are sent to the device where that is quicker."""
+
+
+@frozen(kw_only=True)
+class Way:
+    """What lies between a device and its host."""
+
+    latency_s: float
+    s_per_byte: float
+    """0 where both work in one memory."""
+    j_per_byte: float
+    shared_bytes: float = 0.0
+    """Of a memory that both work in; 0 where each has its own."""
+
+
+@frozen(kw_only=True, eq=False)
+class Shares:
+    """What passes take, by where."""
+
+    device_s: Floats
+    host_s: Floats
+    copy_s: Floats
+    joules: Floats
+
+
+@frozen(kw_only=True, eq=False)
+class Offload:
+    """So many layers on a device, the rest on its host."""
+
+    device: Deployment
+    host: Deployment
+    way: Way
+    layers: int = attrs.field(validator=attrs.validators.ge(0))
+    """On the device."""
+    rooms: tuple[Room, Room]
+    """Bytes of the whole model on either."""
+
+    @classmethod
+    def of(cls, device: Deployment, host: Deployment, way: Way) -> Self:
+        """Return all layers on the device."""
+        rooms = Room(deployment=device), Room(deployment=host)
+        return cls(device=device, host=host, way=way, layers=device.decoder.layer_count, rooms=rooms)
+
+    @property
+    def share(self) -> float:
+        """Of the layers, on the device."""
+        return self.layers / self.device.decoder.layer_count
+
+    @property
+    def idle_w(self) -> float:
+        """Watts of both while they wait."""
+        return self.device.idle_w + self.host.idle_w
+
+    def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
+        """Return the bytes that the device and the host hold for so many sequences of so many tokens."""
+        found = []
+        for room, share in zip(self.rooms, (self.share, 1.0 - self.share), strict=True):
+            held = room.weights + sequences * room.cache(tokens)
+            found.append(share * held + room.workspace * (share > 0.0))
+        return found[0], found[1]
+
+    def lacks(self, sequences: int, tokens: int) -> tuple[float, str]:
+        """Return how many bytes do not fit, and where; 0 where all does."""
+        device, host = self.needed(sequences, tokens)
+        if self.way.shared_bytes:
+            return max(0.0, device + host - self.way.shared_bytes), "memory"
+        over = device - self.rooms[0].capacity, host - self.rooms[1].capacity
+        return (max(0.0, over[0]), "device") if over[0] >= over[1] else (max(0.0, over[1]), "host")
+
+    def divide(self, passes: Passes) -> Shares:
+        """Return what passes take on the device, on the host and between them."""
+        share, rest = self.share, 1.0 - self.share
+        own, other = self.device.price(passes), self.host.price(passes)
+        own_j = own.joules - self.device.idle_w * own.seconds
+        other_j = other.joules - self.host.idle_w * other.seconds
+        tokens = passes.sequences * passes.tokens + passes.chunk
+        handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[self.device.precision]
+        crossings = 2.0 * (0.0 < share < 1.0)
+        sent = rest * self.rooms[0].weights * (self.way.s_per_byte > 0.0)
+        sent_s = sent * self.way.s_per_byte
+        is_sent = (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
+        device_s = np.where(is_sent, own.seconds, share * own.seconds)
+        host_s = np.where(is_sent, 0.0, rest * other.seconds)
+        copied = np.where(is_sent, sent, crossings * handed)
+        copy_s = np.where(is_sent, sent_s, crossings * (self.way.latency_s + handed * self.way.s_per_byte))
+        work_j = np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
+        seconds = device_s + host_s + copy_s
+        return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.idle_w * seconds)
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return what passes take."""
+        found = self.divide(passes)
+        return Cost(seconds=found.device_s + found.host_s + found.copy_s, joules=found.joules)

@@ -1,0 +1,301 @@
+"""A measured row of a served model -> what is predicted of its quantities, or why nothing is.
+
+prefill_step     a pass over the prompts
+decode_step      a step behind what is cached, or the mean of an answer that grows from there
+request, offline a batch of equal sequences, all of it
+steady_serving   requests that are always in flight
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.stack import Stack, find_stack
+from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
+from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
+from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.surface import Passes
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.serving import ServingRow
+
+PROMPT: Final = 200.0
+"""Tokens of a prompt where a row does not tell: those of questions that people ask.
+
+Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132)."""
+
+SHORT_PROMPT: Final = 20.0
+"""Tokens of a prompt that a row calls short.
+
+Source: assumed; the mean of instructions of Alpaca. Default prompts of Optimum Habana's tests have six to nine words.
+"""
+
+FEWEST: Final = 2.0
+"""Tokens of an answer that has a step behind its first."""
+
+ANY_BOUNDARY: Final = ("", "device", "board", "module")
+"""Boundaries whose watts are those of devices."""
+
+WIDE: Final = ("bf16", "fp16", "fp32")
+"""Precisions that stand for one another where a hardware lacks one."""
+
+
+@frozen(kw_only=True)
+class Prediction:
+    """What is predicted of a row; None for what its scope does not have."""
+
+    engine: str = ""
+    """Of the stack, with its release."""
+    work: str = "model"
+    """`experts` where tokens choose among weights."""
+    time_to_first_token_s: float | None = None
+    inter_token_latency_s: float | None = None
+    request_latency_s: float | None = None
+    output_tokens_per_s: float | None = None
+    total_tokens_per_s: float | None = None
+    energy_per_output_token_j: float | None = None
+    energy_per_request_j: float | None = None
+    power_w: float | None = None
+
+
+def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
+    """Return for each row, all of them of one hardware, what is predicted, or in a line why nothing is."""
+    return [_try(row, hardware) for row in rows]
+
+
+def _try(row: ServingRow, hardware: Hardware) -> Prediction | str:
+    try:
+        return predict_row(row, hardware)
+    except JoulemapError as error:
+        return str(error)
+    except KeyError as error:
+        return f"{hardware.id} cannot be mapped: {error.args[0]}"
+
+
+def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
+    """Return what is predicted of a row; UnsupportedError or UsageError, in a line, for one that cannot be."""
+    if row.speculative not in ("", "none"):
+        raise UnsupportedError("tokens are guessed ahead, and how many are accepted is not told")
+    deployment = find_deployment(row, hardware)
+    found = _SCOPES[row.scope](row, deployment)
+    if row.power_boundary not in ANY_BOUNDARY:
+        found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
+    work = "experts" if deployment.decoder.is_routed else "model"
+    return attrs.evolve(found, engine=deployment.stack.release, work=work)
+
+
+@lru_cache(maxsize=8)
+def _open(model: str) -> Book:
+    decoder = find_decoder(model)
+    if decoder is None:
+        raise UnsupportedError("no decoder of that name ships")
+    return Book(attrs.evolve(decoder, context_length=0))  # what was measured did run
+
+
+def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
+    """Return the model on the devices of a row, under its engine as it was at the date; raises as `predict_row`."""
+    book = _open(row.model)
+    stack = find_stack(row.engine, row.date)
+    precision, weights = choose_precisions(row, hardware, stack)
+    stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
+    count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
+    experts = min(row.expert_parallel or 1, count)
+    attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
+    devices = max(1, count // (stages * max(replicas, 1)))
+    cache = row.cache_precision or ("" if precision in WIDE else precision if stack.narrows_cache else "bf16")
+    return Deployment(
+        book=book,
+        hardware=hardware,
+        stack=stack,
+        precision=precision,
+        weight_precision=weights,
+        cache=cache,
+        devices=devices,
+        expert_devices=experts,
+        data_devices=attention,
+        stages=stages,
+        compiled_tokens=_compiled(row) if stack.compiles else 0.0,
+    )
+
+
+def _compiled(row: ServingRow) -> float:
+    """Return the tokens of a sequence that passes of a row were compiled for."""
+    return sum(_lengths(row)) if row.context_tokens is None else float(row.context_tokens)
+
+
+def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tuple[str, str]:
+    """Return the precision that products are computed at, and that weights are stored at, empty for the same.
+
+    What is told of activations counts, else weights that units take as they are, else 16 bits; where nothing is told
+    of weights, they are as the engine stores them.
+    """
+    has = hardware.peaks
+    wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
+    told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
+    written = row.weight_precision or stack.weights
+    weights = read_weight_format(written) if written else None
+    is_wide = weights is None or weights.name in WIDE or (stack.widens and not told)
+    if weights is None or is_wide:
+        return (wide if told in WIDE or not told else told if told in has else wide), ""
+    takes = weights.precision
+    precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
+    if row.file_bytes is not None and written.startswith("gguf_"):
+        return precision, _exact_format(row, weights, row.file_bytes)
+    return precision, "" if weights.name == precision else weights.name
+
+
+def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
+    """Return the format of a file of so many bytes: the mean of all weights, or of those that are of no experts."""
+    book = _open(row.model)
+    if named.others is None:
+        return f"{8.0 * byte_count / count_weights(book):.3f}bit"
+    experts = named.name.partition(BESIDE)[0]
+    few, many = (weigh(book, f"{experts}{BESIDE}{bits}bit") for bits in (4, 8))
+    bits = 4.0 + 4.0 * (byte_count - few) / (many - few) if many > few else 8.0
+    return f"{experts}{BESIDE}{min(max(bits, 1.0), 16.0):.3f}bit"
+
+
+def count_weights(book: Book) -> float:
+    """Return the weights of a model, a table of tokens that is read in rows included."""
+    return weigh(book, "", "int8")
+
+
+def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
+    """Return the bytes of the weights of a model at precisions."""
+    from joulemap.wing.llm.decoder.step import Step
+
+    asked = book.describe([(Step(tokens=1, logits="all"), 1)])
+    ((weights, _),) = asked.sizes(precision, "graph", weight_precision=weight_precision)
+    return weights
+
+
+def _lengths(row: ServingRow) -> tuple[float, float]:
+    """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
+    assumed = SHORT_PROMPT if row.prompt_kind == "short" else PROMPT
+    prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
+    return prompt, FEWEST if row.output_tokens is None else row.output_tokens
+
+
+def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
+    """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
+
+    An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
+    whole batch held it. So many in work at once as were measured were allowed.
+    """
+    room = Room(deployment=deployment, prompts=batch * prompt)
+    found = room.sequences(prompt, output, grown)
+    needed = room.weights + room.workspace + room.cache(prompt + output)
+    capacity = deployment.hardware.memory_capacity.value
+    if found < 1.0 and needed > capacity:
+        raise UnsupportedError(
+            f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
+            f"which has {capacity / 1e9:.1f}"
+        )
+    return max(batch if deployment.stack.waits else 1.0, found)
+
+
+def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
+    prompt, output = _lengths(row)
+    stack = deployment.stack
+    batch = Batch(
+        sequences=row.batch,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        room=_room(deployment, row.batch, prompt, output),
+        waits=stack.waits,
+        step_tokens=stack.step_tokens,
+        recomputes=not row.uses_cache,
+    )
+    (cost,) = run_batches(deployment, [batch])
+    seconds = cost.request_s
+    tokens = row.batch * output
+    first = Prediction(time_to_first_token_s=cost.first_token_s, inter_token_latency_s=cost.between_s)
+    if row.output_tokens is None:
+        return first
+    return attrs.evolve(
+        first,
+        request_latency_s=seconds,
+        output_tokens_per_s=tokens / seconds,
+        total_tokens_per_s=row.batch * (prompt + output) / seconds,
+        energy_per_output_token_j=cost.joules / tokens if tokens else None,
+        energy_per_request_j=cost.joules / row.batch,
+        power_w=cost.joules / cost.request_s,
+    )
+
+
+def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.output_tokens is None:
+        raise UnsupportedError("the length of the answers is not told")
+    prompt, output = _lengths(row)
+    stack = deployment.stack
+    load = Steady(
+        in_flight=row.batch,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        room=_room(deployment, row.batch, prompt, output, MIDDLE),
+        step_tokens=stack.step_tokens,
+        mixes=stack.mixes,
+        request_s=stack.value("request"),
+    )
+    cost = run_steady(deployment, load)
+    return Prediction(
+        time_to_first_token_s=cost.first_token_s,
+        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
+        request_latency_s=cost.request_s,
+        output_tokens_per_s=cost.output_tokens_per_s,
+        total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
+        energy_per_output_token_j=cost.output_token_j,
+        energy_per_request_j=cost.output_token_j * output,
+        power_w=cost.power_w,
+    )
+
+
+def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.prompt_tokens is None:
+        raise UnsupportedError("the length of the prompts is not told")
+    behind = row.cached_tokens or 0.0
+    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
+    cost = deployment.price(passes)
+    seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
+    return Prediction(
+        time_to_first_token_s=seconds,
+        total_tokens_per_s=row.batch * row.prompt_tokens / seconds,
+        energy_per_request_j=joules / row.batch,
+        power_w=joules / seconds,
+    )
+
+
+def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
+    context = row.prompt_tokens or 0.0
+    places, shares = grow(context, max(1.0, row.output_tokens or 1.0))
+    answers = Passes.of(row.batch, context=places)
+    prompt = Passes.of(1.0, tokens=max(1.0, context))
+    cost = deployment.price(Passes.joined((answers, prompt)))
+    seconds, joules = float(cost.seconds[:-1] @ shares), float(cost.joules[:-1] @ shares)
+    return Prediction(
+        time_to_first_token_s=float(cost.seconds[-1]) if context else None,
+        inter_token_latency_s=seconds,
+        output_tokens_per_s=row.batch / seconds,
+        total_tokens_per_s=row.batch / seconds,
+        energy_per_output_token_j=joules / row.batch,
+        power_w=joules / seconds,
+    )
+
+
+_SCOPES: Final[dict[str, Callable[[ServingRow, Deployment], Prediction]]] = {
+    "prefill_step": _predict_prompts,
+    "decode_step": _predict_step,
+    "request": _predict_batch,
+    "offline": _predict_batch,
+    "steady_serving": _predict_steady,
+}

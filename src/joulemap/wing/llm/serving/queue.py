@@ -1,0 +1,344 @@
+"""Requests one by one: a server steps from event to event, and who waits, runs or is done is known at each.
+
+arrivals ─► waiting ─► prompts, in pieces ─► answers, a token a pass ─► done
+               ▲          room in the pass and cache?      │
+               └──── preempted: no room for one more token ┘
+
+A pass costs what the surface says of its sequences, their mean context and its prompt tokens. Between two events (an
+arrival, an answer's end, a full cache) passes without a prompt differ by one token of context in each sequence, so that
+they are added up as a series, however many they are. Source: the schedulers of vLLM 1 (prompts in pieces beside
+answers, the last admitted is preempted and worked out again), SGLang and TensorRT-LLM, as `Limits` says.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import operator
+from bisect import insort
+from collections import deque
+from typing import Final
+
+from joulemap.domain.load import Limits, Load, Requests, Served
+from joulemap.system.errors import UnsupportedError
+from joulemap.wing.llm.serving.grid import Grid, Pass
+from joulemap.wing.llm.serving.log import Log, Spell
+from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.settle import Site, settle
+from joulemap.wing.llm.serving.summary import summarize
+
+NEVER: Final = math.inf
+"""When what does not come would come."""
+
+
+def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
+    """Return how a load is served; the same for the same seed.
+
+    A request whose tokens exceed cache or context is refused and counted; UnsupportedError where all are.
+    """
+    if load.is_steady:
+        load = settle(load, Site(surface=surface, limits=limits), seed)
+    requests = draw_requests(load, seed)
+    accepted = accept(requests, limits)
+    server = Server(surface, requests, limits, load, Log.of(len(requests.prompt_tokens)))
+    server.expect(accepted)
+    while server.advance():
+        pass
+    return summarize(server.log, [server.spells], requests, load, limits)
+
+
+def accept(requests: Requests, limits: Limits) -> list[int]:
+    """Return the numbers of the requests that cache and context have room for; UnsupportedError where it is none."""
+    most = limits.cache_tokens - limits.speculated_tokens
+    holder = "the cache"
+    if limits.context_tokens is not None and limits.context_tokens < most:
+        most, holder = limits.context_tokens, "the model's context"
+    lengths = [prompt + output for prompt, output in zip(requests.prompt_tokens, requests.output_tokens, strict=True)]
+    accepted = [number for number, length in enumerate(lengths) if length <= most]
+    if not accepted:
+        raise UnsupportedError(
+            f"no request fits: the shortest has {min(lengths):,} tokens, {holder} has room for {most:,}"
+        )
+    return accepted
+
+
+def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
+    """Return the most that passes may have: sequences at once, tokens of prompts, and tokens of one in the cache."""
+    ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
+    lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
+    return (
+        min(limits.sequences, limits.step_tokens // ahead, load.in_flight or count, count),
+        min(limits.step_tokens, sum(requests.prompt_tokens) + sum(requests.output_tokens)),
+        min(max(lengths) + ahead, limits.cache_tokens, limits.context_tokens or limits.cache_tokens),
+    )
+
+
+class Server:
+    """What is in work at one time. Sequences are known by their number among the requests."""
+
+    def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
+        """Stand idle, with a surface for as many sequences and tokens as may come together."""
+        count = len(requests.prompt_tokens)
+        self.sequences, step_tokens, longest = find_reach(requests, load, limits)
+        self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
+        self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
+        self.spells: list[Spell] = []
+        self.source = self
+        """The server that requests come to."""
+        self.horizon = NEVER
+        """Until when nothing comes that is not known."""
+        self.now = 0.0
+        self.passes = 0
+        """Made in which answers went on: what the ends of answers are counted in."""
+        self.coming: deque[tuple[float, int]] = deque()
+        """Those that are to arrive, and when they may start."""
+        self.waiting: deque[int] = deque()
+        self.prompts: deque[int] = deque()
+        """In work, their prompts not done."""
+        self.running: dict[int, None] = {}
+        """All in work, in order of admission."""
+        self.ends: list[tuple[int, int, int]] = []
+        """Heap of the pass that is an answer's last, the sequence, and how often that had been preempted."""
+        self.later: deque[int] = deque()
+        """Those that arrive when another is done."""
+        self.answering = 0
+        """Sequences that get tokens."""
+        self.context = 0.0
+        """Tokens cached of all of those."""
+        self.held = 0.0
+        """Room of the cache that is taken or promised."""
+        self.computed = 0
+        """Tokens cached of prompts that are not done."""
+        self.done = [0] * count
+        """Tokens of each that its cache held when it was last given to passes of prompts."""
+        self.target = list(requests.prompt_tokens)
+        """Tokens to be in its cache before its next token."""
+        self.left = list(requests.output_tokens)
+        """Tokens that its answer lacked when it last joined."""
+        self.joined = [0] * count
+        """Pass after which it gets tokens."""
+        self.fresh: list[int] = []
+        """Those that have had no token from a pass of answers since they joined."""
+        self.last_pass = 0.0
+        """When the last pass of answers ended."""
+        self.growth = 0.0 if limits.reserves_output else limits.accepted_tokens
+
+    def expect(self, accepted: list[int]) -> None:
+        """Let these requests come, those at first that are to be in flight together."""
+        first = accepted[: self.in_flight]
+        self.later.extend(accepted[len(first) :])
+        for number in first:
+            self.log.arrival[number] = self.requests.arrival_s[number]
+            self.coming.append((self.requests.arrival_s[number] + self.limits.request_s, number))
+
+    def advance(self) -> bool:
+        """Go to the next event; False where none is to come."""
+        while self.coming and self.coming[0][0] <= self.now:
+            self.waiting.append(self.coming.popleft()[1])
+        if self.answering:
+            self.make_room()
+        pieces = self.fill()
+        if pieces:
+            self.work_prompts(pieces)
+        elif self.answering:
+            self.answer()
+        elif self.coming:
+            self.rest(self.coming[0][0])
+        return bool(self.running or self.waiting or self.coming)
+
+    def make_room(self) -> None:
+        """Preempt the last that was admitted until each answer has room for what the next pass adds."""
+        while self.held + self.growth * self.answering > self.limits.cache_tokens and len(self.running) > 1:
+            number = next(reversed(self.running))
+            del self.running[number]
+            self.log.preemptions[number] += 1
+            self.waiting.appendleft(number)
+            self.held -= self.taken(number)
+            if self.joined[number] < 0:
+                self.prompts.remove(number)
+                self.computed -= self.done[number]
+                continue
+            if self.joined[number] == self.passes:
+                self.fresh.remove(number)
+            else:
+                self.log.token_at[number] = self.last_pass
+            self.context -= self.taken_by_answer(number)
+            self.answering -= 1
+            gained = 1 + round((self.passes - self.joined[number]) * self.limits.accepted_tokens)
+            gained = min(gained, self.left[number] - 1)
+            self.target[number] += gained
+            self.left[number] -= gained
+
+    def taken_by_answer(self, number: int) -> float:
+        """Return the tokens cached of a sequence that gets tokens."""
+        return self.target[number] + (self.passes - self.joined[number]) * self.limits.accepted_tokens
+
+    def taken(self, number: int) -> float:
+        """Return the room that a sequence in work has."""
+        if self.limits.reserves_output:
+            return self.needed(number)
+        return self.target[number] if self.joined[number] < 0 else self.taken_by_answer(number)
+
+    def needed(self, number: int) -> int:
+        """Return the room that a sequence must have to be admitted."""
+        room = self.target[number]
+        if self.limits.reserves_output:
+            room += self.left[number] + self.limits.speculated_tokens
+        return room
+
+    def fill(self) -> list[tuple[int, int]]:
+        """Return the sequences whose prompts the next pass works on, with the tokens of each; admits who has room."""
+        limits, pieces = self.limits, []
+        budget = limits.step_tokens
+        if limits.mixes:
+            budget -= self.answering * (limits.speculated_tokens + 1)
+        for number in self.prompts:
+            if budget <= 0:
+                break
+            pieces.append((number, min(budget, self.target[number] - self.done[number])))
+            budget -= pieces[-1][1]
+        most = 0 if limits.waits and self.running else self.sequences
+        while budget > 0 and self.waiting and len(self.running) < most:
+            number = self.waiting[0]
+            room = self.needed(number)
+            if self.running and self.held + room + self.growth * self.answering > limits.cache_tokens:
+                break
+            self.waiting.popleft()
+            self.running[number] = None
+            self.prompts.append(number)
+            self.held += room
+            self.done[number] = self.requests.cached_tokens[number]
+            self.computed += self.done[number]
+            self.joined[number] = -1
+            pieces.append((number, min(budget, self.target[number] - self.done[number])))
+            budget -= pieces[-1][1]
+        return pieces
+
+    def work_prompts(self, pieces: list[tuple[int, int]]) -> None:
+        """Make one pass over pieces of prompts, and, where the server mixes them, one token of each answer."""
+        tokens = sum(piece for _, piece in pieces)
+        attended = sum(piece * (self.done[number] + 0.5 * piece) for number, piece in pieces)
+        answers = self.answering if self.limits.mixes else 0
+        context = self.context / answers if answers else 0.0
+        seconds, joules = self.grid.find_mixed(answers, context, tokens, attended / tokens - 0.5 * tokens)
+        self.pass_by(answers, 1, seconds, 0.0, joules, 0.0, tokens)
+        for number, piece in pieces:
+            self.done[number] += piece
+            self.computed += piece
+            if self.done[number] == self.target[number]:
+                self.prompts.popleft()
+                self.computed -= self.target[number]
+                self.join(number)
+
+    def join(self, number: int) -> None:
+        """Give a sequence the token that its prompt ends with, and what follows to the passes of answers."""
+        log, left = self.log, self.left[number]
+        if log.first_token[number] is None:
+            log.first_token[number] = self.now
+        else:
+            log.gaps.append(self.now - log.token_at[number])
+            log.gap_ends.append(self.now)
+        log.token_at[number] = self.now
+        self.joined[number] = self.passes
+        self.left[number] = left
+        if left == 1:
+            self.leave(number)
+            return
+        self.answering += 1
+        self.fresh.append(number)
+        self.context += self.target[number]
+        last = self.passes + math.ceil((left - 1) / self.limits.accepted_tokens - 1e-9)
+        heapq.heappush(self.ends, (last, number, log.preemptions[number]))
+
+    def leave(self, number: int) -> None:
+        """Let a sequence go that has its last token."""
+        self.log.finished[number] = self.now
+        self.release(number)
+        self.source.follow(self.now)
+
+    def release(self, number: int) -> None:
+        """Give a sequence's room back."""
+        self.held -= self.taken(number)
+        del self.running[number]
+
+    def follow(self, now: float) -> None:
+        """Let the next request come where so many are kept in flight."""
+        if self.later:
+            number = self.later.popleft()
+            self.log.arrival[number] = now
+            insort(self.coming, (now + self.limits.request_s, number))
+
+    def next_time(self) -> float:
+        """Return when the next pass begins, or a request comes; never where there is none."""
+        if self.running or self.waiting:
+            return self.now
+        return max(self.now, self.coming[0][0]) if self.coming else NEVER
+
+    def answer(self) -> None:
+        """Make as many passes without a prompt as there are to the next event."""
+        ends, preemptions = self.ends, self.log.preemptions
+        while ends[0][2] != preemptions[ends[0][1]]:
+            heapq.heappop(ends)
+        answers, gain = self.answering, self.limits.accepted_tokens
+        context = self.context / answers
+        seconds, joules, longer, dearer, straight = self.grid.find_step(answers, context)
+        count = min(ends[0][0] - self.passes, int((straight - context) / gain) + 1)
+        if self.growth and len(self.running) > 1:
+            count = min(count, int((self.limits.cache_tokens - self.held) / (self.growth * answers)))
+        longer, dearer = longer * gain, dearer * gain
+        if self.coming and not self.waiting and not self.limits.waits and len(self.running) < self.sequences:
+            count = min(count, count_until(self.coming[0][0] - self.now, seconds, longer))
+        if self.horizon < NEVER:
+            count = min(count, count_until(self.horizon - self.now, seconds, longer))
+        self.pass_by(answers, max(1, count), seconds, longer, joules, dearer, 0)
+
+    def pass_by(
+        self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
+    ) -> None:
+        """Let passes go by, the first of these seconds and joules and each next longer and dearer by as much."""
+        start, stall = self.now, self.now - self.last_pass
+        self.spells.append(
+            (
+                start, count, seconds, longer, joules, dearer, answers, prompt, len(self.running),
+                self.context + self.computed, stall, len(self.fresh),
+            )
+        )  # fmt: skip
+        self.now = start + count * seconds + longer * (0.5 * count * (count - 1))
+        if not answers:
+            return
+        gain, end = self.limits.accepted_tokens, start + seconds
+        for number in self.fresh:
+            self.log.gaps.append((end - self.log.token_at[number]) / gain)
+            self.log.gap_ends.append(end)
+        self.fresh.clear()
+        self.last_pass = self.now
+        self.passes += count
+        self.context += answers * count * gain
+        self.held += answers * count * self.growth
+        ends, preemptions = self.ends, self.log.preemptions
+        while ends and ends[0][0] <= self.passes:
+            _, number, preempted = heapq.heappop(ends)
+            if preempted == preemptions[number] and self.log.finished[number] is None:
+                self.context -= self.taken_by_answer(number)
+                self.answering -= 1
+                self.leave(number)
+        if not self.answering:
+            self.context = 0.0
+
+    def rest(self, until: float) -> None:
+        """Stand idle to this time."""
+        seconds = until - self.now
+        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.idle_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
+        self.spells.append(idle)
+        self.now = until
+
+
+def count_until(gap: float, seconds: float, longer: float) -> int:
+    """Return how many passes are begun before a gap has gone by, the first of `seconds` and each next `longer`."""
+    if seconds >= gap:
+        return 1
+    half = seconds - 0.5 * longer
+    square = half * half + 2.0 * longer * gap
+    if longer == 0.0 or square <= 0.0:
+        return max(1, math.ceil(gap / seconds))
+    return max(1, math.ceil(2.0 * gap / (half + math.sqrt(square))))

@@ -1,0 +1,153 @@
+"""Steady loads: how many requests fill a server before it works as it does all day, and where the first ones stand.
+
+    in flight   the first wave stands at even places of its answers, its prompts computed; it is not counted
+    at a rate   those who come while the server fills are not counted: twice those in work, by Little's law
+
+Requests that all begin at once wait for each other's prompts. That burst is `in_flight` of all requests: above 1 % it
+would be the p99, 18 times that of the server at work (Llama 8B on H100, 64 in flight). Answers of one length that begin
+together also end together for 20 to 40 generations; at even places they never meet.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.load import MOST_REQUESTS, Limits, Load, Requests
+from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.request import draw_requests
+
+COUNTED: Final = 1000
+"""Requests behind the first wave, at least: ten of them lie beyond the p99."""
+
+WAVES: Final = 4
+"""Waves behind the first that are counted, where these are more than `COUNTED`."""
+
+MOST_COUNTED: Final = 4000
+"""Requests behind the first wave, at most."""
+
+FILLED: Final = 2.0
+"""Times the requests in work that come before any is counted. At least the first of them find less company."""
+
+GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
+"""Its multiples, less whole numbers, are spread evenly however many are taken."""
+
+ROUNDS: Final = 60
+"""Iterations of the search for the number of active requests."""
+
+
+@frozen(kw_only=True)
+class Site:
+    """Servers that give answers, and what prompts take of their time."""
+
+    surface: Pass
+    limits: Limits
+    count: int = 1
+    reads_prompts: bool = True
+    """True if they compute prompts too."""
+
+
+def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
+    """Return a load whose percentiles are of servers at work: more requests, of which the first are not counted.
+
+    `flights` is how many servers keep `in_flight` requests each. A file of requests with arrivals, and one whose
+    requests are all there at once, are counted whole: their start is part of what is asked.
+    """
+    if load.in_flight is not None:
+        return _settle_flight(load, site, seed, flights)
+    if load.rate_per_s is not None:
+        warm_up = math.ceil(FILLED * count_in_work(load, site))
+        return _lengthen(load, warm_up + _count(load), warm_up, seed)
+    return attrs.evolve(load, is_steady=False)
+
+
+def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
+    """Return a load of which the first wave is in work at even places of its answers, as far as there is room."""
+    assert load.in_flight is not None
+    wave = load.in_flight * flights
+    counted = max(_count(load), min(WAVES * wave, MOST_COUNTED))
+    longer = _lengthen(load, wave + counted, min(wave, MOST_REQUESTS - 1), seed)
+    trace, limits = longer.trace, site.limits
+    assert trace is not None
+    if limits.waits:
+        return longer  # such a server begins its batches together
+    prompts, outputs, cached = (
+        np.array(column[:wave]) for column in (trace.prompt_tokens, trace.output_tokens, trace.cached_tokens)
+    )
+    longest = int((prompts + outputs).max())
+    room = min(limits.sequences, max(1, limits.cache_tokens // longest)) * site.count
+    is_working = np.arange(len(prompts)) < room
+    done = np.floor(GOLDEN * np.arange(1, len(prompts) + 1) % 1.0 * outputs).astype(int)
+    done = np.where(is_working, np.minimum(done, outputs - 1), 0)
+    return attrs.evolve(
+        longer,
+        trace=attrs.evolve(
+            trace,
+            prompt_tokens=(*(prompts + done).tolist(), *trace.prompt_tokens[wave:]),
+            output_tokens=(*(outputs - done).tolist(), *trace.output_tokens[wave:]),
+            cached_tokens=(
+                *np.where(is_working, prompts + done - 1, cached).tolist(),
+                *trace.cached_tokens[wave:],
+            ),
+        ),
+    )
+
+
+def _count(load: Load) -> int:
+    """Return the least number of requests that are counted: all of a file's."""
+    return max(load.requests, COUNTED, len(load.trace.prompt_tokens) if load.trace else 0)
+
+
+def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
+    """Return a load of so many requests, of which the first are not counted; those of a file come again in turn."""
+    count = min(count, MOST_REQUESTS)
+    drawn = draw_requests(attrs.evolve(load, requests=count), seed)
+    columns = {
+        name: tuple(itertools.islice(itertools.cycle(getattr(drawn, name)), count))
+        for name in ("prompt_tokens", "output_tokens", "cached_tokens")
+    }
+    trace = Requests(**columns, arrival_s=(0.0,) * count)
+    return attrs.evolve(load, trace=trace, requests=count, warm_up=min(warm_up, count - 1), is_steady=False)
+
+
+def count_in_work(load: Load, site: Site) -> float:
+    """Return how many requests are in work at a rate, by Little's law; at most half of `COUNTED` where ever more wait.
+
+    While a prompt is computed, answers wait: a share of the time that is the rate times what a prompt takes.
+    """
+    assert load.rate_per_s is not None
+    prompt, output, limits = *_mean_lengths(load), site.limits
+    rate, steps = load.rate_per_s / site.count, max(0.0, output - 1.0) / limits.accepted_tokens
+    pieces = max(1, math.ceil(prompt / limits.step_tokens))
+
+    def step_s(sequences: float, prompt_tokens: float = 0.0) -> float:
+        seconds, _ = site.surface.step(sequences, prompt + 0.5 * output, prompt_tokens, 0.0)
+        return float(seconds)
+
+    prompt_s = pieces * step_s(0.0, prompt / pieces) if site.reads_prompts else 0.0
+    most = min(limits.sequences, max(1.0, limits.cache_tokens / (prompt + output)))
+    halted, found = rate * prompt_s, 1.0
+    if halted >= 1.0:
+        return 0.5 * COUNTED
+    for _ in range(ROUNDS):
+        following = rate * (limits.request_s + prompt_s + steps * step_s(max(found, 1.0)) / (1.0 - halted))
+        if following >= most:
+            return 0.5 * COUNTED
+        if following <= 1.01 * found:
+            return following * site.count
+        found = following
+    return found * site.count
+
+
+def _mean_lengths(load: Load) -> tuple[float, float]:
+    """Return the mean tokens of prompts that are to be computed, and of answers."""
+    if load.trace is None:
+        share = 1.0 - 0.5 * load.spread_fraction
+        return max(1.0, share * load.prompt_tokens - load.cached_tokens), share * load.output_tokens
+    fresh = np.array(load.trace.prompt_tokens) - np.array(load.trace.cached_tokens)
+    return float(fresh.mean()), float(np.mean(load.trace.output_tokens))

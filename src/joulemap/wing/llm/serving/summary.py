@@ -1,0 +1,211 @@
+"""A simulated run summed up: how times are spread, what was spent, and how power went over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.domain.load import Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
+from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
+
+Array = NDArray[np.float64]
+
+MOMENTS: Final = 100
+"""Times that a run is cut into."""
+PARTS: Final = 8
+"""Of a spell of passes, whose time differs little, in what is told of times between tokens."""
+LEAST_GROWTH: Final = 0.05
+"""Share of arrivals that must stay waiting for a queue to be called growing."""
+DEVIATIONS: Final = 3.0
+"""Of the number of arrivals, by which the waiting must grow: less may be chance."""
+
+
+def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, load: Load, limits: Limits) -> Served:
+    """Return what a log says of its run, and the spells of passes of each pool of devices."""
+    tables = [tabulate_spells(spells) for spells in pools]
+    spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    is_idle = spell["running"] == 0
+    arrival, first, finished = (np.array(one, dtype=float) for one in (log.arrival, log.first_token, log.finished))
+    served = ~np.isnan(finished)
+    outputs, prompts = (np.array(one, dtype=float) for one in (requests.output_tokens, requests.prompt_tokens))
+    counted = served.copy()
+    counted[np.flatnonzero(served)[: min(load.warm_up, served.sum() - 1)]] = False
+    several = counted & (outputs > 1)
+    end = float((spell["start"] + spell["spent_s"]).max())
+    is_open = load.in_flight is None and arrival[served].max() > 0.0
+    rates = _find_rates(arrival[served], first[served], finished[served], end, is_open=is_open)
+    answers = tuple(column[served] for column in (first, finished, outputs))
+    bounds = (0.0, end)
+    if load.warm_up and arrival[counted].max() > arrival[counted].min():
+        bounds = (float(arrival[counted].min()), float(arrival[counted].max()))
+    window = _find_window(tables, answers, bounds)
+    return Served(
+        requests=int(served.sum()),
+        refused=len(served) - int(served.sum()),
+        preemptions=sum(log.preemptions),
+        duration_s=end,
+        steps=int(spell["passes"][~is_idle].sum()),
+        output_tokens=int(outputs[served].sum()),
+        prompt_tokens=int(prompts[served].sum()),
+        computed_tokens=int(spell["prompt"].sum()),
+        energy_j=float(spell["spent_j"].sum()),
+        idle_j=float(spell["spent_j"][is_idle].sum()),
+        idle_s=float(spell["spent_s"][is_idle].sum()),
+        first_token=_spread((first - arrival)[counted]),
+        between_tokens=_spread(*_find_gaps(*_cut_start(spell, log, window.start_s), limits.accepted_tokens)),
+        token_time=_spread((finished - first)[several] / (outputs[several] - 1.0)),
+        latency=_spread((finished - arrival)[counted]),
+        arrivals_per_s=rates[0],
+        served_per_s=rates[1],
+        is_growing=rates[2],
+        window=window,
+        timeline=_find_moments(tables, arrival[served], finished[served], end, limits.accepted_tokens),
+        outcomes=Outcomes(
+            arrival_s=tuple(log.arrival),
+            first_token_s=tuple(log.first_token),
+            finished_s=tuple(log.finished),
+            preemptions=tuple(log.preemptions),
+        ),
+    )
+
+
+def tabulate_spells(spells: Sequence[Spell]) -> dict[str, Array]:
+    """Return the columns of spells, with the seconds and joules of each."""
+    columns = np.array(spells, dtype=float).reshape(-1, len(FIELDS)).T
+    table: dict[str, Array] = dict(zip(FIELDS, columns, strict=True))
+    passes = table["passes"]
+    series = 0.5 * passes * (passes - 1.0)
+    table["spent_s"] = passes * table["seconds"] + series * table["longer"]
+    table["spent_j"] = passes * table["joules"] + series * table["dearer"]
+    return table
+
+
+def _spread(values: Array, weights: Array | None = None) -> Spread:
+    """Return mean and percentiles, the least values that so many of all do not exceed; zero where there is none."""
+    if not len(values):
+        return Spread(mean=0.0, p50=0.0, p90=0.0, p99=0.0)
+    order = np.argsort(values)
+    values = values[order]
+    weights = np.ones(len(values)) if weights is None else weights[order]
+    below = np.cumsum(weights)
+    places = np.searchsorted(below, np.array([0.5, 0.9, 0.99]) * below[-1] * (1.0 - 1e-12))
+    p50, p90, p99 = values[np.minimum(places, len(values) - 1)].tolist()
+    return Spread(mean=float(values @ weights / below[-1]), p50=p50, p90=p90, p99=p99)
+
+
+def sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
+    """Return what spells spend from one time to another, evenly over each spell."""
+    ends = np.concatenate(([0.0], table["start"] + table["spent_s"]))
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    low, high = np.interp([start, end], ends, sums).tolist()
+    return float(high - low)
+
+
+def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...], bounds: tuple[float, float]) -> Window:
+    """Return what happens between two times; `answers` are first token, last token and tokens of each request.
+
+    A request gets its tokens evenly from the first to the last.
+    """
+    start, end = bounds
+    first, last, tokens = answers
+    within = np.clip(last, start, end) - np.clip(first, start, end)
+    share = np.divide(within, last - first, out=np.zeros(len(first)), where=last > first)
+    begun = (first >= start) & (first <= end)
+    energy_j = idle_j = idle_s = 0.0
+    for table in tables:
+        is_idle = table["running"] == 0
+        energy_j += sum_within(table, table["spent_j"], start, end)
+        idle_j += sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
+        idle_s += sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
+    return Window(
+        start_s=start,
+        end_s=end,
+        output_tokens=float((share * (tokens - 1.0)).sum() + begun.sum()),
+        energy_j=energy_j,
+        idle_j=idle_j,
+        idle_s=idle_s,
+    )
+
+
+def _cut_start(spell: dict[str, Array], log: Log, start: float) -> tuple[dict[str, Array], Sequence[float]]:
+    """Return the spells that begin, and the gaps that end, no sooner than a time."""
+    if start <= 0.0:
+        return spell, log.gaps
+    kept = spell["start"] >= start
+    return {name: column[kept] for name, column in spell.items()}, [
+        gap for gap, end in zip(log.gaps, log.gap_ends, strict=True) if end >= start
+    ]
+
+
+def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:
+    """Return times between tokens, and how many sequences had each; tokens of one pass share its time.
+
+    The first pass of a spell stands alone, the others in a few equal parts at most, each at its mean.
+    """
+    kept = spell["answers"] > 0
+    seconds, longer, answers, others = (spell[name][kept] for name in ("seconds", "longer", "answers", "passes"))
+    others = others - 1.0
+    parts = np.minimum(others, PARTS).astype(int)
+    size = others / np.maximum(parts, 1)
+    before = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    middle = 0.5 + (before + 0.5) * np.repeat(size, parts)
+    gaps = (seconds + spell["stall"][kept], np.repeat(seconds, parts) + middle * np.repeat(longer, parts))
+    counts = (answers - spell["fresh"][kept], np.repeat(answers * size, parts))
+    return np.concatenate((*(one / gain for one in gaps), apart)), np.concatenate((*counts, np.ones(len(apart))))
+
+
+def _find_rates(
+    arrival: Array, first: Array, finished: Array, end: float, *, is_open: bool
+) -> tuple[float | None, float, bool]:
+    """Return requests that arrive and that are finished a second, and whether those who wait become ever more.
+
+    Of the second half of arrivals; what more wait at its end than at its start must be more than chance. What keeps a
+    server busy to the end of the run is finished at the rate of all of it, however soon the last request came.
+    """
+    if not is_open:
+        return None, len(arrival) / end, False
+    order = np.sort(arrival)
+    middle, last = order[len(order) // 2], order[-1]
+    rate = (len(order) - 1) / (last - order[0]) if last > order[0] else None
+    if last <= middle:
+        return rate, len(arrival) / end, False
+    arrived = float(((arrival > middle) & (arrival <= last)).sum())
+    done = float(((finished > middle) & (finished <= last)).sum())
+    waiting = [float(((arrival <= time) & (first > time)).sum()) for time in (middle, last)]
+    is_growing = waiting[1] - waiting[0] > max(LEAST_GROWTH * arrived, DEVIATIONS * math.sqrt(arrived))
+    return rate, len(arrival) / end if is_growing else done / (last - middle), bool(is_growing)
+
+
+def _find_moments(
+    tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
+) -> tuple[Moment, ...]:
+    """Return means over equal times: of what adds up over spells, the growth of its sum."""
+    edges = np.linspace(0.0, end, MOMENTS + 1)
+    width = end / MOMENTS
+    power, running, cached = np.zeros((3, MOMENTS))
+    for table in tables:
+        seconds = table["spent_s"]
+        ends = np.concatenate(([0.0], table["start"] + seconds))
+        tokens = table["cached"] + 0.5 * gain * (table["passes"] - 1.0) * table["answers"]
+        sums = [table["spent_j"], table["running"] * seconds, tokens * seconds]
+        for total, values in zip((power, running, cached), sums, strict=True):
+            total += np.diff(np.interp(edges, ends, np.concatenate(([0.0], np.cumsum(values))))) / width
+    present = np.diff(_area(edges, arrival) - _area(edges, finished)) / width
+    waiting = np.maximum(0.0, present - running)
+    rows = zip(edges[:-1].tolist(), *(one.tolist() for one in (power, running, waiting, cached)), strict=True)
+    return tuple(
+        Moment(time_s=time, power_w=watts, running=work, waiting=wait, cache_tokens=tokens)
+        for time, watts, work, wait, tokens in rows
+    )
+
+
+def _area(times: Array, events: Array) -> Array:
+    """Return, up to each time, the area below the count of events."""
+    events = np.sort(events)
+    sums = np.concatenate(([0.0], np.cumsum(events)))
+    before = np.searchsorted(events, times)
+    return before * times - sums[before]

@@ -1,0 +1,197 @@
+"""A language model that is asked for, by name, configuration or trace, and the boxes that it is divided over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.name import find_meant
+from joulemap.domain.operating_point import read_point
+from joulemap.domain.operator.name import find_kind
+from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.workload import Model, find_model, holding_workload
+from joulemap.system.errors import UnknownFamilyError, UnknownNameError, UsageError
+from joulemap.system.resource import package_version
+from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
+from joulemap.wing.llm.decoder.version import decoder_version
+from joulemap.wing.place.box.hardware import BOX
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.model.workload import WorkloadColumns
+    from joulemap.plan.selection import Selection
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.place.box.hardware import BoxHardware
+
+
+LIBRARY: Final = "hf"
+"""Prefix of models of the library that knows any configuration of a language model."""
+
+
+def can_trace_configurations() -> bool:
+    """Return True if what traces any configuration of a language model is installed."""
+    return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
+
+
+def is_traced_pass(name: str, settings: Settings) -> bool:
+    """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+    before = name.partition("(")[0]
+    return name.endswith(")") and (
+        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
+    )
+
+
+def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
+    """Return the pass of a model that is traced at the sizes of its name; raises as `find_model`."""
+    from joulemap.domain.operator.name import read_arguments
+    from joulemap.wing.llm.decoder.name import EXAMPLE, split_pass
+    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
+
+    before, rest = split_pass(name) or (name, "()")
+    step = Step.of(read_arguments(before, name, rest, TRACED_ARGUMENTS, EXAMPLE))
+    if settings.inputs:
+        raise UsageError(f"{name} takes no --input: its sizes are its arguments")
+    model = settings.modules.get(before)
+    if not isinstance(model, Model):
+        model = find_model(before, settings, batch)
+    request = attrs.evolve(
+        model.request,
+        model=step.spell(before, is_whole=True),
+        batch=check_batch(batch) or 1,
+        sizes=PassSizes(
+            tokens=step.tokens,
+            cached=step.cached,
+            has_all_logits=step.logits == "all",
+            data_devices=step.data_devices,
+        ),
+    )
+    return attrs.evolve(model, request=request, traced=None)
+
+
+def find_closed_pass(name: str, settings: Settings, batch: int | None) -> Model | None:
+    """Return the pass of a decoder, by name or the path of a configuration; None for any other name.
+
+    One of a family whose sizes are not known in closed form is traced, where that is possible; raises as `find_model`.
+    """
+    before, models = name.partition("(")[0], load_models()
+    if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
+        return None
+    from joulemap.wing.llm.decoder.name import find_pass
+    from joulemap.wing.llm.name import KIND, NAMES
+
+    try:
+        asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
+    except UnknownFamilyError:
+        if not can_trace_configurations():
+            raise
+        return find_model(f"{LIBRARY}:{name}", settings, batch)
+    if asked is None:
+        return None
+    if settings.inputs or settings.config:
+        raise UsageError(
+            f"{asked} takes no {'--input' if settings.inputs else '--config'}: its sizes are its arguments"
+        )
+    request = ModelRequest(
+        model=str(asked),
+        kind=KIND,
+        batch=check_batch(batch) or 1,
+        is_default=True,
+        content_digest=asked.digest,
+        build_memory_bytes=settings.build_memory_bytes,
+        version=decoder_version(),
+    )
+    may_run = settings.is_named or settings.trust
+    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=NAMES)
+
+
+def find_mixed(settings: Settings) -> BoxHardware | None:
+    """Return the box of unlike devices that settings name; None for none. UsageError for one beside other hardware."""
+    selection = select_hardware(settings)
+    mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
+    if mixed and len(selection.pairs) > 1:
+        raise UsageError(f"{mixed[0].id} has unlike devices, which divide a model: name it without other hardware")
+    return mixed[0] if mixed else None
+
+
+def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
+    """Return settings with the chip of each box of alike ones in its place, and chip -> how many those are.
+
+    UsageError for boxes that have unlike numbers of a chip.
+    """
+    selection = select_hardware(settings)
+    boxes = {box.id: box for box in _list_boxes(selection)}
+    if not boxes:
+        return settings, {}
+    names, counts = [], dict[str, int]()
+    for entry, mode in selection.pairs:
+        box, name = boxes.get(entry.id), name_pair(entry.id, mode)
+        names.append(selection.spelling.get(name, name) if box is None else _name_chip(box, mode))
+        if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
+            raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
+    return attrs.evolve(settings, hardware=tuple(names)), counts
+
+
+def _list_boxes(selection: Selection) -> list[BoxHardware]:
+    return [cast("BoxHardware", one) for one in selection.boxes.values() if one.architecture == BOX]
+
+
+def _name_chip(box: BoxHardware, mode: str) -> str:
+    """Return a device of a box of alike ones, with its share of a cap on all of them."""
+    name = box.box.devices[0].hardware
+    point = read_point(mode)
+    return name if point is None else f"{name.partition('@')[0]}@{point.value / len(box.devices):g}W"
+
+
+def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
+    """Return the decoder of a name or path, or one whose passes are traced and kept; `prompt` is the longest of them.
+
+    Raises UnknownNameError, with the nearest, for one that is not there, ModelError for one that cannot be read or
+    traced.
+    """
+    from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
+
+    if model.endswith(".py"):
+        find_model(model, settings, None)  # says what is missing of the name
+    if "(" not in model and is_traced_pass(f"{model}()", settings):
+        return _trace(source, model, settings, prompt)
+    try:
+        decoder = find_decoder(model)
+    except UnknownFamilyError:
+        if not can_trace_configurations():
+            raise
+        return _trace(source, f"{LIBRARY}:{model}", settings, prompt)
+    if decoder is None:
+        names = list_decoders()
+        hint = f"the folder here is ./{model}" if Path(model).is_dir() else ""
+        raise UnknownNameError("language model", model, (), hint, near=find_meant(model, names))
+    return decoder
+
+
+def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
+    from joulemap.store.workload import read_columns, read_notes
+    from joulemap.wing.llm.decoder.traced import TracedDecoder
+
+    def sample(step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
+        asked = find_model(step.spell(model, is_whole=True), settings, batch)
+        with holding_workload(source, asked) as (workload_id, connection):
+            return read_columns(connection, workload_id), read_notes(connection, workload_id)
+
+    path = find_model(f"{model}()", settings, None).request.path
+    context = _read_context(path) if path is not None and path.suffix == ".json" else 0
+    return TracedDecoder(name=model, prompt=prompt, sample=sample, context_length=context)
+
+
+def _read_context(path: Path) -> int:
+    """Return the tokens that a configuration says its model was made for; 0 where it does not say."""
+    from joulemap.trace.configuration import read_configuration
+    from joulemap.wing.llm.decoder.family import Settings as Sizes
+    from joulemap.wing.llm.decoder.read import find_text
+
+    return Sizes(str(path), find_text(read_configuration(path, str(path)))).context

@@ -1,0 +1,230 @@
+"""Rows of a model over the devices of a box: placements, what devices have of the best, where and when parts run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from joulemap.answer.computed import find_unknown, told
+from joulemap.domain.weight import label_precision
+from joulemap.plan.selection import name_pair
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.doubt import half_width
+
+if TYPE_CHECKING:
+    from joulemap.wing.place.box.candidate import Candidate
+    from joulemap.wing.place.box.doubt import PlacedDoubt
+    from joulemap.wing.place.box.line import Copy
+    from joulemap.wing.place.box.problem import Problem
+    from joulemap.wing.place.box.run import PlacedRun
+
+
+@frozen(kw_only=True)
+class PlacementRow:
+    """A way to run the model on the box."""
+
+    placement: str = told("devices that have a part")
+    form: str = told("alone, split, pipeline or side by side")
+    is_best: bool = told("whether it is the best for the goal")
+    latency_s: float | None = told("of a batch by itself; none where it is refused", "s")
+    latency_half_width: float | None = told("of the 80 % interval of its logarithm")
+    throughput_per_s: float | None = told("samples, batch after batch", "1/s")
+    throughput_half_width: float | None = told("of the 80 % interval of its logarithm")
+    tokens_per_s: float | None = told("of a language model that decodes: tokens, pass after pass", "1/s")
+    energy_j: float | None = told("of a batch, the whole box", "J")
+    energy_half_width: float | None = told("of the 80 % interval of its logarithm")
+    energy_per_inference_j: float | None = told("of a sample, the whole box", "J")
+    average_power_w: float | None = told("of the whole box, batch after batch", "W")
+    copy_s: float | None = told("of a batch, between devices", "s")
+    copied_bytes: float | None = told("of a batch, between devices", "B")
+    copy_count: int | None = told("values that one device hands another, of a batch")
+    worse_probability: float | None = told("that the best is better than it; none of the best")
+    limit: str = told("what the time between batches is")
+    gap_fraction: float | None = told("that a placement which was not looked at could save at most", "1")
+    refusal: str = told("why it cannot be; empty where it can")
+
+
+@frozen(kw_only=True)
+class DeviceRow:
+    """What a device of the box has of the best placement."""
+
+    device: str = told("name in the box")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = told("that it computes at")
+    subgraph_count: int = told("that it runs")
+    busy_s: float = told("of a batch", "s")
+    busy_fraction: float = told("of the time that a batch takes the box", "1")
+    weight_bytes: int = told("that its memory holds", "B")
+    activation_bytes: int = told("most that are alive at a time", "B")
+    memory_fraction: float = told("of its memory", "1")
+    energy_j: float = told("of a batch, its static and idle power included", "J")
+
+
+@frozen(kw_only=True)
+class SubgraphRow:
+    """Where a subgraph runs."""
+
+    subgraph_index: int = told("in the model")
+    operations: str = told("what it computes")
+    device: str = told("that runs it")
+    latency_s: float = told("there", "s")
+    other: str = told("the device that would take least time of the others; empty where none runs it")
+    other_s: float | None = told("what that takes", "s")
+
+
+@frozen(kw_only=True)
+class EventRow:
+    """A subgraph that runs, or a value on its way from one device to another."""
+
+    placement: str = told("devices that have a part")
+    form: str = told("alone, split or pipeline")
+    event_index: int = told("in the order of time")
+    kind: str = told("subgraph or copy")
+    subgraph_index: int = told("that runs, or whose value is sent")
+    operations: str = told("what it computes; empty of a copy")
+    device: str = told("that runs it, or sends")
+    receiver: str = told("of a copy; empty otherwise")
+    start_s: float = told("of a batch by itself", "s")
+    end_s: float = told("of a batch by itself", "s")
+    taken_s: float = told("from start to end", "s")
+    copied_bytes: float | None = told("of a copy", "B")
+
+
+def form_row(
+    one: Candidate, best: Candidate, batch: int, *, doubt: PlacedDoubt | None, worse: float | None, tokens: float
+) -> PlacementRow:
+    """Return a candidate as a row; `tokens` are those of a batch, 0 for what decodes none."""
+    run, found = one.run, find_unknown(PlacementRow)
+    if not one.refusal:
+        found |= {
+            "latency_s": one.latency_s,
+            "throughput_per_s": batch / one.interval_s,
+            "tokens_per_s": tokens / one.interval_s if tokens else None,
+            "energy_j": one.energy_j,
+            "energy_per_inference_j": one.energy_j / batch,
+            "average_power_w": one.energy_j / one.interval_s,
+            "gap_fraction": one.gap,
+        }
+    if run is not None:
+        found |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
+        found["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
+    if doubt is not None:
+        parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
+        found |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+    found |= {"is_best": one is best, "worse_probability": worse}
+    return PlacementRow(**found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal)
+
+
+def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
+    """Return what each device has of a placement; nothing of one side by side."""
+    found = []
+    for number, member in enumerate(problem.members if run is not None else ()):
+        assert run is not None
+        part, one = run.parts.get(number), member.configuration
+        needed = part.weight_bytes + part.activation_bytes if part else 0
+        busy_s = part.latency_fs / FS_PER_S if part else 0.0
+        found.append(
+            DeviceRow(
+                device=member.name,
+                hardware=name_pair(one.hardware, one.power_mode),
+                precision=label_precision(one.precision, one.weight_precision or one.precision),
+                subgraph_count=int((run.devices == number).sum()),
+                busy_s=busy_s,
+                busy_fraction=busy_s / (run.period_fs / FS_PER_S),
+                weight_bytes=part.weight_bytes if part else 0,
+                activation_bytes=part.activation_bytes if part else 0,
+                memory_fraction=needed / member.hardware.memory_capacity.value,
+                energy_j=sum(line.energy_fj for line in run.lines if line.device == member.name) / FJ_PER_J,
+            )
+        )
+    return found
+
+
+def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]:
+    """Return where each subgraph of a placement runs; nothing of one side by side."""
+    if run is None:
+        return []
+    names, found = list_operations(problem), []
+    taken = _time_subgraphs(run)
+    for node, subgraph in enumerate(problem.subgraph.tolist()):
+        own = int(run.devices[node])
+        others = {at: problem.seconds[node, at] for at in range(len(problem.members)) if at != own}
+        able = {at: float(seconds) for at, seconds in others.items() if seconds < float("inf")}
+        other = min(able, key=lambda at: able[at], default=None)
+        found.append(
+            SubgraphRow(
+                subgraph_index=subgraph,
+                operations=names[subgraph],
+                device=problem.members[own].name,
+                latency_s=taken.get(subgraph, 0) / FS_PER_S,
+                other="" if other is None else problem.members[other].name,
+                other_s=None if other is None else able[other],
+            )
+        )
+    return found
+
+
+def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
+    """Return what happens to one batch that no other is beside; nothing where devices take batches of their own.
+
+    The last event ends where the latency does, unless a power budget holds it back.
+    """
+    run = one.run
+    if run is None:
+        return []
+    taken = _time_subgraphs(run)
+    sent: dict[int, list[Copy]] = {}
+    for copy in run.copies:
+        sent.setdefault(copy.subgraph, []).append(copy)
+    names = list_operations(problem)
+    found: list[EventRow] = []
+
+    def add(start_fs: int, latency_fs: int, subgraph: int, device: int, copy: Copy | None = None) -> None:
+        found.append(
+            EventRow(
+                placement=one.label,
+                form=one.form,
+                event_index=len(found),
+                kind="copy" if copy else "subgraph",
+                subgraph_index=subgraph,
+                operations="" if copy else names[subgraph],
+                device=problem.members[device].name,
+                receiver="" if copy is None else problem.members[copy.end].name,
+                start_s=start_fs / FS_PER_S,
+                end_s=(start_fs + latency_fs) / FS_PER_S,
+                taken_s=latency_fs / FS_PER_S,
+                copied_bytes=None if copy is None else copy.byte_count,
+            )
+        )
+
+    for node, subgraph in enumerate(problem.subgraph.tolist()):
+        add(int(run.start_fs[node]), taken.get(subgraph, 0), subgraph, int(run.devices[node]))
+        for copy in sent.get(subgraph, ()):
+            add(copy.start_fs, copy.latency_fs, subgraph, copy.start, copy)
+    return found
+
+
+def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
+    """Return the femtoseconds of each subgraph of a placement where it runs."""
+    columns = [part.subgraphs for part in run.parts.values()]
+    pairs = (zip(one.subgraph_index.tolist(), one.latency_fs.tolist(), strict=True) for one in columns)
+    return dict(itertools.chain.from_iterable(pairs))
+
+
+def list_operations(problem: Problem) -> dict[int, str]:
+    """Return what each subgraph computes, by its index."""
+    names: dict[int, dict[str, None]] = {}
+    work = problem.work
+    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
+        names.setdefault(index, {})[operation] = None
+    return {index: "+".join(some) for index, some in names.items()}
+
+
+def list_timeline(problem: Problem, found: Sequence[Candidate]) -> list[EventRow]:
+    """Return what happens in the best placement, and in the best mixture where that is another."""
+    run = [one for one in found if one.run is not None]
+    mixed = [one for one in run if one.form != "alone"]
+    shown = {id(one): one for one in (*run[:1], *mixed[:1])}
+    return [row for one in shown.values() for row in list_events(problem, one)]

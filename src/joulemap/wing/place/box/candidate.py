@@ -1,0 +1,300 @@
+"""What can be done with a box: each device alone, a model split over several, whole batches side by side.
+
+Splits are chosen by `choose` and then run; what a device's part really takes, over what its subgraphs take in a run of
+all, is put on them and the choice made again, since a part may fit where the whole did not, or pay a start of its own.
+Side by side, devices that run the whole model each take batches of their own:
+
+    rate = sum over devices of 1 / interval, all slowed alike where a shared memory or the power budget is exceeded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import Integers
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.choose import Choice, choose, improve
+from joulemap.wing.place.box.overlap import list_neighbours
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.run import PlacedRun, own_fj, run_placement
+from joulemap.wing.place.box.schedule import find_makespan
+from joulemap.wing.place.box.score import add_up, fit_weights, score
+from joulemap.wing.place.box.solve import has_solver
+
+ROUNDS: Final = 4
+"""Times that a split is chosen, run and chosen anew."""
+
+SETTLED: Final = 5e-3
+"""Share of a gap that no solver is asked about."""
+
+MOST_SETS: Final = 32
+"""Sets of devices that are tried."""
+
+
+@frozen(kw_only=True, eq=False)
+class Candidate:
+    """A way to run the model on the box, or why it cannot be."""
+
+    label: str
+    """Devices, joined by a plus."""
+    form: str
+    """`alone`; `split`: subgraphs on several, in turn or branches at once; `pipeline`: batches follow each other; or
+    `side by side`."""
+    members: tuple[int, ...]
+    refusal: str = ""
+    run: PlacedRun | None = None
+    """None where it is refused, and side by side."""
+    latency_s: float = 0.0
+    """Of a batch; side by side of the slowest device's."""
+    interval_s: float = 0.0
+    """Between batches of the box."""
+    energy_j: float = 0.0
+    """Of a batch; side by side of the mean one."""
+    limit: str = ""
+    """What the time between batches is."""
+    shares: Mapping[int, float] = attrs.field(factory=dict)
+    """Side by side: of the batches, those of each device."""
+    runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)
+    """Side by side: the run of each device."""
+    gap: float = 0.0
+    """Share that a placement which was not looked at could save, by the costs that the search has."""
+
+    @property
+    def lines(self) -> tuple[PlacementLine, ...]:
+        """Of its ledger; side by side those of a mean batch, without what devices draw that wait."""
+        if self.run is not None:
+            return self.run.lines
+        return tuple(
+            attrs.evolve(line, energy_fj=round(line.energy_fj * self.shares[number]))
+            for number, run in self.runs.items()
+            for line in run.lines
+            if line.device == run.names[number]
+        )
+
+    def value(self, goal: Goal) -> float:
+        """Return what is to be small."""
+        if self.refusal:
+            return float("inf")
+        return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
+
+
+def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
+    """Return what was tried for a goal, each device alone first."""
+    kinds = tuple(members[0] for members in problem.kinds.values())
+    found = [_run_alone(problem, box, number, goal) for number in kinds]
+    sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
+    if goal == "energy":
+        sets = _list_sets(kinds, 2)[:MOST_SETS]
+    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)  # alike ones do best side by side
+    for some in sets:
+        found += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
+    if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
+        found += _run_split(problem, box, goal, tuple(range(len(problem.members))))
+    if goal == "throughput":
+        found += _run_side_by_side(problem, box)
+    if not any(one.run is not None and len(one.run.parts) > 1 for one in found):
+        found += _run_nearest(problem, box, goal, found)
+    return list({(one.label, one.form, one.value(goal)): one for one in found}.values())
+
+
+def _list_sets(members: Sequence[int], least: int) -> list[tuple[int, ...]]:
+    sizes = range(len(members), least - 1, -1)
+    return [some for size in sizes for some in combinations(members, size)]
+
+
+def _name(problem: Problem, members: Sequence[int]) -> str:
+    return "+".join(problem.members[number].name for number in members)
+
+
+def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate:
+    member = problem.members[number]
+    refusal = problem.refusals[number]
+    if not refusal and not problem.can_run[:, number].all():
+        mine = np.isin(problem.work.subgraph_index, problem.subgraph[~problem.can_run[:, number]])
+        names = list(dict.fromkeys(problem.work.operation[mine].tolist()))
+        compiler = member.hardware.compiler
+        known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
+        lacking = [name for name in names if name not in known]
+        refusal = f"{compiler.name if compiler else member.name} does not run {', '.join(lacking or names)}"
+    if refusal:
+        return Candidate(label=member.name, form="alone", members=(number,), refusal=refusal)
+    return _run(problem, box, np.full(problem.node_count, number), goal, 0.0)
+
+
+def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) -> Candidate:
+    members = tuple(np.unique(devices).tolist())
+    is_pipelined = goal == "throughput"
+    form = "alone" if len(members) == 1 else "pipeline" if is_pipelined else "split"
+    label = _name(problem, members)
+    try:
+        run = run_placement(problem, box, devices, is_pipelined=is_pipelined)
+    except UnsupportedError as error:
+        return Candidate(label=label, form=form, members=members, refusal=str(error))
+    return Candidate(
+        label=label,
+        form=form,
+        members=members,
+        run=run,
+        latency_s=run.latency_fs / FS_PER_S,
+        interval_s=run.period_fs / FS_PER_S,
+        energy_j=run.energy_fj / FJ_PER_J,
+        limit=run.limit,
+        gap=gap,
+    )
+
+
+def _run_split(
+    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
+) -> list[Candidate]:
+    """Return the best split that was run; none where the choice is one device.
+
+    A solver looks further where that is the largest set of devices.
+    """
+    best: tuple[Candidate, Choice, Problem] | None = None
+    adjusted, seen = problem, set[bytes]()
+    for _ in range(ROUNDS):
+        choice: Choice | None = choose(adjusted, goal, allowed)
+        if choice is None or choice.devices.tobytes() in seen or len(np.unique(choice.devices)) == 1:
+            break
+        seen.add(choice.devices.tobytes())
+        found = _run(problem, box, choice.devices, goal, choice.gap)
+        if best is None or found.value(goal) < best[0].value(goal):
+            best = found, choice, adjusted
+        if found.run is None:
+            break
+        adjusted = _adjust(problem, adjusted, found.run)
+    if best is None:
+        return []
+    return [_look_further(problem, box, goal, allowed, *best) if is_largest else best[0]]
+
+
+def _look_further(
+    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
+) -> Candidate:
+    """Return what a solver makes of the best split where it has a gap: a smaller gap, or a better one."""
+    if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
+        return best
+    further = improve(adjusted, goal, allowed, choice)
+    found = best
+    if len(np.unique(further.devices)) > 1 and (further.devices != choice.devices).any():
+        found = _run(problem, box, further.devices, goal, further.gap)
+    if found.value(goal) < best.value(goal):
+        return found
+    return attrs.evolve(best, gap=max(0.0, 1.0 - further.bound / choice.value))
+
+
+def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
+    """Return the problem with what each part took over what its subgraphs were taken to."""
+    nodes, seconds, paced_s = np.arange(problem.node_count), adjusted.seconds.copy(), adjusted.paced_s.copy()
+    for number, part in run.parts.items():
+        mine = nodes[run.devices == number]
+        ends = _sum_ends(problem, run, number)
+        for column, plain, fs in (
+            (seconds, problem.seconds[:, number], part.latency_fs),
+            (paced_s, problem.paced_s[:, number], part.interval_fs),
+        ):
+            column[:, number] = plain * (fs / FS_PER_S / (float(plain[mine].sum()) + ends))
+    return attrs.evolve(adjusted, seconds=seconds, paced_s=paced_s)
+
+
+def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
+    """Return what a device was taken to be held up by values that leave or enter it."""
+    home = run.devices[problem.maker]
+    total = 0.0
+    for value, readers in enumerate(problem.readers):
+        others = {int(run.devices[reader]) for reader in readers} - {int(home[value])}
+        if home[value] == number:
+            total += len(others) * float(problem.leave_s[value, number])
+        elif number in others:
+            total += float(problem.enter_s[value, number])
+    return total
+
+
+def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return the mixture that loses least against the best device alone; none where there is none."""
+    alone = min(found, key=lambda one: one.value(goal))
+    if alone.run is None:
+        return []
+    trials = np.array(list(list_neighbours(problem, alone.members[0])), dtype=np.int64)
+    if not len(trials):
+        return []
+    value = score(problem, trials).interval_s if goal == "throughput" else find_makespan(problem, trials)
+    if goal == "energy":
+        static = sum(member.static_w for member in problem.members)
+        value = add_up(problem, problem.joules, problem.copy_j, trials) + value * static
+    value = np.where(fit_weights(problem, trials), value, np.inf)
+    place = int(np.argmin(value))
+    return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
+
+
+def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
+    """Return whole batches on each set of devices that run the model, alike ones all or none."""
+    alone: dict[str, PlacedRun] = {}
+    free = attrs.evolve(box, power=None)  # each as far as its own power goes
+    for name, members in problem.kinds.items():
+        if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
+            found = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
+            if found.run is not None:
+                alone[name] = found.run
+    names = [name for name in problem.kinds if name in alone]
+    sets = [tuple(names[place] for place in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
+    return [
+        _add_rates(problem, box, {number: alone[name] for name in some for number in problem.kinds[name]})
+        for some in sets
+        if sum(len(problem.kinds[name]) for name in some) > 1
+    ]
+
+
+def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
+    """Return a placement as other numbers of its problem have it, with the runs of its parts; one of alike ones whole.
+
+    UnsupportedError where they do not fit together.
+    """
+    if placed.run is not None:
+        run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
+        return attrs.evolve(placed, run=run)
+    runs, free = dict[int, PlacedRun](), attrs.evolve(box, power=None)
+    for number, part in parts.items():
+        whole = np.full(problem.node_count, number)
+        run = run_placement(problem, free, whole, is_pipelined=True, known={number: part})
+        runs |= dict.fromkeys(problem.kinds[problem.members[number].device.name], run)
+    return _add_rates(problem, box, runs)
+
+
+def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
+    """Return devices that take whole batches of their own, slowed alike by what they share."""
+    rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
+    parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
+    own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}
+    slow, limit = 1.0, "devices"
+    for memory in box.memories:
+        mine = [number for number in runs if problem.members[number].memory == memory.name]
+        used = sum(rate[number] * float(parts[number].subgraphs.dram_bytes.sum()) for number in mine)
+        if used * slow > memory.bandwidth.value:
+            slow, limit = memory.bandwidth.value / used, "shared memory"
+    static_w = sum(one.static_w if number in runs else one.idle_w for number, one in enumerate(problem.members))
+    drawn_w = sum(rate[number] * own_j[number] for number in runs)
+    if box.power is not None and static_w + drawn_w * slow > box.power.value:
+        slow, limit = max(box.power.value - static_w, 1e-9) / drawn_w, BUDGET
+    total = sum(rate.values()) * slow
+    shares = {number: one * slow / total for number, one in rate.items()}
+    return Candidate(
+        label=_name(problem, list(runs)),
+        form="side by side",
+        members=tuple(runs),
+        latency_s=max(run.latency_fs for run in runs.values()) / FS_PER_S / slow,
+        interval_s=1.0 / total,
+        shares=shares,
+        runs=runs,
+        energy_j=(static_w + drawn_w * slow) / total,
+        limit=limit,
+    )

@@ -1,0 +1,274 @@
+"""The best placement for a goal: the least time of a batch, the least time between batches, or the least energy.
+
+    latency      sum of subgraphs and copies, exact: `search`; less where branches run at the same time: `overlap`
+    energy       sum of their joules + static power of the box x latency, the same for each set of devices
+    throughput   the busiest stage: a device, a link, or a memory that is shared
+
+The last is no sum. Any weights of the stages that add up to 1 make a sum that no placement's interval is below: what
+`search` finds under some weights is a bound, and a placement to begin with. Weights go to the stages that are busy;
+from the best that was met, single subgraphs move as long as that helps. Source: Lagrangean relaxation, Held and Karp,
+The Traveling-Salesman Problem and Minimum Spanning Trees, 1970.
+
+What a memory cannot hold costs a price a byte, raised until it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.box import GOALS, Goal
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.system.record import frozen
+from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, overlap
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.schedule import find_makespan
+from joulemap.wing.place.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
+from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
+from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
+
+ROUNDS: Final = 16
+"""Weights of stages that are tried."""
+
+FEW_DEVICES: Final = 4
+MANY_VALUES: Final = 256
+"""Of more devices or values there is one round: each takes long."""
+
+GAIN: Final = 0.01
+"""Share by which a bound grows that is worth another round."""
+
+PATIENCE: Final = 3
+"""Rounds without."""
+
+LINK_WEIGHT: Final = 0.1
+"""Of a link over that of a device, to begin with."""
+
+MOVES: Final = 24
+"""Times that the best single move is looked for."""
+
+RAISES: Final = 16
+"""Times that the price of a full memory is halved or doubled."""
+
+ENOUGH: Final = 1e-3
+"""Share of an interval that is not looked for beyond the bound."""
+
+
+@frozen(kw_only=True, eq=False)
+class Choice:
+    """The best placement that was found for a goal among some devices."""
+
+    devices: Integers
+    value: float
+    """Seconds, or joules."""
+    bound: float
+    """That no placement is below."""
+
+    @property
+    def gap(self) -> float:
+        """Share of the value that a better placement could save."""
+        return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
+
+
+def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
+    """Return the best placement on the devices that are allowed; None where they cannot run the model together.
+
+    Alike devices of those take branches too where the latency is asked for; in turn they would add nothing.
+    """
+    assert goal in GOALS
+    node = np.full(problem.seconds.shape, np.inf)
+    node[:, list(allowed)] = problem.seconds[:, list(allowed)]
+    if not np.isfinite(node).any(axis=1).all():
+        return None
+    is_out = ~np.isfinite(node)
+    if goal == "throughput":
+        return _spread(problem, is_out, allowed)
+    power = price_second(problem, allowed) if goal == "energy" else 1.0
+    base, copy = problem.seconds * power, problem.copy_s * power
+    if goal == "energy":
+        base, copy = base + problem.joules, copy + problem.copy_j
+    base = np.where(is_out, np.inf, base)
+    found, per_byte = _search_within(problem, base, copy)
+    if found is None:
+        return None
+    rest = problem.joules if goal == "energy" else np.zeros_like(base)
+    if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
+        per_byte = per_byte * 0.0  # alike devices have room besides
+    filled, held = problem.weight_bytes * per_byte, float((per_byte * room(problem))[per_byte > 0.0].sum())
+    bound = bound_path(problem, base + filled, copy, np.where(is_out, np.inf, rest) + filled) - held
+    is_out = _list_out(problem, goal, allowed)
+    if goal == "latency":
+        bound = max(bound, bound_work(np.where(is_out, np.inf, problem.seconds)))
+    bound = min(bound, found.bound)
+    devices, value = overlap(problem, found.devices, is_out, lambda trials: price(problem, goal, trials, power), bound)
+    return Choice(devices=devices, value=value, bound=min(bound, value))
+
+
+def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
+    """Return the devices that are allowed, and those alike."""
+    return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
+
+
+def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
+    """Return where nodes cannot be: node x device."""
+    open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
+    is_out = np.ones(problem.seconds.shape, dtype=bool)
+    is_out[:, open_to] = ~problem.can_run[:, open_to]
+    return is_out
+
+
+def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
+    """Return what placements, each a row, are worth for a goal; `power` are the watts of a second, for energy."""
+    if goal == "throughput":
+        return score(problem, devices).interval_s
+    seconds = find_makespan(problem, devices)
+    return seconds if goal == "latency" else add_up(problem, problem.joules, problem.copy_j, devices) + power * seconds
+
+
+def improve(
+    problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
+) -> Choice:
+    """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
+    is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
+    solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
+    devices, value = choice.devices, choice.value
+    if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
+        found = float(price(problem, goal, solved.devices[None], power)[0])
+        if found < value:
+            devices, value = solved.devices, found
+    return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
+
+
+def price_second(problem: Problem, used: Sequence[int]) -> float:
+    """Return the watts that the box draws beside the work: static of the devices at work, idle of the others."""
+    mine = set(used)
+    return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
+
+
+def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
+    """Return the cheapest placement whose weights fit that was found, with the bound of the relaxed problem.
+
+    With it the price a byte of each memory that the bound is of; 0 where weights fit by themselves.
+
+    A price a byte is the same for all alike layers, so that they come and go together: what is left of a memory is
+    filled by the start, or the end, of a placement that does not fit, the rest of one that does.
+    """
+
+    def find(price: Floats) -> Found | None:
+        return search(Costs(node + problem.weight_bytes * price, copy, problem.maker, problem.readers))
+
+    most, price = room(problem), np.zeros(len(problem.members))
+    found = find(price)
+    if found is None or fit_weights(problem, found.devices[None])[0]:
+        return found, price
+    step = float(node[np.isfinite(node)].max()) / max(float(problem.weight_bytes.max()), 1.0)
+    bound, best, over, fitting = found.bound, price, [found.devices], []
+    low, high = price, None
+    for _ in range(RAISES):
+        if high is None:
+            excess = sum_by_device(problem.weight_bytes, over[-1][None])[0] > most
+            price = np.where(excess, np.maximum(price * 4.0, step), price)
+        else:
+            price = (low + high) / 2.0
+        trial = find(price)
+        if trial is None:
+            return None, best
+        least = trial.bound - float((price * most)[price > 0.0].sum())
+        if least > bound:
+            bound, best = least, price
+        if fit_weights(problem, trial.devices[None])[0]:
+            fitting.append(trial.devices)
+            high = price
+        else:
+            over.append(trial.devices)
+            low = price
+    if not fitting:
+        return None, best
+    trials = np.array([*fitting, *_cross(over[-1], fitting[-1]), *_cross(over[0], fitting[-1])])
+    trials = trials[fit_weights(problem, trials)]
+    cost = add_up(problem, node, copy, trials)
+    place = int(np.argmin(cost))
+    return Found(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place]))), best
+
+
+def _cross(first: Integers, second: Integers) -> Integers:
+    """Return placements that begin as one does and end as the other, the change at each node, and the other way."""
+    count = len(first)
+    begins = np.arange(count)[None] < np.arange(1, count)[:, None]
+    return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
+
+
+def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
+    """Return a placement with a short interval, and the bound of the weights that were tried."""
+    seeds = list(cut_stretches(problem, is_out, allowed))
+    best = _take_best(problem, np.array(seeds), None) if seeds else None
+    weights, bound, since = _begin(problem, allowed), 0.0, 0
+    is_small = len(allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
+    for number in range(ROUNDS if is_small else 1):
+        found = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
+        if found is None:
+            return None
+        since = 0 if found.bound > bound * (1.0 + GAIN) else since + 1
+        bound = max(bound, found.bound)
+        best = _take_best(problem, found.devices[None], best)
+        if since == PATIENCE or (best is not None and best[1] <= bound * (1.0 + ENOUGH)):
+            break
+        loads = score(problem, found.devices[None]).stages[0]
+        drawn = weights * np.exp((loads / max(loads.max(), 1e-30) - 0.5) / (1.0 + number) ** 0.5)
+        weights = drawn / drawn.sum()
+    if best is None:
+        return None
+    for _ in range(MOVES):
+        if best[1] <= bound * (1.0 + ENOUGH):
+            break
+        before, moves = best[1], _list_moves(best[0], is_out)
+        best = (_take_best(problem, moves, best) if len(moves) else None) or best
+        if best[1] >= before:
+            break
+    return Choice(devices=best[0], value=best[1], bound=min(bound, best[1]))
+
+
+def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
+    """Return weights of the stages, as `Scores.stages` has them: little of links, nothing of what is not allowed."""
+    count = len(problem.members)
+    is_mine = np.isin(np.arange(count), list(allowed))
+    links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
+    weights = np.append(is_mine.astype(float), links.ravel())
+    total: Floats = weights / weights.sum()
+    return total
+
+
+def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
+    """Return the problem whose cost is the weighted sum of the stages: a bound of the longest."""
+    count = len(problem.members)
+    device, link = weights[:count], weights[count:].reshape(count, count)
+    others = ~np.eye(count, dtype=bool)
+    way = np.where(np.isinf(problem.way_s), 0.0, problem.way_s) * (link + link.T)
+    ends = (problem.leave_s * device)[:, :, None] + (problem.enter_s * device)[:, None, :]
+    copy = np.where(np.isinf(problem.way_s), np.inf, way + np.where(others, ends, 0.0))
+    node = np.where(is_out, np.inf, problem.paced_s * device)
+    return Costs(node, copy, problem.maker, problem.readers)
+
+
+def _take_best(
+    problem: Problem, trials: Integers, best: tuple[Integers, float] | None
+) -> tuple[Integers, float] | None:
+    """Return the placement with the shortest interval, and that, of those whose weights fit."""
+    scores: Scores = score(problem, trials)
+    fits = (scores.weight_bytes <= room(problem)).all(axis=1)
+    interval = np.where(fits, scores.interval_s, np.inf)
+    place = int(np.argmin(interval))
+    if not np.isfinite(interval[place]) or (best is not None and best[1] <= interval[place]):
+        return best
+    return trials[place], float(interval[place])
+
+
+def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
+    """Return the placements that differ in one subgraph."""
+    nodes, targets = np.nonzero(~is_out)
+    is_other = targets != devices[nodes]
+    nodes, targets = nodes[is_other], targets[is_other]
+    found = np.repeat(devices[None], len(nodes), axis=0)
+    found[np.arange(len(nodes)), nodes] = targets
+    return found

@@ -1,0 +1,120 @@
+"""The constants of a box by one name each: those of its devices behind their names, of what joins them, and its own.
+
+gpu.memory_bandwidth      of each device that the box calls `gpu`
+link.cpu-gpu.bandwidth    of the links between two devices; latency and energy a byte too
+memory.NAME.bandwidth     of a memory that devices share; capacity and latency too
+tdp, price_purchase, …    of all of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from joulemap.domain.box import Box, BoxLink, BoxMemory
+from joulemap.domain.change import SOURCE, Change, change_hardware, changed_digest
+from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.quantity import Quantity
+from joulemap.system.record import vary
+from joulemap.wing.place.box.hardware import BoxHardware, combine
+
+Joined = TypeVar("Joined", BoxLink, BoxMemory)
+
+LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
+
+MEMORY_FIELDS: Final = ("capacity", "bandwidth", "latency")
+
+WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
+"""Of all devices together."""
+
+
+def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
+    """Return device of the box -> its chip, of several alike the first."""
+    found: dict[str, Hardware] = {}
+    for (_, device), chip in zip(hardware.box, hardware.devices, strict=True):
+        found.setdefault(device.name, chip)
+    return found
+
+
+def name_link(box: Box, link: BoxLink) -> str:
+    """Return what the numbers of a link begin with, the device that the box names first before the other."""
+    order = [device.name for device in box.devices]
+    return f"link.{'-'.join(sorted(link.between, key=order.index))}"
+
+
+def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
+    """Return name -> constant of a box as a run has it."""
+    found = {
+        f"{kind}.{one.name}": attrs.evolve(one, name=f"{kind}.{one.name}", of=kind)
+        for kind, chip in list_kinds(hardware).items()
+        for one in list_constants(chip).values()
+    }
+    for kind, name, quantity in _list_joins(hardware):
+        told = {"value": quantity.value, "unit": quantity.unit, "basis": quantity.basis, "source": quantity.source}
+        found[name] = Constant(name=name, kind=kind, **told)  # type: ignore[arg-type]
+    return found
+
+
+def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
+    """Yield kind, name and quantity of what no single device has."""
+    for link in hardware.box.links:
+        for field in LINK_FIELDS:
+            yield "link", f"{name_link(hardware.box, link)}.{field}", getattr(link, field)
+    for memory in hardware.box.memories:
+        for field in MEMORY_FIELDS:
+            yield "memory", f"memory.{memory.name}.{field}", getattr(memory, field)
+    for name in WHOLE:
+        if (quantity := getattr(hardware, name)) is not None:
+            yield "quantity", name, quantity
+
+
+def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
+    """Return a box with other numbers of its devices and of what joins them, and the sums that it had of them."""
+    value = {one.name: one.value for one in changes}
+    chips = {
+        kind: change_hardware(chip, [attrs.evolve(one, name=own) for one, own in _list_own(changes, kind)])
+        for kind, chip in list_kinds(hardware).items()
+    }
+    box = attrs.evolve(
+        hardware.box,
+        devices=tuple(attrs.evolve(one, static_power=None) for one in hardware.box.devices),  # it is theirs by now
+        links=tuple(_set_each(one, name_link(hardware.box, one), LINK_FIELDS, value) for one in hardware.box.links),
+        memories=tuple(_set_each(one, f"memory.{one.name}", MEMORY_FIELDS, value) for one in hardware.box.memories),
+        power=_set(hardware.tdp, value["tdp"]) if "tdp" in value else hardware.box.power,
+    )
+    return vary(hardware, box=box, devices=tuple(chips[device.name] for _, device in box))
+
+
+def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "") -> BoxHardware:
+    """Return a box, as runs have it, with numbers in place of its own, as `change_hardware` returns a chip."""
+    if not changes and not name:
+        return hardware
+    value, varied = {one.name: one.value for one in changes}, vary_box(hardware, changes)
+    digest = changed_digest(hardware.digest, changes, name)
+    whole = combine(varied.box, varied.devices, hardware.device_modes, digest)
+    prices = {one: _set(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
+    return attrs.evolve(
+        whole,
+        **prices,  # type: ignore[arg-type]
+        id=name or hardware.id,
+        described_digest=hardware.described_digest or hardware.digest,
+    ).in_mode(hardware.power_mode)
+
+
+def _list_own(changes: Sequence[Change], kind: str) -> list[tuple[Change, str]]:
+    """Return the changes of a device, each with its name there."""
+    return [(one, one.name.removeprefix(f"{kind}.")) for one in changes if one.name.startswith(f"{kind}.")]
+
+
+def _set(quantity: Quantity, value: float) -> Quantity:
+    return attrs.evolve(quantity, value=value, basis="assumed", source=SOURCE)
+
+
+def _set_each(joined: Joined, prefix: str, fields: Sequence[str], value: Mapping[str, float]) -> Joined:
+    changed = {
+        one: _set(getattr(joined, one), value[f"{prefix}.{one}"]) for one in fields if f"{prefix}.{one}" in value
+    }
+    return attrs.evolve(joined, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,265 @@
+"""A box as one hardware: what its devices have together, and what each of their actions takes.
+
+    peak, static power    sum over devices, each at what it computes at
+    memory                of devices with one of their own, and once of one that several share
+    power cap             the box's own, else the sum of theirs
+    reference table       the actions of each kind of device under its name, of links, and of devices that wait
+
+A mode of a box is what its placements are best at, or a cap on what all of it draws.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Self
+
+import attrs
+
+from joulemap.domain.box import GOALS, Box, BoxDevice, Goal
+from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
+from joulemap.domain.hardware import BUILT_IN, Hardware, Peak, PowerMode
+from joulemap.domain.operating_point import read_point
+from joulemap.domain.quantity import Quantity, least_sure
+from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
+from joulemap.model.fallback import choose_precision
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
+from joulemap.wing.place.box.member import Member
+
+BOX: Final = "box"
+"""Class of a box."""
+
+DEFAULT_GOAL: Final[Goal] = "latency"
+"""What placements of a box at its default mode are best at."""
+
+IDLE: Final = "idle_power"
+"""What a device draws that has no part of the model."""
+
+CONVERSIONS: Final = {"read": "convert_read", "write": "convert_write"}
+"""Action of a memory -> the same where what comes from another device is made anew."""
+
+
+@frozen(kw_only=True)
+class BoxHardware(Hardware):
+    """A box with its devices, as they are described or as a run has them."""
+
+    box: Box
+    devices: tuple[Hardware, ...] = attrs.field(repr=False)
+    """One by one, as the box yields them."""
+    device_modes: tuple[str, ...]
+    """The power mode that each is named at."""
+    placement: str = ""
+    """Of a run: its form and the devices that have a part, as `split cpu+npu`."""
+
+    @property
+    def goal(self) -> Goal:
+        """What placements at its mode are best at."""
+        return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
+
+    @property
+    def capped(self) -> Box:
+        """The box with the power that its mode leaves it."""
+        point = read_point(self.power_mode)
+        if point is None:
+            return self.box
+        cap = Quantity(value=point.value, unit="W", basis="derived", source=f"asked for: {self.power_mode}")
+        return attrs.evolve(self.box, power=cap)
+
+    def in_mode(self, name: str) -> Self:
+        """Return this box at a goal or power cap; UnknownNameError for a locked clock or a part of its units."""
+        point = read_point(name)
+        if point is not None and point.unit != "W":
+            raise UnknownNameError("power mode", name, (), f"{self.id} is a box: {', '.join(GOALS)} or a cap, as 300W")
+        return attrs.evolve(self, power_mode=name)
+
+    def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
+        """Return its devices, each at the precision asked for or the narrowest of its own that holds it."""
+        members = []
+        for (name, device), hardware, mode in zip(self.box, self.devices, self.device_modes, strict=True):
+            precision, weights = choose_precision(
+                hardware, device.precision or configuration.precision, configuration.weight_precision
+            )
+            own = attrs.evolve(
+                configuration, hardware=hardware.id, power_mode=mode, precision=precision, weight_precision=weights
+            )
+            members.append(Member(name=name, device=device, hardware=hardware, configuration=own, memory=device.memory))
+        return tuple(members)
+
+
+def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest: str = "") -> BoxHardware:
+    """Return the hardware of a box, its devices at the modes that it names them at, one by one.
+
+    `digest` is of the devices as a run has them; empty for a box as it is described.
+    """
+    kinds = [device for _, device in box]
+    chips = [_settle(device, one) for device, one in zip(kinds, devices, strict=True)]
+    main = max(chips, key=lambda one: max(peak.rate.value for peak in one.peaks.values()))
+    clock, count = main.clock, len(chips)
+    cap = box.power or _add([one.tdp for one in chips], "of its devices")
+    static = _add([one.static_power for one in chips], "of its devices")
+    described = hashlib.sha256("|".join((repr(box), *(one.digest for one in chips))).encode()).hexdigest()[:16]
+    return BoxHardware(
+        id=box.id,
+        name=box.name,
+        vendor=main.vendor,
+        architecture=BOX,
+        deployment=main.deployment,
+        microarchitecture="box of " + ", ".join(dict.fromkeys(one.id for one in chips)),
+        unit_name="device",
+        memory_type=" + ".join(dict.fromkeys(one.memory_type for one in chips)),
+        aliases=box.aliases,
+        projection="; ".join(dict.fromkeys(f"{one.id}: {one.projection}" for one in chips if one.projection)),
+        unavailable="; ".join(
+            dict.fromkeys(
+                f"{one.id}: {one.unavailable}"
+                for one in chips
+                if one.unavailable and not one.unavailable.startswith(BUILT_IN)
+            )
+        ),
+        doubts=box.doubts,
+        needs_host="" if any(not one.needs_host for one in chips) else main.needs_host,
+        process_node=main.process_node,
+        launch_year=main.launch_year,
+        unit_count=Quantity(value=float(count), unit="1", basis="derived", source="devices of the box"),
+        clock=clock,
+        memory_capacity=_add(_list_memories(box, kinds, chips, "capacity"), "of its memories"),
+        memory_bandwidth=_add(_list_memories(box, kinds, chips, "bandwidth"), "of its memories"),
+        tdp=cap,
+        static_power=static,
+        price_purchase=box.price or _add_prices([one.price_purchase for one in chips]),
+        price_cloud=_add_prices([one.price_cloud for one in chips]),
+        geometry={},
+        memory_levels=(),
+        peaks={
+            precision: _add_peaks(chips, precision, clock.value)
+            for precision in PRECISION_BYTES
+            if any(precision in one.peaks for one in chips)
+        },
+        power_modes=tuple(PowerMode(name=goal, tdp=cap, clock=clock) for goal in GOALS),
+        coefficients={},
+        reference=EnergyReference(tuple(_list_actions(box, chips))),
+        priced_at=BOARD,
+        boundary=main.boundary,
+        described_digest=described if digest else "",
+        digest=digest or described,
+        box=box,
+        devices=tuple(chips),
+        device_modes=tuple(modes),
+    )
+
+
+def _settle(device: BoxDevice, hardware: Hardware) -> Hardware:
+    """Return a device with the static power that its box says."""
+    static = device.static_power
+    if static is None:
+        return hardware
+    return attrs.evolve(
+        hardware, static_power=static, idle_power=None, reference=hardware.reference.with_static(static)
+    )
+
+
+def _add(parts: Sequence[Quantity], what: str) -> Quantity:
+    """Return the sum of quantities in one unit."""
+    told = "; ".join(dict.fromkeys(one.source for one in parts))
+    return Quantity(
+        value=sum(one.value for one in parts),
+        unit=parts[0].unit,
+        basis=least_sure("derived", *(one.basis for one in parts)) if len(parts) > 1 else parts[0].basis,
+        source=f"sum {what}: {told}" if len(parts) > 1 else told,
+    )
+
+
+def _add_prices(prices: Sequence[Quantity | None]) -> Quantity | None:
+    """Return the sum of prices; None where one is not known."""
+    known = [one for one in prices if one is not None]
+    return _add(known, "of its devices") if len(known) == len(prices) else None
+
+
+def _list_memories(box: Box, kinds: Sequence[BoxDevice], chips: Sequence[Hardware], name: str) -> list[Quantity]:
+    shared = [getattr(memory, name) for memory in box.memories]
+    own = [
+        getattr(one, f"memory_{name}") for device, one in zip(kinds, chips, strict=True) if not box.memory_of(device)
+    ]
+    return [*shared, *own]
+
+
+def _add_peaks(chips: Sequence[Hardware], precision: str, clock_hz: float) -> Peak:
+    """Return the peak of all devices, each at what it computes at where this precision is asked for."""
+    rate = _add([one.peaks[choose_precision(one, precision, "")[0]].rate for one in chips], "of its devices")
+    each = rate.value / clock_hz / len(chips)
+    return Peak(rate=rate, operations_per_clock=each, unit_count=len(chips), clock_hz=clock_hz)
+
+
+def device_key(device: str, key: ActionKey) -> ActionKey:
+    """Return what an action of a device is called in the reference table of its box."""
+    return f"{device}_{key[0]}", key[1]
+
+
+def link_key(name: str) -> ActionKey:
+    """Return what a byte over a link of a box is called."""
+    return f"link_{name.replace(' ', '_')}", "transfer"
+
+
+def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]:
+    """Yield the rows of each kind of device, and of the links."""
+    by_kind = {device.name: one for (_, device), one in zip(box, chips, strict=True)}
+    for kind, hardware in by_kind.items():
+        for row in hardware.reference:
+            named = f"{hardware.id}: {row.source}"
+            yield attrs.evolve(row, component=device_key(kind, row.key)[0], source=named)
+            if row.component == "dram" and row.action in CONVERSIONS:
+                told = f"{row.count_formula}; to make anew what another device keeps otherwise"
+                key = device_key(kind, (row.component, CONVERSIONS[row.action]))
+                yield attrs.evolve(row, component=key[0], action=key[1], source=named, count_formula=told)
+            if row.key == STATIC_ACTION:
+                idle = hardware.idle_power or hardware.static_power
+                yield attrs.evolve(
+                    row,
+                    component=device_key(kind, row.key)[0],
+                    action=IDLE,
+                    energy_per_action_fj=min(idle.value * FJ_PER_J, row.energy_per_action_fj),
+                    basis=idle.basis,
+                    source=f"{hardware.id}: {idle.source}",
+                    count_formula="seconds of the run, where it has no part",
+                )
+    for key, link in {link_key(link.name): link for link in box.links}.items():
+        yield price_by(
+            link.energy,
+            key,
+            category="link",
+            common_category="communication",
+            part="memory",
+            per="B",
+            count_formula="bytes of values that one device hands another",
+        )
+
+
+def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
+    """Return the box as a placement has it: kinds of device at a voltage, and so many of each that draw static power.
+
+    `factors` is kind -> what an action on its chip costs of its price.
+    """
+    scales: dict[ActionKey, tuple[float, str]] = {
+        key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1
+    }
+    for (_, device), own in zip(hardware.box, hardware.devices, strict=True):
+        factor = factors.get(device.name, 1.0)
+        if factor != 1.0:
+            told = f"x {factor:.4g} at the voltage that its power cap leaves"
+            keys = [device_key(device.name, row.key) for row in own.reference if row.follows_voltage]
+            scales |= dict.fromkeys(keys, (factor, told))
+    if not scales:
+        return hardware
+    rows = [
+        attrs.evolve(row, energy_per_action_fj=row.energy_per_action_fj * scale, source=f"{row.source}; {told}")
+        for row in hardware.reference
+        for scale, told in ([scales[row.key]] if row.key in scales else [])
+    ]
+    named = "|".join((hardware.digest, *(f"{row.key}={row.energy_per_action_fj!r}" for row in rows)))
+    return attrs.evolve(
+        hardware,
+        reference=hardware.reference.with_actions(rows),
+        described_digest=hardware.described_digest or hardware.digest,
+        digest=hashlib.sha256(named.encode()).hexdigest()[:16],
+    )

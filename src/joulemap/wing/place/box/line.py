@@ -1,0 +1,183 @@
+"""Ledger lines of a box: of the parts, of copies between them, and of devices that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.box import PlacementLine
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
+from joulemap.model.run import LedgerColumns, RunColumns
+from joulemap.model.workload import Floats, Integers
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.hardware import BoxHardware
+from joulemap.wing.place.box.member import Member
+from joulemap.wing.place.box.problem import Problem, conversion_fj, converts
+
+IDLE: Final = ("chip", "idle_power")
+"""What a device draws that has no part of the model."""
+
+
+@frozen(kw_only=True)
+class Copy:
+    """A value on its way from the device that made it to one that reads it."""
+
+    start: int
+    end: int
+    subgraph: int
+    """That makes it."""
+    value: int
+    """Of the problem."""
+    byte_count: float
+    """As it is sent."""
+    latency_fs: int
+    start_fs: int = 0
+    """From the start of a batch by itself."""
+
+
+@define
+class Lines:
+    """Lines of a ledger as they are found: operator, row of the reference table, count."""
+
+    hardware: BoxHardware
+    operator: list[Integers] = attrs.field(factory=list)
+    action: list[Integers] = attrs.field(factory=list)
+    count: list[Floats] = attrs.field(factory=list)
+
+    def add(self, operator: Integers, action: Integers, count: Floats) -> None:
+        """Take lines."""
+        some = count > 0.0
+        self.operator.append(operator[some])
+        self.action.append(action[some])
+        self.count.append(count[some])
+
+    def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
+        """Take a line of one action for each operator; none where the box has no price for it."""
+        position = self.hardware.reference.position(key)
+        if position is not None:
+            self.add(operator, np.full(len(operator), position), count)
+
+    def close(self, hardware: BoxHardware) -> LedgerColumns:
+        """Return the ledger at the prices of a box, an action once for an operator."""
+        size = len(hardware.reference)
+        key = np.concatenate(self.operator) * size + np.concatenate(self.action)
+        distinct, place = np.unique(key, return_inverse=True)
+        counts: Floats = np.bincount(place, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
+        action = distinct % size
+        return LedgerColumns(
+            operator_index=distinct // size,
+            action_index=action,
+            action_count=counts,
+            energy_fj=np.rint(counts * np.array(hardware.reference.prices_fj)[action]).astype(np.int64),
+        )
+
+
+def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
+    """Yield the lines of a device's part, by subgraph and action."""
+    actions = run.hardware.reference.actions
+    row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
+    subgraph = run.operators.subgraph_index[row]
+    key = subgraph * len(actions) + run.ledger.action_index
+    distinct, place = np.unique(key, return_inverse=True)
+    counts = np.bincount(place, weights=run.ledger.action_count, minlength=len(distinct))
+    energy = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(energy, place, run.ledger.energy_fj)
+    for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
+        node, at = divmod(one, len(actions))
+        yield _line(device, node, actions[at].key, count, actions[at], fj)
+
+
+def _line(
+    device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
+) -> PlacementLine:
+    """Return a line of so many of an action, as another action is priced."""
+    return PlacementLine(
+        device=device,
+        subgraph_index=subgraph,
+        component=key[0],
+        action=key[1],
+        per=price.per,
+        action_count=count,
+        energy_per_action_fj=price.energy_per_action_fj,
+        energy_fj=energy_fj,
+        basis=price.basis,
+        source=price.source,
+    )
+
+
+def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
+    """Return a line for each link that a copy crosses, and two for what is read and written where it is converted."""
+    found = []
+    for copy in copies:
+        sender, receiver = problem.members[copy.start], problem.members[copy.end]
+        component, action = LINK_ACTION
+        found += [
+            PlacementLine(
+                device=sender.name,
+                subgraph_index=copy.subgraph,
+                component=component,
+                action=action,
+                per="B",
+                action_count=copy.byte_count,
+                energy_per_action_fj=hop.fj_per_byte,
+                energy_fj=round(copy.byte_count * hop.fj_per_byte),
+                basis=hop.basis,
+                source=f"{hop.name}: {hop.source}",
+            )
+            for hop in problem.ways.hops[copy.start, copy.end]
+            if hop.s_per_byte
+        ]
+        if converts(sender, receiver):
+            found += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
+    return found
+
+
+def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
+    """Return the bytes of a copied value as the receiver keeps it."""
+    widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
+    return copy.byte_count * widths[0] / widths[1]
+
+
+def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[PlacementLine]:
+    found = []
+    for action, amount, price in zip(("read", "write"), (copy.byte_count, kept), conversion_fj(receiver), strict=True):
+        position = receiver.hardware.reference.position(("dram", action))
+        if position is None:
+            continue
+        row = receiver.hardware.reference.actions[position]
+        key = "dram", f"convert_{action}"
+        found.append(_line(receiver.name, copy.subgraph, key, amount, row, round(amount * price)))
+    return found
+
+
+def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
+    """Return what each device draws for the rest of the period."""
+    found = []
+    for number, member in enumerate(problem.members):
+        rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
+        power_w = member.static_w if number in parts else member.idle_w
+        component, action = STATIC_ACTION if number in parts else IDLE
+        told = member.hardware.static_power
+        if number not in parts and member.hardware.idle_power is not None:
+            told = member.hardware.idle_power
+        if rest_s > 0.0:
+            found.append(
+                PlacementLine(
+                    device=member.name,
+                    subgraph_index=None,
+                    component=component,
+                    action=action,
+                    per="s",
+                    action_count=rest_s,
+                    energy_per_action_fj=power_w * FJ_PER_J,
+                    energy_fj=round(rest_s * power_w * FJ_PER_J),
+                    basis=told.basis,
+                    source=f"while others work: {told.source}",
+                )
+            )
+    return found

@@ -1,0 +1,185 @@
+"""Placements whose devices work at the same time: from the best of those that take turns, by moving parts of the graph.
+
+Parts that are moved at once are subgraphs by themselves, all that leads to one and to nothing else (an encoder beside
+another), and all that follows from one alone (a head). No placement is quicker than
+
+    the longest path through the graph with its copies, placed as if nothing else were there
+    the work of all devices: sum over subgraphs of min over devices of weight x seconds, weights of sum 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+from typing import Final
+
+import numpy as np
+
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.score import fit_weights
+from joulemap.wing.place.box.search import Costs, search
+
+ROUNDS: Final = 6
+"""Times that the best move is looked for."""
+
+MOST_MOVES: Final = 384
+"""Of which the makespan is found, those of the least work first."""
+
+WEIGHINGS: Final = 40
+"""Of devices, for the bound of their work."""
+
+ENOUGH: Final = 1e-3
+"""Share of a makespan that is not looked for beyond the bound."""
+
+MOST_KINDS: Final = 4
+"""Of device that stretches are cut for, one behind the other."""
+
+
+def overlap(
+    problem: Problem, devices: Integers, is_out: Booleans, price: Callable[[Integers], Floats], bound: float
+) -> tuple[Integers, float]:
+    """Return a placement at least as good, and what it costs; `price` is of placements in rows."""
+    best, value = devices, float(price(devices[None])[0])
+    regions = list(_list_regions(problem)) if value > bound * (1.0 + ENOUGH) else []
+    for _ in range(ROUNDS):
+        if value <= bound * (1.0 + ENOUGH):
+            break
+        trials = _list_moves(regions, best, is_out)
+        trials = trials[fit_weights(problem, trials)]
+        if not len(trials):
+            break
+        work = problem.seconds[np.arange(problem.node_count), trials].sum(axis=1)
+        trials = trials[np.argsort(work, kind="stable")[:MOST_MOVES]]
+        costs = price(trials)
+        place = int(np.argmin(costs))
+        if costs[place] >= value:
+            break
+        best, value = trials[place], float(costs[place])
+    return best, value
+
+
+def _list_moves(regions: Sequence[Booleans], devices: Integers, is_out: Booleans) -> Integers:
+    found: dict[bytes, Integers] = {}
+    for mask in regions:
+        for target in np.flatnonzero(~is_out.all(axis=0)).tolist():
+            moved = np.where(mask & ~is_out[:, target], target, devices)
+            if (moved != devices).any():
+                found.setdefault(moved.tobytes(), moved)
+    return np.array(list(found.values()), dtype=np.int64).reshape(-1, len(devices))
+
+
+def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> float:
+    """Return what no placement is below, in the currency of its arguments.
+
+    `base`: node x device, of a node on the longest path, with what its time costs; `copy` the same of values; `rest`:
+    of a node beside it, whose time may cost nothing.
+    """
+    least = base.min(axis=1)
+    longest, back = least.copy(), np.full(len(least), -1)
+    for node, reads in enumerate(problem.reads):
+        before = [(float(longest[problem.maker[value]]), value) for value in reads]
+        if before:
+            most, value = max(before)
+            longest[node], back[node] = most + least[node], value
+    node, nodes, values = int(np.argmax(longest)), [], []
+    while (value := int(back[node])) >= 0:
+        nodes.append(node)
+        values.append(value)
+        node = int(problem.maker[value])
+    nodes, values = [node, *nodes[::-1]], values[::-1]
+    readers = tuple((place + 1,) for place in range(len(values)))
+    found = search(Costs(base[nodes], copy[values], np.arange(len(values)), readers))
+    beside = np.delete(rest, nodes, axis=0).min(axis=1).sum()
+    return 0.0 if found is None else found.bound + float(beside)
+
+
+def bound_work(seconds: Floats) -> float:
+    """Return the least seconds in which devices do so much; node x device, infinite where it cannot be."""
+    weights, best = np.full(seconds.shape[1], 1.0), 0.0
+    weights[~np.isfinite(seconds).any(axis=0)] = 0.0
+    weights /= weights.sum()
+    for number in range(WEIGHINGS):
+        weighed = np.where(np.isfinite(seconds), seconds * np.where(weights > 0.0, weights, 1.0), np.inf)
+        weighed[:, weights == 0.0] = np.inf
+        best = max(best, float(weighed.min(axis=1).sum()))
+        chosen = weighed.argmin(axis=1)
+        load = np.bincount(chosen, seconds[np.arange(len(seconds)), chosen], minlength=len(weights))
+        weights = weights * np.exp(load / max(float(load.max()), 1e-30) / (1.0 + number) ** 0.5)
+        weights /= weights.sum()
+    return best
+
+
+def _list_regions(problem: Problem) -> Iterator[Booleans]:
+    """Yield parts of a graph that may move at once, as masks of nodes: each node, what leads to it alone, what follows.
+
+    What follows from a node alone is what it dominates; sets are whole numbers of one bit a node.
+    """
+    count = problem.node_count
+    before, after = [set[int]() for _ in range(count)], [set[int]() for _ in range(count)]
+    for value, nodes in enumerate(problem.readers):
+        for node in nodes:
+            before[node].add(int(problem.maker[value]))
+            after[int(problem.maker[value])].add(node)
+    seen = {1 << node for node in range(count)}
+    for order, links in ((range(count), before), (range(count - 1, -1, -1), after)):
+        above, sets = [0] * count, [0] * count
+        for node in order:
+            both = -1 if links[node] else 0
+            for other in links[node]:
+                both &= above[other]
+            above[node] = mask = both | 1 << node
+            while mask:
+                low = mask & -mask
+                sets[low.bit_length() - 1] |= 1 << node
+                mask ^= low
+        seen |= {*sets}
+    for mask in sorted(seen):
+        yield np.array([mask >> node & 1 for node in range(count)], dtype=bool)
+
+
+def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
+    """Yield placements with one subgraph elsewhere, or all from some subgraph on, or up to it."""
+    count = problem.node_count
+    for other in range(len(problem.members)):
+        able = problem.can_run[:, other]
+        for node in range(count) if other != own else ():
+            for mine in (slice(node, node + 1), slice(node, count), slice(0, node + 1)):
+                if able[mine].all() and 0 < len(range(count)[mine]) < count:
+                    devices = np.full(count, own)
+                    devices[mine] = other
+                    yield devices
+
+
+def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
+    """Yield placements of one stretch for each device, balanced; kinds of device in each order, of alike ones all."""
+    seconds = np.where(is_out, np.inf, problem.paced_s)
+    kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
+    for size in range(1, min(len(kinds), MOST_KINDS) + 1):
+        for order in permutations(kinds, size):
+            members = [number for alike in order for number in alike]
+            devices = _balance(seconds[:, members])
+            if devices is not None:
+                yield np.array(members, dtype=np.int64)[devices]
+
+
+def _balance(seconds: Floats) -> Integers | None:
+    """Return which stretch each node is of where the longest is shortest; None where they cannot be."""
+    upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
+    if np.isinf(seconds).any():
+        upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])
+    count = len(upto)
+    longest, back = upto[:, 0], []
+    for stage in range(1, seconds.shape[1]):
+        both = np.maximum(longest[:, None], upto[None, :, stage] - upto[:, None, stage])
+        both = np.where(np.arange(count)[:, None] <= np.arange(count)[None], both, np.inf)
+        back.append(np.argmin(both, axis=0))
+        longest = both.min(axis=0)
+    if longest[-1] >= 1e9:
+        return None
+    found, end = np.zeros(count - 1, dtype=np.int64), count - 1
+    for stage in range(seconds.shape[1] - 1, 0, -1):
+        start = int(back[stage - 1][end])
+        found[start:end] = stage
+        end = start
+    return found

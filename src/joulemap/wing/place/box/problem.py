@@ -1,0 +1,297 @@
+"""What is to be placed: subgraphs in an order in which they can run, and what each device takes for each.
+
+    cost of a placement = sum over subgraphs of cost(subgraph, device)
+                        + sum over values and devices that read them of copy(value, from who made it, to the device)
+
+A value is sent once to each device that reads it, however many subgraphs do:
+
+    copy = way + command + conversion + what it costs both devices that the value leaves the chip and enters another
+
+What a device takes for a subgraph is its part of a run of all that the device can run, with memory enough; what a value
+costs that leaves or enters is the difference to a run in which every value does, in proportion to bytes. Runs of the
+parts themselves say what a placement takes in the end (`box.run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.configuration import MERGING
+from joulemap.model.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import (
+    KIND_CODE,
+    Booleans,
+    Floats,
+    Integers,
+    WorkloadColumns,
+    precision_scale,
+    sum_by,
+)
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import define
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.flow import find_values, list_readers, share_ends, sort_nodes
+from joulemap.wing.place.box.member import Member, Ways, time_way
+from joulemap.wing.place.box.search import group_values
+
+ENOUGH: Final = 1e18
+"""Bytes that any model fits in."""
+
+
+@define(kw_only=True, eq=False, slots=False)
+class Problem:
+    """Subgraphs, values and devices. Times in seconds, energies in joules but for static power."""
+
+    work: WorkloadColumns
+    members: tuple[Member, ...]
+    ways: Ways
+    subgraph: Integers
+    """Of each node: its subgraph in the workload."""
+    seconds: Floats
+    """Node x device; infinite where the device cannot run it."""
+    paced_s: Floats
+    """The same, of one batch among others that follow it on the device."""
+    joules: Floats
+    """Node x device, without static power."""
+    dram_bytes: Floats
+    """Node x device."""
+    weight_bytes: Floats
+    """Node x device: of weights that no node before it reads."""
+    activation_bytes: Floats
+    """Of each device, the most that are alive at a time."""
+    maker: Integers
+    """Of each value: the node that makes it."""
+    readers: tuple[tuple[int, ...], ...]
+    """Of each value: the nodes that read it."""
+    value_bytes: Floats
+    """Value x device: as that device keeps it."""
+    leave_s: Floats
+    """Value x device: what the device takes longer where the value leaves it."""
+    leave_j: Floats
+    enter_s: Floats
+    """The same where it enters."""
+    enter_j: Floats
+    refusals: tuple[str, ...]
+    """Of each device: why it runs nothing; empty where it runs something."""
+
+    @property
+    def node_count(self) -> int:
+        """Subgraphs that compute."""
+        return len(self.subgraph)
+
+    @cached_property
+    def reads(self) -> list[list[int]]:
+        """The values that each node reads."""
+        return group_values(self.readers, self.node_count)
+
+    @cached_property
+    def makes(self) -> list[list[int]]:
+        """The values that each node makes."""
+        return group_values([(node,) for node in self.maker.tolist()], self.node_count)
+
+    @cached_property
+    def kinds(self) -> dict[str, list[int]]:
+        """Device of the box -> its members, alike."""
+        found: dict[str, list[int]] = {}
+        for number, member in enumerate(self.members):
+            found.setdefault(member.device.name, []).append(number)
+        return found
+
+    @cached_property
+    def can_run(self) -> Booleans:
+        """Node x device."""
+        mask: Booleans = np.isfinite(self.seconds)
+        return mask
+
+    @cached_property
+    def way_s(self) -> Floats:
+        """Value x from x to: seconds of links, commands and conversions; 0 within a device, infinite without a way."""
+        return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
+
+    @cached_property
+    def copy_s(self) -> Floats:
+        """The same with what both devices take longer."""
+        return self._with_ends(self.way_s, self.leave_s, self.enter_s)
+
+    @cached_property
+    def copy_j(self) -> Floats:
+        """Value x from x to: joules of links and conversions, and what both devices take more."""
+
+        def price(sent: Floats, start: int, end: int) -> Floats:
+            way, kept = self.ways.hops[start, end], self.value_bytes[:, end]
+            energy = sent * sum(hop.fj_per_byte for hop in way)
+            if converts(self.members[start], self.members[end]):
+                read, write = conversion_fj(self.members[end])
+                energy = energy + sent * read + kept * write
+            return energy / FJ_PER_J
+
+        return self._with_ends(self._pass(price), self.leave_j, self.enter_j)
+
+    def _pass(self, price: Callable[[Floats, int, int], Floats]) -> Floats:
+        count = len(self.members)
+        found = np.zeros((len(self.maker), count, count))
+        for start in range(count):
+            for end in range(count):
+                if start != end:
+                    has_way = self.ways.reaches(start, end)
+                    found[:, start, end] = price(self.value_bytes[:, start], start, end) if has_way else np.inf
+        return found
+
+    def _with_ends(self, way: Floats, leave: Floats, enter: Floats) -> Floats:
+        others = ~np.eye(len(self.members), dtype=bool)
+        return way + np.where(others, leave[:, :, None] + enter[:, None, :], 0.0)
+
+
+def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
+    """Return how long copies of so many bytes take that there is a way for, until the receiver works on them."""
+    way, receiver = problem.ways.hops[start, end], problem.members[end]
+    fixed = time_way(way, 0.0)
+    seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
+    if converts(problem.members[start], receiver):
+        seconds = seconds + (sent + problem.value_bytes[:, end]) / memory_rate(receiver)
+    return seconds
+
+
+def converts(first: Member, second: Member) -> bool:
+    """Whether what one device hands to another is made anew there: of another precision or layout."""
+    return (
+        first.configuration.precision != second.configuration.precision or first.device.layout != second.device.layout
+    )
+
+
+def memory_rate(member: Member) -> float:
+    """Return the bytes per second that a device streams through its memory."""
+    efficiency = member.hardware.coefficients.get("dram_efficiency")
+    return member.hardware.memory_bandwidth.value * (efficiency.value if efficiency else 1.0)
+
+
+def conversion_fj(member: Member) -> tuple[float, float]:
+    """Return what a byte read and one written take, where a device converts what it is sent."""
+    reference = member.hardware.reference
+    places = [reference.position(("dram", action)) for action in ("read", "write")]
+    read, write = (0.0 if at is None else reference.prices_fj[at] for at in places)
+    return read, write
+
+
+def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
+    """Return a workload to be placed on devices.
+
+    UnsupportedError for an operator that none of them runs, or where none runs anything.
+    """
+    is_fused = members[0].configuration.runtime in MERGING
+    computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
+    maker_of, pairs, traced_bytes, items = find_values(work, computed)
+    order = sort_nodes(np.unique(work.subgraph_index[computed]), maker_of, pairs)
+    place = np.full(work.subgraph_count, -1)
+    place[order] = np.arange(len(order))
+    shape = len(order), len(members)
+    columns = {name: np.full(shape, np.inf) for name in ("seconds", "paced_s", "joules")}
+    columns |= {name: np.zeros(shape) for name in ("dram_bytes", "weight_bytes", "longer_s", "more_j")}
+    activations, refusals = np.zeros(len(members)), [""] * len(members)
+    lacking: dict[str, None] = {}
+    for number, member in enumerate(members):
+        odd = np.zeros(work.operator_count, dtype=bool)
+        if member.hardware.compiler is not None:
+            odd = find_fallen(work, attrs.evolve(member.hardware.compiler, cut="each"))
+            lacking |= dict.fromkeys(work.operation[odd].tolist())
+        bad = np.zeros(work.subgraph_count, dtype=bool)
+        bad[work.subgraph_index[odd & computed]] = True
+        left = bad[work.subgraph_index]
+        try:
+            run = run_all(work, member, left)
+            apart = run_all(cross(work, work.subgraph_index), member, left)
+        except JoulemapError as error:
+            refusals[number] = str(error)
+            continue
+        rows = place[run.subgraphs.subgraph_index]
+        mine = (rows >= 0) & ~bad[run.subgraphs.subgraph_index]
+        rows, some = rows[mine], run.subgraphs.subgraph_index[mine]
+        columns["seconds"][rows, number] = run.subgraphs.latency_fs[mine] / FS_PER_S
+        interval_fs = run.operators.interval_fs.astype(np.float64)
+        paced = sum_by(run.operators.subgraph_index, interval_fs, work.subgraph_count)
+        columns["paced_s"][rows, number] = paced[some] / FS_PER_S
+        columns["joules"][rows, number] = dynamic_fj(run, work.subgraph_count)[some] / FJ_PER_J
+        columns["dram_bytes"][rows, number] = run.subgraphs.dram_bytes[mine]
+        longer_fs = apart.subgraphs.latency_fs[mine] - run.subgraphs.latency_fs[mine]
+        columns["longer_s"][rows, number] = np.maximum(longer_fs, 0) / FS_PER_S
+        more_fj = dynamic_fj(apart, work.subgraph_count) - dynamic_fj(run, work.subgraph_count)
+        columns["more_j"][rows, number] = np.maximum(more_fj[some], 0.0) / FJ_PER_J
+        weights = _weight_bytes(work, member)
+        columns["weight_bytes"][:, number] = weights[order]
+        activations[number] = run.activation_bytes
+    maker, readers = place[maker_of], list_readers(pairs, place, len(maker_of))
+    ends = {
+        f"{side}_{unit}": column
+        for unit, name in (("s", "longer_s"), ("j", "more_j"))
+        for side, column in zip(
+            ("leave", "enter"), share_ends(columns.pop(name), traced_bytes, maker, readers), strict=True
+        )
+    }
+    problem = Problem(
+        work=work,
+        members=tuple(members),
+        ways=ways,
+        subgraph=order,
+        activation_bytes=activations,
+        maker=maker,
+        readers=readers,
+        value_bytes=np.stack(
+            [traced_bytes * precision_scale(items, one.configuration.precision) for one in members], axis=1
+        ),
+        refusals=tuple(refusals),
+        **ends,
+        **columns,
+    )
+    _check(problem, tuple(lacking))
+    return problem
+
+
+def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
+    """Return the run of all operators that are not left out on one device, with memory enough. Raises as `evaluate`."""
+    roomy = attrs.evolve(member.hardware.memory_capacity, value=ENOUGH)
+    hardware = attrs.evolve(member.hardware, compiler=None, memory_capacity=roomy)
+    evaluator = Evaluator(*split_work(work, left)[0]) if left.any() else Evaluator(work)
+    return evaluator.evaluate(hardware, member.configuration)
+
+
+def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
+    """Return what each subgraph takes, but for static power."""
+    kept = is_dynamic(run)
+    row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index[kept])
+    owner = run.operators.subgraph_index[row]
+    return sum_by(owner, run.ledger.energy_fj[kept].astype(np.float64), subgraph_count)
+
+
+def is_dynamic(run: RunColumns) -> Booleans:
+    """Return which lines of a run's ledger are no static power."""
+    leaks = [run.hardware.reference.position(key) for key in STATIC_ACTIONS]
+    mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
+    return mask
+
+
+def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
+    """Return the bytes of the weights that each subgraph is the first to read, as a device stores them."""
+    reads = work.first_reads
+    configuration = member.configuration
+    scale = work.stored_scale(configuration.precision, configuration.weight_precision)
+    owner = work.subgraph_index[work.access_operator[reads]]
+    return sum_by(owner, (work.access_tensor_bytes * scale)[reads], work.subgraph_count)
+
+
+def _check(problem: Problem, lacking: Sequence[str]) -> None:
+    """Raise UnsupportedError where a subgraph has no device."""
+    if all(problem.refusals):
+        told = "; ".join(f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True))
+        raise UnsupportedError(f"no device of the box runs the model: {told}")
+    alone = ~problem.can_run.any(axis=1)
+    if alone.any():
+        mine = np.isin(problem.work.subgraph_index, problem.subgraph[alone])
+        names = [name for name in dict.fromkeys(problem.work.operation[mine].tolist()) if name in lacking]
+        raise UnsupportedError(f"no device of the box runs {', '.join(names) or 'a subgraph of the model'}")

@@ -1,0 +1,213 @@
+"""A placement as it runs: each device's part by itself, copies between them, and a ledger of whole femtojoules.
+
+    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing runs at once
+    interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
+    period   = latency, or the interval where batches follow each other; longer where the power budget says so
+    energy   = lines of the parts + copies + static power of each device over what of the period its part leaves
+             + idle power of devices without a part x period
+
+A part is evaluated as a run of its operators alone, values that it hands on or is handed crossing its memory. Static
+power of a part's own operators is among its lines; the rest of the period is a line more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import attrs
+import numpy as np
+
+from joulemap.domain.box import BUDGET, Box, PlacementLine
+from joulemap.model.fallback import split_work
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import Integers
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.line import Copy, list_lines, list_transfers, list_waits
+from joulemap.wing.place.box.problem import Problem, is_dynamic
+from joulemap.wing.place.box.schedule import Followed, follow, share_rate
+from joulemap.wing.place.box.score import share_memory
+
+
+@frozen(kw_only=True, eq=False)
+class PlacedRun:
+    """A model on devices of a box."""
+
+    devices: Integers
+    """Of each node of the problem."""
+    parts: dict[int, RunColumns]
+    """Device -> the run of its part."""
+    copies: tuple[Copy, ...]
+    start_fs: Integers
+    """Of each node, from the start of a batch by itself."""
+    latency_fs: int
+    interval_fs: int
+    """From batch to batch where they follow each other."""
+    period_fs: int
+    """For which the box draws static power for a batch: the latency, or the interval."""
+    limit: str
+    """What the period is: devices in turn, branches at once, a device, link or memory by name, or the power budget."""
+    names: tuple[str, ...]
+    """Of the devices of the problem."""
+    between: tuple[PlacementLine, ...]
+    """What is in the ledger of no part: copies, and devices that wait."""
+
+    @cached_property
+    def lines(self) -> tuple[PlacementLine, ...]:
+        """Its ledger: of the parts, by subgraph and action, then what is between them."""
+        return (*(line for at, run in self.parts.items() for line in list_lines(self.names[at], run)), *self.between)
+
+    @property
+    def energy_fj(self) -> int:
+        """Of a batch, exact."""
+        return sum(run.ledger.total_fj for run in self.parts.values()) + sum(line.energy_fj for line in self.between)
+
+    @property
+    def copy_fs(self) -> int:
+        """Of all copies of a batch."""
+        return sum(copy.latency_fs for copy in self.copies)
+
+
+def run_placement(
+    problem: Problem,
+    box: Box,
+    devices: Integers,
+    *,
+    is_pipelined: bool,
+    known: Mapping[int, RunColumns] | None = None,
+) -> PlacedRun:
+    """Return the run of a placement, of parts that are known or run now; UnsupportedError where one does not fit."""
+    parts = _run_parts(problem, devices) if known is None else dict(known)
+    _check_shared(problem, box, parts)
+    copies = _list_copies(problem, devices)
+    in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
+    followed, rest_fs = _follow(problem, devices, parts, copies)
+    latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
+    interval_fs, limit = _find_interval(problem, parts, copies)
+    period_fs = interval_fs if is_pipelined else latency_fs
+    sent = list_transfers(problem, copies)
+    spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
+    power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
+    least_fs = _hold_to_budget(box, spent_fj, power_w)
+    if least_fs > period_fs:
+        period_fs, limit = least_fs, BUDGET
+    elif not is_pipelined:
+        limit = "one by one" if latency_fs == in_turn_fs else "branches at once"
+    return PlacedRun(
+        devices=devices,
+        parts=parts,
+        copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[one.value, one.end, 0])) for one in copies),
+        start_fs=followed.begin[:, 0],
+        latency_fs=latency_fs if is_pipelined else max(latency_fs, period_fs),
+        interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
+        period_fs=period_fs,
+        limit=limit,
+        names=tuple(member.name for member in problem.members),
+        between=(*sent, *list_waits(problem, parts, period_fs)),
+    )
+
+
+def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
+    """Return device -> what evaluates its part of a placement."""
+    work = problem.work
+    of_subgraph = np.full(work.subgraph_count, devices[0])
+    of_subgraph[problem.subgraph] = devices
+    side = of_subgraph[work.subgraph_index]
+    used = np.unique(devices).tolist()
+    if len(used) == 1:
+        return {used[0]: Evaluator(work)}
+    split = split_work(work, side)
+    return {number: Evaluator(*split[number]) for number in used}
+
+
+def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
+    found = {}
+    for number, evaluator in form_parts(problem, devices).items():
+        member = problem.members[number]
+        found[number] = evaluator.evaluate(attrs.evolve(member.hardware, compiler=None), member.configuration)
+    return found
+
+
+def own_fj(run: RunColumns) -> int:
+    """Return what a part takes, but for static power."""
+    return int(run.ledger.energy_fj[is_dynamic(run)].sum())
+
+
+def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> None:
+    """Raise UnsupportedError where parts do not fit together in a memory that they share."""
+    for memory in box.memories:
+        mine = [run for number, run in parts.items() if problem.members[number].memory == memory.name]
+        needed = sum(run.weight_bytes + run.activation_bytes for run in mine)
+        if needed > memory.capacity.value:
+            raise UnsupportedError(
+                f"{memory.name} of {box.id} has {memory.capacity.value / 1e9:.3g} GB; the parts need "
+                f"{needed / 1e9:.1f} GB"
+            )
+
+
+def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
+    found = []
+    for value, readers in enumerate(problem.readers):
+        start = int(devices[problem.maker[value]])
+        found += [
+            Copy(
+                start=start,
+                end=end,
+                subgraph=int(problem.subgraph[problem.maker[value]]),
+                value=value,
+                byte_count=float(problem.value_bytes[value, start]),
+                latency_fs=round(float(problem.way_s[value, start, end]) * FS_PER_S),
+            )
+            for end in sorted({int(devices[reader]) for reader in readers} - {start})
+        ]
+    return tuple(found)
+
+
+def _follow(
+    problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
+) -> tuple[Followed[Integers], int]:
+    """Return when each node and copy begins, in femtoseconds, and what subgraphs take that are none, after them."""
+    shape = problem.node_count, 1
+    place = np.full(problem.work.subgraph_count, -1)
+    place[problem.subgraph] = np.arange(problem.node_count)
+    takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    rest_fs, rates = 0, share_rate(problem)
+    for number, run in parts.items():
+        rows = place[run.subgraphs.subgraph_index]
+        takes[rows[rows >= 0], 0] = run.subgraphs.latency_fs[rows >= 0]
+        moves[rows[rows >= 0], 0] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
+        rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
+    ways = np.zeros((len(problem.maker), len(problem.members), 1), dtype=np.int64)
+    if len(parts) == 1:
+        return Followed(begin=takes.cumsum(axis=0) - takes, sent=ways, makespan=takes.sum(axis=0)), rest_fs
+    for copy in copies:
+        ways[copy.value, copy.end, 0] = copy.latency_fs
+    return follow(problem, devices[:, None], takes, moves, ways), rest_fs
+
+
+def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:
+    """Return the longest stage, and what it is."""
+    stages = {problem.members[number].name: run.interval_fs for number, run in parts.items()}
+    for copy in copies:
+        first, second = sorted((copy.start, copy.end))
+        name = f"{problem.members[first].name}-{problem.members[second].name} link"
+        stages[name] = stages.get(name, 0) + copy.latency_fs
+    dram = np.zeros((1, len(problem.members)))
+    for number, run in parts.items():
+        dram[0, number] = run.subgraphs.dram_bytes.sum()
+    stages["shared memory"] = round(float(share_memory(problem, dram)[0]) * FS_PER_S)
+    name = max(stages, key=lambda one: stages[one])
+    return stages[name], name
+
+
+def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
+    """Return the shortest period in which a batch keeps the box within its power."""
+    if box.power is None:
+        return 0
+    left_w = box.power.value - power_w
+    if left_w <= 0.0:
+        raise UnsupportedError(f"{box.id}: static power of {power_w:.3g} W leaves nothing of {box.power.value:g} W")
+    return round(own_fj / FJ_PER_J / left_w * FS_PER_S)

@@ -1,0 +1,113 @@
+"""When each subgraph of a placement runs: devices work at the same time where the data flow lets them.
+
+    begin(node) = max(its device is free, what it reads is there)
+    there(value, device) = max(made, the link is free) + copy      a link carries one value at a time
+    makespan = the latest end
+
+Devices and links take what is theirs in the order of the problem. Of devices that share a memory, what a subgraph moves
+waits for what began to move before it. A chain has nothing at the same time: its makespan is the sum of all.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.system.record import frozen
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.score import TOGETHER, find_copies, share_groups
+
+Times = TypeVar("Times", Floats, Integers)
+
+
+@frozen(kw_only=True, eq=False)
+class Followed(Generic[Times]):
+    """When placements do what they do, from the start of a batch; placements come last, beside each other in memory."""
+
+    begin: Times
+    """Node x placement."""
+    sent: Times
+    """Value x device x placement: when its copy to that device begins; 0 where none is made."""
+    makespan: Times
+    """Placement."""
+
+
+def find_makespan(problem: Problem, devices: Integers) -> Floats:
+    """Return the seconds of each placement, a row each, as the problem prices its parts."""
+    most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
+    parts = [_find_makespan(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
+    return np.concatenate([*parts, np.zeros(0)])
+
+
+def _find_makespan(problem: Problem, devices: Integers) -> Floats:
+    where = np.ascontiguousarray(devices.T)
+    nodes, values = np.arange(problem.node_count)[:, None], np.arange(len(problem.maker))
+    needs, home = find_copies(problem, devices), where[problem.maker]
+    takes = problem.seconds[nodes, where]
+    np.add.at(takes, problem.maker, problem.leave_s[values[:, None], home] * needs.sum(axis=1))
+    moves = problem.dram_bytes[nodes, where] * share_rate(problem)[where]
+    copies = problem.way_s.transpose(0, 2, 1)[values[:, None, None], np.arange(len(problem.members))[:, None],
+                                              home[:, None]]  # fmt: skip
+    return follow(problem, where, takes, moves, copies, problem.enter_s, needs).makespan
+
+
+def share_rate(problem: Problem) -> Floats:
+    """Return the seconds that a byte takes a memory that a device shares; 0 of one with a memory of its own."""
+    rates = np.zeros(len(problem.members))
+    for rate, mine in share_groups(problem):
+        rates[mine] = rate if len(mine) > 1 else 0.0
+    return rates
+
+
+def follow(
+    problem: Problem,
+    where: Integers,
+    takes: Times,
+    moves: Times,
+    copies: Times,
+    enters: Times | None = None,
+    needs: Booleans | None = None,
+) -> Followed[Times]:
+    """Return when each placement does what, in the unit of its times.
+
+    `where`, `takes` and `moves`: node x placement, its device, the time of that and of a memory that it shares;
+    `copies`: value x device that it is sent to x placement; `enters`: value x device, until who receives it can begin;
+    `needs`: what `find_copies` says of them, where that is known.
+    """
+    count, rows = len(problem.members), np.arange(where.shape[1])
+    needs = find_copies(problem, where.T) if needs is None else needs
+    targets = [[target for target in range(count) if some[target].any()] for some in needs]
+    names = sorted({member.memory for member in problem.members})
+    memory_of = np.array([names.index(member.memory) for member in problem.members])
+    is_shared = moves.any()
+    free = np.zeros((count, len(rows)), dtype=takes.dtype)
+    link = np.zeros((count * count, len(rows)), dtype=takes.dtype)
+    memory = np.zeros((len(names), len(rows)), dtype=takes.dtype)
+    there, sent = (np.zeros(copies.shape, dtype=takes.dtype) for _ in range(2))
+    begins = np.zeros_like(takes)
+    for node, (reads, makes) in enumerate(zip(problem.reads, problem.makes, strict=True)):
+        device = where[node]
+        begin = free[device, rows]
+        for value in reads:
+            begin = np.maximum(begin, there[value][device, rows])
+        begins[node] = begin
+        end = begin + takes[node]
+        if is_shared:
+            which = memory_of[device]
+            moved = np.maximum(memory[which, rows], begin) + np.minimum(moves[node], takes[node])
+            memory[which, rows] = moved
+            end = np.where(moves[node] > 0, np.maximum(end, moved), end)
+        free[device, rows] = end
+        for value in makes:
+            there[value] = end
+            for target in targets[value]:
+                mine = np.flatnonzero(needs[value, target])
+                pair = np.minimum(device[mine], target) * count + np.maximum(device[mine], target)
+                start = np.maximum(end[mine], link[pair, mine])
+                arrives = start + copies[value, target, mine]
+                link[pair, mine] = arrives
+                sent[value, target, mine] = start
+                there[value, target, mine] = arrives if enters is None else arrives + enters[value, target]
+    return Followed(begin=begins, sent=sent, makespan=free.max(axis=0))

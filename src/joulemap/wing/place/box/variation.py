@@ -1,0 +1,183 @@
+"""One workload on variations of a box, each with its parts where they are on the box as it stands.
+
+What another number would make of the placement is left out: a variation says what the same parts take then. Setting
+the number places anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.constant import LOSS, STATIC
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import LOSS_ACTION
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.power import PowerLaw
+from joulemap.model.run import RunColumns
+from joulemap.model.variation import FAILURES, Totals, Varied, watch_asked
+from joulemap.model.workload import WorkloadColumns
+from joulemap.system.record import define
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.candidate import Candidate, run_again
+from joulemap.wing.place.box.column import place, pose_box
+from joulemap.wing.place.box.constant import LINK_FIELDS, list_kinds, name_link
+from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
+from joulemap.wing.place.box.member import Member, find_ways
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.run import form_parts
+
+TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
+"""What else a device's part depends on."""
+
+FREE: Final = 0.98
+"""Of a power limit: a device that draws less of it is not held by it."""
+
+LEVEL_FIELDS: Final = ("capacity", "bandwidth")
+
+IDLE: Final = ("idle_power", STATIC)
+"""What a device without a part counts by, the first that it has."""
+
+
+@define(eq=False)
+class VariedBox:
+    """A workload at one configuration on a box, placed when it is first evaluated."""
+
+    work: WorkloadColumns
+    configuration: Configuration
+    _problem: Problem | None = attrs.field(default=None, init=False)
+    _placed: Candidate | None = attrs.field(default=None, init=False)
+    _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
+    """Device -> its part, of alike ones side by side that of the first."""
+    _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
+    """(device, digest of its chip) -> the run of its part: what changes another leaves it as it is."""
+
+    def evaluate(self, hardware: Hardware) -> Totals:
+        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does."""
+        assert isinstance(hardware, BoxHardware)
+        if self._problem is None or self._placed is None:
+            self._pose(hardware)
+        assert self._problem is not None
+        assert self._placed is not None
+        members = hardware.list_members(self.configuration)
+        problem = attrs.evolve(self._problem, members=members, ways=find_ways(hardware.box, members))
+        with np.errstate(all="ignore"):  # numbers that are wrong by a hundred may have no answer
+            runs = {number: self._run(number, members[number]) for number in self._parts}
+            placed = run_again(problem, hardware.capped, self._placed, runs)
+        latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
+        if placed.run is not None:
+            interval_s, energy_j = placed.run.period_fs / FS_PER_S, placed.run.energy_fj / FJ_PER_J
+            latency_s = max(placed.run.latency_fs / FS_PER_S, interval_s)
+        parts = dict(_add_up(problem, placed))
+        return Totals(
+            latency_s=latency_s,
+            interval_s=interval_s,
+            energy_j=energy_j,
+            action_j=parts,
+            counted=frozenset(parts),
+            spare_w=min(_list_spare_w(hardware, problem, placed, energy_j / interval_s)),
+            cap_fraction=1.0,
+        )
+
+    def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
+        """Return what `evaluate` returns of each, all chips of a device run together; None where it raises."""
+        boxes = [one.list_members(self.configuration) for one in hardware if isinstance(one, BoxHardware)]
+        for number, part in self._parts.items():
+            chips = {one[number].hardware.digest: one[number] for one in boxes}
+            asked = [
+                (attrs.evolve(one.hardware, compiler=None), one.configuration)
+                for digest, one in chips.items()
+                if (number, digest) not in self._runs
+            ]
+            with np.errstate(all="ignore"):
+                self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
+        found: list[Totals | None] = []
+        for one in hardware:
+            try:
+                found.append(self.evaluate(one))
+            except FAILURES:
+                found.append(None)
+        return found
+
+    def _pose(self, hardware: BoxHardware) -> None:
+        self._problem = problem = pose_box(self.work, hardware, self.configuration)
+        self._placed = placed = place(problem, hardware)
+        firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
+        whole = Evaluator(self.work)
+        evaluators = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
+        for number, one in evaluators.items():
+            own = problem.members[number].configuration
+            self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
+
+    def _run(self, number: int, member: Member) -> RunColumns:
+        """Return the run of a device's part; raises as `Varied.run`."""
+        key = number, member.hardware.digest
+        if key not in self._runs:
+            chip = attrs.evolve(member.hardware, compiler=None)
+            self._runs[key] = self._parts[number].run(chip, member.configuration)
+        return self._runs[key]
+
+    def find_asked(self, hardware: Hardware) -> frozenset[str]:
+        """Return the constants that the run of a box asks for: of devices with a part, of idle ones, of what joins."""
+        assert isinstance(hardware, BoxHardware)
+        assert self._placed is not None
+        assert self._problem is not None
+        at_work = {self._problem.members[number].device.name for number in self._placed.members}
+        watched = [watch_asked(chip) for chip in hardware.devices]
+        self._runs.clear()
+        self.evaluate(attrs.evolve(hardware, devices=tuple(chip for chip, _ in watched)))
+        found = {"tdp"}
+        for (_, device), (chip, asked) in zip(hardware.box, watched, strict=True):
+            if device.name in at_work:
+                levels = (f"memory.{one.name}.{field}" for one in chip.memory_levels for field in LEVEL_FIELDS)
+                found |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
+        for kind, chip in list_kinds(hardware).items():
+            if kind not in at_work:
+                found.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
+        if self._placed.run is not None and self._placed.run.copies:
+            found |= {f"{name_link(hardware.box, one)}.{field}" for one in hardware.box.links for field in LINK_FIELDS}
+        return frozenset(found)
+
+
+def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
+    """Yield each price of a device with the joules that are in proportion to it, what regulators lose of them too."""
+    shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
+    found: dict[str, float] = {}
+    for number, share in shares.items():
+        one = placed.run or placed.runs[number]
+        part = one.parts.get(number) or next(iter(one.parts.values()))
+        reference, kind = part.hardware.reference, problem.members[number].device.name
+        spent = np.bincount(part.ledger.action_index, part.ledger.energy_fj, len(reference)) * share / FJ_PER_J
+        lossy = reference.position(LOSS_ACTION)
+        lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
+        for row, joules in zip(reference, spent.tolist(), strict=True):
+            name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "static")
+            if joules > 0.0:
+                found[name] = found.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
+    for line in placed.run.between if placed.run is not None else ():
+        if line.action in CONVERSIONS.values():
+            kind = next(one.device.name for one in problem.members if one.name == line.device)
+            name = f"{kind}.{line.component}.{line.action.removeprefix('convert_')}"
+            found[name] = found.get(name, 0.0) + line.energy_fj / FJ_PER_J
+    yield from found.items()
+
+
+def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:
+    """Yield the power that each part, and all of the box, stays below its limit; of whole batches side by side on
+    unlike devices, or near a limit, none, so that everything is evaluated.
+    """
+    budget = hardware.capped.power
+    if budget is not None:
+        yield budget.value - drawn_w
+    chips = {number: problem.members[number].hardware for number in placed.members}
+    if placed.run is not None:
+        for number, part in placed.run.parts.items():
+            yield float(PowerLaw.of(chips[number]).limit_w) - part.uncapped_power_w
+        return
+    each_w, limit_w = drawn_w / len(chips), float(PowerLaw.of(next(iter(chips.values()))).limit_w)
+    is_free = len({chip.digest for chip in chips.values()}) == 1 and each_w < FREE * limit_w
+    yield limit_w - each_w if is_free else -1.0

@@ -1,0 +1,118 @@
+"""Boxes as a kind of hardware: what the core asks of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.change import Change
+    from joulemap.domain.configuration import Boundary, Configuration
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.run import RunColumns
+    from joulemap.model.workload import WorkloadColumns
+    from joulemap.plan.calibration import CalibrationUse
+    from joulemap.wing.place.box.hardware import BoxHardware
+    from joulemap.wing.place.box.variation import VariedBox
+
+
+class BoxKind:
+    """Boxes: several devices in one case, on which a model is placed."""
+
+    architecture: Final = "box"
+    formulas: Final = ("joulemap.wing.place.box.column",)
+
+    def is_name(self, name: str) -> bool:
+        """Return True if a name is that of a box of the catalogue."""
+        from joulemap.catalog.box import find_box
+
+        return find_box(name) is not None
+
+    def is_file(self, path: Path) -> bool:
+        """Return True if a file describes a box."""
+        from joulemap.catalog.box import is_box_file
+
+        return is_box_file(path)
+
+    def list_near(self, name: str) -> list[str]:
+        """Return the boxes of the catalogue that a wrong name may have meant."""
+        from joulemap.catalog.box import list_near
+
+        return list_near(name)
+
+    def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
+        """Return the box of a name, None for another; CatalogueError where a device cannot be found."""
+        from joulemap.catalog.box import find_box
+        from joulemap.wing.place.device import describe_box
+
+        box = find_box(name)
+        return None if box is None else describe_box(box, known)
+
+    def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
+        """Return the box of a file; raises CatalogueError."""
+        from joulemap.catalog.box import load_box
+        from joulemap.wing.place.device import describe_box
+
+        return describe_box(load_box(path), known)
+
+    def enter(self, entry: HardwareEntry) -> HardwareEntry:
+        """Return the entry of a box, whose default mode is its usual goal."""
+        from joulemap.wing.place.box.hardware import DEFAULT_GOAL
+
+        return attrs.evolve(entry, default_names=(DEFAULT_GOAL,))
+
+    def list_parts(self, hardware: Hardware) -> tuple[Hardware, ...]:
+        """Return the devices of a box, one by one."""
+        return cast("BoxHardware", hardware).devices
+
+    def bind(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Hardware:
+        """Return a box at a mode, its devices as runs have them."""
+        from joulemap.wing.place.device import bind_box
+
+        return bind_box(cast("BoxHardware", hardware), calibration, mode, boundary)
+
+    def digest(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> str:
+        """Return the digest of what `bind` returns."""
+        from joulemap.wing.place.device import bound_box_digest
+
+        return bound_box_digest(cast("BoxHardware", hardware), calibration, mode, boundary)
+
+    def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
+        """Return name -> constant of a box that is bound."""
+        from joulemap.wing.place.box.constant import list_box_constants
+
+        return list_box_constants(cast("BoxHardware", hardware))
+
+    def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
+        """Return a box with constants changed; ValueError where its numbers contradict each other."""
+        from joulemap.wing.place.box.constant import change_box, vary_box
+
+        box = cast("BoxHardware", hardware)
+        return vary_box(box, changes) if is_varied else change_box(box, changes, name)
+
+    def evaluate(self, work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
+        """Return the run of a workload that is placed on a box; UnsupportedError where it cannot run there."""
+        from joulemap.wing.place.box.column import evaluate_box
+
+        return evaluate_box(work, cast("BoxHardware", hardware), configuration)
+
+    def vary(self, work: WorkloadColumns, configuration: Configuration) -> VariedBox:
+        """Return a workload on a box as a function of its constants."""
+        from joulemap.wing.place.box.variation import VariedBox
+
+        return VariedBox(work, configuration)
+
+    def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
+        """Return device of a box -> its chip."""
+        from joulemap.wing.place.box.constant import list_kinds
+
+        return list_kinds(cast("BoxHardware", hardware))
+
+
+KIND: Final = BoxKind()

@@ -1,0 +1,63 @@
+"""Chapter of a report: which part of a model runs where on a box."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.report.part import ReportPart
+from joulemap.cli.command import option
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.answer import Answer
+    from joulemap.answer.report.chapter import Drawn
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.webpage.report import Chapter
+
+
+class PlacePart(ReportPart):
+    """Chapter on a placement; what it wants is a box by id or file."""
+
+    name = "placed"
+    is_first = True
+
+    def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
+        """Return where the parts of a model run on a box."""
+        if not wanted:
+            return None
+        from joulemap.wing.place.answer.answer import PLACED, place
+
+        settings = attrs.evolve(settings, hardware=(), runtime=settings.runtime or PLACED.runtime)
+        return place(source, model, wanted, settings=settings)
+
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+        """Return which part runs where."""
+        from joulemap.answer.report.answer import form_chapter
+
+        return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
+
+    def describe(self, answer: Any) -> str:
+        """Return the best placement."""
+        return f"On {answer.box}: {answer.document().answer}"
+
+
+PLACED_PART: Final = PlacePart()
+
+
+@frozen(kw_only=True)
+class BoxOptions:
+    """Options of `report` for its chapter on a placement."""
+
+    chapter: ClassVar[str] = PlacePart.name
+    box: str = option("", "A box by id or file: which part of a model runs where on it.", "--place", metavar="BOX")
+
+    def ask(self) -> str | None:
+        """Return the box; None where none is named."""
+        return self.box or None
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the option as a command line has it."""
+        return ("--place", self.box) if self.box else ()

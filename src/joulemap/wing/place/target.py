@@ -1,0 +1,227 @@
+"""The devices of a box as a question has them: hardware under its calibration, at a mode and boundary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.box import find_box, make_link, refuse_box
+from joulemap.catalog.digest import is_hardware_path
+from joulemap.domain.architecture import find_class
+from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
+from joulemap.domain.configuration import PRECISION_BYTES, Configuration
+from joulemap.domain.name import split_names
+from joulemap.domain.quantity import Quantity
+from joulemap.model.fallback import choose_precision
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.hold import find_targets
+from joulemap.plan.run import plan_runs
+from joulemap.plan.selection import is_hardware
+from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.wing.place.box.member import Member
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+ASKED: Final = "asked for"
+
+SHARED: Final = "shared"
+"""What devices are joined by that work in one memory."""
+
+HAND_OVER_S: Final = 5e-6
+"""From one device to another that waits for it in a shared memory, where no file of a box says: caches are written
+back and a fence is waited for. An assumption."""
+
+_LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
+"""A link by name, generation and lanes, as `pcie4x16`."""
+
+
+def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: Sequence[Hardware] = ()) -> Box:
+    """Return the box of a name or file, or one of devices and links that are named.
+
+    Devices are hardware, `NAME=HARDWARE` where they are to be called otherwise; links `25GB/s`, `pcie4x16`, the name of
+    one that both devices have, or `shared`, for all devices or as `A-B=LINK` for two. Raises UsageError.
+    """
+    if bool(box) == bool(devices):
+        raise UsageError("name a box, or devices with --on, as in --on cpu,gpu")
+    if box:
+        found = find_box(box)
+        if found is None:
+            raise _refuse(box)
+        return found
+    named = [_read_device(text) for one in devices for text in split_names(one)]
+    for name in {one.name for one in named}:
+        if [one.name for one in named].count(name) > 1:
+            raise UsageError(f"--on: the device {name} stands twice; call one otherwise, as in NAME=HARDWARE")
+    if len(named) > 1 and not links:
+        raise UsageError("--link: say what joins the devices, e.g. --link pcie4x16, --link 25GB/s or --link shared")
+    return _join(named, [_read_link(text) for one in links for text in split_names(one)], hardware)
+
+
+def _refuse(name: str) -> UsageError | UnknownNameError:
+    """Return what to raise for what is no box: with what to type where chips are named in its place."""
+    chips, known = split_names(name), known_hardware()
+    if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
+        return refuse_box(name)
+    told = f"{name} is a chip, and no box" if len(chips) == 1 else f"{name} are chips, and no box"
+    beside, it = (name, "them") if len(chips) > 1 else (f"{name},cpu", "it to others")
+    return UsageError(f"{told}: name what joins {it}, as in --on {beside} --link pcie4x16, or see "
+                      "`joulemap hardware list --boxes`")  # fmt: skip
+
+
+def _read_device(text: str) -> BoxDevice:
+    name, equals, hardware = text.partition("=")
+    return BoxDevice(name=name if equals else find_class(text) or text.partition("@")[0], hardware=hardware or text)
+
+
+def _read_link(text: str) -> tuple[tuple[str, str] | None, str]:
+    ends, equals, link = text.partition("=")
+    if not equals:
+        return None, text
+    first, dash, second = ends.partition("-")
+    if not dash:
+        raise UsageError(f"--link {text}: expected LINK, or A-B=LINK of two devices")
+    return (first, second), link
+
+
+def _join(
+    devices: list[BoxDevice], links: list[tuple[tuple[str, str] | None, str]], hardware: Sequence[Hardware]
+) -> Box:
+    """Return a box of devices, each two joined by the link that is named for them, else by that for all."""
+    by_name = {device.name: one for device, one in zip(devices, hardware, strict=False)}
+    names = [device.name for device in devices]
+    for pair, _ in links:
+        for end in pair or ():
+            if end not in names:
+                raise UsageError(f"--link: {end} is none of the devices {', '.join(names)}")
+    usual = [link for pair, link in links if pair is None]
+    told = {frozenset(pair): link for pair, link in links if pair is not None}
+    joined: list[BoxLink] = []
+    sharing: set[str] = set()
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            pair_link = told.get(frozenset((first, second)), usual[0] if usual else "")
+            if pair_link == SHARED:
+                sharing |= {first, second}
+            elif pair_link:
+                joined.append(_make(pair_link, first, second, by_name))
+    memories = (_share([by_name[name] for name in sharing if name in by_name]),) if sharing else ()
+    placed = tuple(attrs.evolve(one, memory=SHARED) if one.name in sharing else one for one in devices)
+    try:
+        return Box(id="+".join(names), name="+".join(names), devices=placed, links=tuple(joined), memories=memories)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _share(hardware: Sequence[Hardware]) -> BoxMemory:
+    """Return the memory that devices share: that of the one with most of it."""
+    if not hardware:
+        some = Quantity(value=1e15, unit="B", basis="assumed", source=ASKED)
+        return BoxMemory(name=SHARED, capacity=some, bandwidth=attrs.evolve(some, unit="B/s"), latency=_hand_over())
+    largest = max(hardware, key=lambda one: one.memory_capacity.value)
+    fastest = max(hardware, key=lambda one: one.memory_bandwidth.value)
+    return BoxMemory(
+        name=SHARED, capacity=largest.memory_capacity, bandwidth=fastest.memory_bandwidth, latency=_hand_over()
+    )
+
+
+def _hand_over() -> Quantity:
+    return Quantity(value=HAND_OVER_S, unit="s", basis="assumed", source="caches written back, and a fence")
+
+
+def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
+    from joulemap.system.number import read_real
+
+    lanes = _LANES.fullmatch(text.lower())
+    number = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]+/s)", text)
+    try:
+        if number is not None:
+            from joulemap.system.units import SI_SCALE
+
+            factor, unit = SI_SCALE.get(number[2], (0.0, ""))
+            if unit != "B/s":
+                raise UsageError(f"--link {text}: expected a bandwidth in B/s, MB/s, GB/s or TB/s")
+            rate = Quantity(value=read_real(number[1]) * factor, unit=unit, basis="assumed", source=ASKED)
+            return make_link((first, second), "link", bandwidth=rate)
+        if lanes is not None:
+            return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3]))
+        own = [link for name in (first, second) if name in hardware for link in hardware[name].links]
+        alike = [link for link in own if link.name == text.lower()]
+        slowest = min(alike, key=lambda link: link.bandwidth.value, default=None)
+        return make_link(
+            (first, second),
+            text.lower(),
+            generation=slowest.generation if slowest else "",
+            bandwidth=slowest.bandwidth if slowest else None,
+            latency=slowest.latency if slowest else None,
+            energy=slowest.energy if slowest else None,
+        )
+    except ValueError as error:
+        raise UsageError(f"--link {text}: {error}") from error
+
+
+def find_hardware(
+    source: Source, model: str, names: Sequence[str], settings: Settings
+) -> list[tuple[str, str, str, Hardware]]:
+    """Return (id, power mode, calibration, hardware) of each name, as its runs have it; raises as `plan_runs`."""
+    found: dict[str, tuple[str, str, str, Hardware]] = {}
+    for name in dict.fromkeys(names):
+        plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
+        if len(plan.selection.pairs) != 1:
+            raise UsageError(f"{name} is {len(plan.selection.pairs)} hardware, expected one for a device")
+        ((entry, mode),) = plan.selection.pairs
+        (hardware,) = find_targets(source, plan).values()
+        calibration = plan.calibration.find(entry)
+        found[name] = entry.id, mode, calibration.digest if calibration else "", hardware
+    return [found[name] for name in names]
+
+
+def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
+    """Return the devices of a box as runs have them, each at the precision asked for or the one that holds it."""
+    named = [(name, device) for name, device in box]
+    found = find_hardware(source, model, [device.hardware for _, device in named], settings)
+    (asked,), (runtime,) = settings.precision, settings.runtime
+    weights = settings.weight_precision[0] if settings.weight_precision else ""
+    members = []
+    for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, found, strict=True):
+        precision, stored = _choose_precision(hardware, device.precision or asked, weights)
+        configuration = Configuration(
+            hardware=hardware_id,
+            precision=precision,
+            weight_precision=stored,
+            batch=batch,
+            runtime=runtime,
+            power_mode=mode,
+        )
+        if (static := device.static_power) is not None:
+            reference = hardware.reference.with_static(static)
+            hardware = attrs.evolve(hardware, static_power=static, idle_power=None, reference=reference)
+        members.append(
+            Member(
+                name=name,
+                device=device,
+                hardware=hardware,
+                configuration=configuration,
+                calibration_digest=calibration,
+                memory=device.memory,
+            )
+        )
+    return tuple(members)
+
+
+def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
+    """Return what a device computes at, (activations, weights): weights keep what is asked for where that is narrower.
+
+    Weights of less than a byte stay packed where a device has no such products, and are converted as they are read.
+    """
+    precision, stored = choose_precision(hardware, asked, weights)
+    if precision == asked:
+        return precision, stored
+    if weights:
+        return precision, weights
+    return precision, asked if PRECISION_BYTES[asked] < 1.0 else stored

@@ -1,0 +1,18 @@
+"""Training: steps of a model with optimizer, checkpointing and data-parallel devices."""
+
+from __future__ import annotations
+
+from joulemap.system.wing import Ask, Wing
+
+
+def register() -> Wing:
+    """Return what this wing adds to the core."""
+    return Wing(
+        name="train",
+        commands={"train": "joulemap.wing.train.command"},
+        questions={"train": Ask("joulemap.wing.train.answer.answer", "SettingsKeywords", is_of_model=True)},
+        figures={"training": ("joulemap.wing.train.answer.answer", "train")},
+        parts={"models": "joulemap.wing.train.name:NAMES"},
+        queries=("train",),
+        uses=("llm",),
+    )

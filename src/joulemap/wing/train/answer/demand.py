@@ -1,0 +1,205 @@
+"""The configurations that a question about training is about, as plans of runs of one device each.
+
+devices x precision ─► a name of the step ─► its batches, of one device each ─► a run of every hardware
+
+Beside each step on several devices stands the same with nothing hidden: what devices exchange takes by itself is read
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.domain.configuration import OPERAND_ONLY
+from joulemap.domain.name import find_nearest
+from joulemap.domain.settings import Settings, Training
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.store.connection import log
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.train.training.memory import Memory, measure
+from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
+
+if TYPE_CHECKING:
+    from joulemap.plan.selection import Selection
+
+TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
+"""Precisions of products that weights learn by here; at fp8 all else is of 16 bits. Source: Transformer Engine,
+introduction.rst at 1498424b (mixed precision with 8 bits)."""
+
+WIDE: Final = ("tf32", "fp32", "fp64")
+"""Of those, that an optimizer works on as they are, with no wider copy."""
+
+TOKENS: Final = 2048
+"""Of a sequence, where none is asked for."""
+
+SAMPLES: Final = 256
+"""Of a batch, where none is asked for; of a language model a sequence for each device."""
+
+WAYS: Final[tuple[Mapping[str, object], ...]] = (
+    {"recompute": True},
+    {"zero": 1},
+    {"zero": 1, "recompute": True},
+    {"zero": 2, "recompute": True},
+    {"zero": 3, "recompute": True},
+)
+"""What lets a step need less memory, the least trouble first."""
+
+
+@frozen(kw_only=True)
+class Step:
+    """A model that is trained on so many devices at a precision, at each batch."""
+
+    recipe: Recipe
+    model: str
+    """As the step names it."""
+    devices: int
+    """All of them, those that divide products included."""
+    precision: str
+    batches: Mapping[int, int]
+    """Samples of one device at a time -> of all, in a step."""
+    accumulate: int
+    """Small batches of a step."""
+    stages: int
+    plans: Mapping[str, Plan]
+    """What is run for it on one device: `last`, the step itself; of several devices `alone`, with nothing hidden; of
+    several small batches `before`, one before the last; of a pipeline `inner` and `inner_before`, the same of a stage
+    before the last."""
+
+
+def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
+    """Yield every configuration that is asked for; UsageError for one that cannot be."""
+    if training.optimizer not in OPTIMIZERS:
+        near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"optimizer is {training.optimizer!r}, expected one of {', '.join(OPTIMIZERS)}{hint}")
+    for precision in settings.precision:
+        if precision not in TRAINED:
+            raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)}: weights learn at these")
+        if training.quantize and precision in OPERAND_ONLY:
+            raise UsageError(
+                f"--quantize {training.quantize} is made wide to 16 bits before a product, which {precision} is not: "
+                "give --precision bf16"
+            )
+    name, is_language = _name_model(model, training)
+    stages = training.pipeline_devices
+    if stages > training.accumulate:
+        told = f"{training.accumulate} small batches (--accumulate)"
+        raise UsageError(f"{stages} stages (--pipeline-devices) are not filled by {told}: give as many or more")
+    for devices in training.devices:
+        replicas = _divide(devices, training)
+        parts = replicas * training.accumulate
+        batches = _find_batches(
+            settings.batch or ((parts,) if is_language else (SAMPLES,)), replicas, training.accumulate
+        )
+        for precision in settings.precision:
+            recipe = Recipe(
+                optimizer=training.optimizer,
+                devices=replicas,
+                zero=training.zero,
+                recompute=training.recompute,
+                master=precision not in WIDE,
+                lora=training.lora or 0,
+                lora_targets=JOINED.join(training.lora_targets),
+                quantize=training.quantize.lower(),
+            )
+            recipe.check()
+            one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))
+
+            def plan(name: str, recipe: Recipe, one: Settings = one, **told: Any) -> Plan:
+                return plan_selected((attrs.evolve(recipe, **told).spell(name),), one, selection)
+
+            plans = {"last": plan(name, recipe)}
+            if replicas > 1:
+                plans["alone"] = plan(name, recipe, overlap=False)
+            if training.accumulate > 1:
+                plans["before"] = plan(name, recipe, adds=True)
+            if stages > 1:
+                inner = name.replace("logits=all", "logits=none")
+                plans |= {"inner": plan(inner, recipe), "inner_before": plan(inner, recipe, adds=True)}
+            yield Step(
+                recipe=recipe,
+                model=name,
+                devices=devices,
+                precision=precision,
+                batches=batches,
+                accumulate=training.accumulate,
+                stages=stages,
+                plans=plans,
+            )
+
+
+def _name_model(model: str, training: Training) -> tuple[str, bool]:
+    """Return a model as a step names it, with its tokens, and whether it is a language model."""
+    from joulemap.wing.llm.decoder.name import is_pass, split_pass
+
+    if not is_pass(model):
+        given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1,
+                 "--sequence-parallel": training.sequence_parallel}  # fmt: skip
+        option = next((name for name, is_given in {"--tokens": training.tokens is not None, **given}.items()
+                       if is_given), "")  # fmt: skip
+        if option:
+            raise UsageError(f"{model} is no language model known by its sizes: leave out {option}")
+        return model, False
+    parts = split_pass(model)
+    assert parts is not None
+    if parts[1] != "()":
+        raise UsageError(f"{model}: leave out the brackets; --tokens and --tensor-devices say what is in them")
+    told = [f"tokens={training.tokens or TOKENS}", "logits=all"]
+    told += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
+    told += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
+    told += ["sequence_parallel=true"] * training.sequence_parallel
+    return f"{parts[0]}({','.join(told)})", True
+
+
+def _divide(devices: int, training: Training) -> int:
+    """Return how many devices have the same weights; UsageError where devices do not divide."""
+    together = training.tensor_devices * training.pipeline_devices
+    if devices % together:
+        told = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
+        raise UsageError(f"{devices} devices cannot be divided in groups of {together} ({told})")
+    return devices // together
+
+
+def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dict[int, int]:
+    """Return samples of one device at a time -> of all in a step; UsageError for a batch that does not divide."""
+    parts = replicas * accumulate
+    told = f"{replicas} devices" + (f" in {accumulate} small batches" if accumulate > 1 else "")
+    for batch in batches:
+        if batch % parts:
+            lower, upper = batch - batch % parts, batch - batch % parts + parts
+            near = f"{lower} or {upper}" if lower else f"{upper}"
+            raise UsageError(f"batch {batch} cannot be divided over {told}: take {near}")
+    return {batch // parts: batch for batch in sorted(batches)}
+
+
+def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
+    """Return what would fit where a step does not: another way of the same batch, or fewer samples; else nothing."""
+    from joulemap.model.workload import columns_of
+    from joulemap.plan.workload import find_model, find_workload_of
+    from joulemap.wing.train.training.step import describe_training
+
+    def need(recipe: Recipe, samples: int) -> Memory:
+        model = find_model(step.model, attrs.evolve(step.plans["last"].settings, batch=(samples,)), samples)
+        work = describe_training(find_workload_of(model, log), recipe, "", model.request.key)
+        return measure(columns_of(work), step.precision, runtime)
+
+    for way in WAYS:
+        if way.get("zero") and step.recipe.devices == 1:
+            continue
+        recipe = attrs.evolve(step.recipe, **way)  # type: ignore[arg-type]
+        if (recipe.zero, recipe.recompute) <= (step.recipe.zero, step.recipe.recompute):
+            continue
+        if need(recipe, batch).total <= capacity:
+            told = [f"--zero {recipe.zero}"] * (recipe.zero > step.recipe.zero)
+            told += ["--recompute"] * (recipe.recompute > step.recipe.recompute)
+            return " ".join(told)
+    samples = batch // 2
+    while samples:
+        if need(step.recipe, samples).total <= capacity:
+            return f"--batch {samples * step.recipe.devices * step.accumulate}"
+        samples //= 2
+    return ""

@@ -1,0 +1,154 @@
+"""Rows of training steps from the runs that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from joulemap.model.communication import find_path
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.selection import name_pair
+from joulemap.plan.workload import find_workload_id, stored_key
+from joulemap.present.cell import show_quantity
+from joulemap.store.query import fetch
+from joulemap.store.workload import read_columns
+from joulemap.system.errors import UnsupportedError
+from joulemap.wing.train.answer.demand import TOKENS, Step, suggest
+from joulemap.wing.train.answer.row import (
+    OK,
+    REFUSED,
+    TOO_LARGE,
+    TrainingRow,
+    WholeStep,
+    add_up_step,
+    form_row,
+    hold_in_flight,
+)
+from joulemap.wing.train.row import TrainedStep
+from joulemap.wing.train.training.memory import Memory, measure
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Training
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+    from joulemap.plan.workload import Model
+
+Steps = Mapping[object, TrainedStep]
+"""Place in a plan -> what its run takes."""
+
+Memories = Mapping[tuple[int, str], Memory]
+"""(samples of a device, runtime) -> what the device holds."""
+
+
+def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+    """Return the runs of a step beside its last, by what they are, and what a stage before the last holds."""
+    memories: Memories = {}
+    found = {}
+    for name, plan in step.plans.items():
+        if name != "last":
+            with holding_runs(source, plan) as runs:
+                found[name] = fetch_steps(runs, told)
+                memories = _measure(runs, step.precision) if name == "inner" else memories
+    return found, memories
+
+
+def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
+    """Return what runs of a plan take, by their place in it."""
+    rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)}
+    keys = [_key(batch, run) for batch, _ in _pair(runs.plan) for run in runs.plan.runs("")]
+    return {key: rows[run_id] for key, run_id in zip(keys, runs.ids, strict=True) if run_id in rows}
+
+
+def _pair(plan: Plan) -> tuple[tuple[int, Model], ...]:
+    """Return the models of a plan of one name, each after its batch: a request does not tell that of a held module."""
+    return tuple(zip(plan.settings.batch or (), plan.models, strict=True))
+
+
+def _key(batch: int, run: PlannedRun) -> object:
+    return batch, run.target, tuple(run.point.values())
+
+
+def _measure(runs: StoredRuns, precision: str) -> Memories:
+    """Return what a device holds of each workload of a plan."""
+    found = {}
+    for batch, model in _pair(runs.plan):
+        key = stored_key(runs.connection, model)
+        assert key is not None
+        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
+        for runtime in {run.point["runtime"] for run in runs.plan.runs("")}:
+            found[batch, runtime] = measure(work, precision, runtime)
+    return found
+
+
+def form_rows(
+    runs: StoredRuns,
+    step: Step,
+    targets: Mapping[Any, Hardware],
+    found: Mapping[str, Steps],
+    inner: Memories,
+    training: Training,
+) -> list[TrainingRow]:
+    """Return the rows of a step, batch by batch; `inner` is what a stage before the last holds."""
+    made = []
+    is_language = step.model.endswith(")") and "tokens=" in step.model
+    memories = _measure(runs, step.precision)
+    for batch, _ in _pair(runs.plan):
+        for run in runs.plan.runs(""):
+            target = targets[run.target]
+            place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
+            memory = memories[place]
+            if step.stages > 1:
+                memory = hold_in_flight(inner[place], memory, step.stages)
+            own = _key(batch, run)
+            fits = memory.total <= capacity
+            whole = _add_up(step, own, found, target) if fits else None
+            described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
+            if not fits:
+                described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
+                described["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
+            elif whole is None:
+                described["reason"] = _tell_refusal(step, target, training, described["hardware"])
+            made.append(
+                form_row(
+                    described, memory, capacity, whole, found.get("alone", {}).get(own),
+                    tokens=(training.tokens or TOKENS) if is_language else 0,
+                    samples=(training.samples or 0.0) * training.epochs,
+                )
+            )  # fmt: skip
+    return made
+
+
+def _tell_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
+    """Return why a step is not run: what its links do not join, else that it is not at this precision."""
+    together = training.tensor_devices * training.pipeline_devices
+    try:
+        if together > 1:
+            find_path(target, together)
+    except UnsupportedError as error:
+        return f"{error} (--tensor-devices x --pipeline-devices)"
+    many = f" on {step.devices:,} devices" if step.devices > 1 else ""
+    return f"{hardware} does not run it at {step.precision}{many}"
+
+
+def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
+    """Return what a step takes; None where a run that it is made of was refused."""
+    parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
+    if len(parts) < len(step.plans.keys() - {"alone"}):
+        return None
+    return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.static_power.value)
+
+
+def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
+    hardware = name_pair(run.hardware, run.power_mode)
+    return {
+        "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",
+        "hardware": hardware,
+        "device_count": step.devices,
+        "precision": step.precision,
+        "batch": step.batches[batch],
+        "micro_batch": batch,
+        "status": status,
+        "reason": "",
+        "fits_with": "",
+    }

@@ -1,0 +1,73 @@
+"""Names of training steps, as the core asks for them: `train(resnet50)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from joulemap.plan.name import ModelNames
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
+    from joulemap.plan.source import Talk
+    from joulemap.plan.workload import Model
+
+KIND: Final = "training"
+"""Kind of requests for training steps."""
+
+
+class StepNames(ModelNames):
+    """Training steps of models that the core, or another wing, knows."""
+
+    def claims(self, name: str, settings: Settings) -> bool:
+        """Return True for a name that begins as one of a step does."""
+        del settings
+        return self.is_name(name)
+
+    def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
+        """Return the training step of a model; raises as `find_model`, UsageError for what is not trained."""
+        from joulemap.plan.workload import Model, find_model, name_model
+        from joulemap.system.errors import UsageError
+        from joulemap.trace.source import ModelRequest
+        from joulemap.wing.train.training.name import read_step
+        from joulemap.wing.train.training.version import training_version
+
+        inner, recipe = read_step(name)
+        model = find_model(inner, settings, batch)
+        request = model.request
+        if request.kind == "operator":
+            raise UsageError(f"{request.model} is a single operator, which is not trained: name a model")
+        return Model(
+            request=ModelRequest(
+                model=recipe.spell(name_model(request)),
+                kind=KIND,
+                batch=request.batch,
+                is_default=True,
+                content_digest=model.workload_keys[-1].replace(":", "-"),
+                version=training_version(),
+            ),
+            retrace=settings.retrace,
+            may_run=model.may_run,
+            base=model,
+            names=self,
+        )
+
+    def is_name(self, word: str) -> bool:
+        """Return True for `train(...)`."""
+        from joulemap.wing.train.training.name import is_step
+
+        return is_step(word)
+
+    def describe(self, model: Model, talk: Talk) -> Workload:
+        """Return the workload of a step, from that of its model as it ships or as it is traced."""
+        from joulemap.plan.workload import find_workload_of
+        from joulemap.wing.train.training.name import read_step
+        from joulemap.wing.train.training.step import describe_training
+
+        assert model.base is not None
+        _, recipe = read_step(model.request.model)
+        inner = find_workload_of(model.base, talk)
+        return describe_training(inner, recipe, model.request.model, model.request.key)
+
+
+NAMES: Final = StepNames()

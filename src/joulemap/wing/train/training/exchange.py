@@ -1,0 +1,216 @@
+"""What devices exchange of a training step, and what the optimizer does: bucket by bucket of weights.
+
+With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of weights (3), which are
+gathered bucket by bucket before they are read, forward and backward, and let go behind. Of several small batches those
+before the last add their gradients to what is held; where gradients are divided each exchanges them first.
+
+Source: Li et al., PyTorch Distributed, 2020 (buckets, gradient accumulation); Rajbhandari et al., ZeRO, 2020; Zhao et
+al., PyTorch FSDP, 2023.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from joulemap.domain.workload import OPTIMIZER, Operator
+from joulemap.model.communication import AHEAD, BEHIND
+from joulemap.wing.train.training.forward import FIXED, Forward
+from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe
+from joulemap.wing.train.training.tape import Tape, Use, Value
+
+LIBRARY: Final = "nccl"
+"""Whose rings training frameworks take."""
+
+
+@attrs.define
+class Unit:
+    """Weights whose gradients are exchanged together."""
+
+    index: int
+    weights: list[int] = attrs.field(factory=list)
+    waiting: set[int] = attrs.field(factory=set)
+    """Those whose gradient is not whole."""
+    elements: int = 0
+    gradients: dict[int, int] = attrs.field(factory=dict)
+    """Weight -> its gradient on the tape."""
+    shard: int = -1
+    """Its share of weights on the tape, where they are divided."""
+
+
+@attrs.define
+class Exchange:
+    """A step in the making, as far as weights and their gradients go."""
+
+    forward: Forward
+    recipe: Recipe
+    stride: int = 1
+    """Devices that each have a part of the model, of which those that exchange have the same."""
+    tape: Tape = attrs.field(factory=Tape)
+    kept: dict[int, int] = attrs.field(factory=dict)
+    """Value -> the tensor of the forward pass."""
+    units: list[Unit] = attrs.field(factory=list)
+    gathered: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict)
+    names: set[str] = attrs.field(factory=set)
+
+    def name(self, name: str) -> str:
+        """Return a name that no other operator has."""
+        found, number = name, 1
+        while found in self.names:
+            number += 1
+            found = f"{name}:{number}"
+        self.names.add(found)
+        return found
+
+    def add_up(self, gradient: int, name: str, module_path: str) -> None:
+        """Tell how a gradient is added to that of the small batches before."""
+        new = self.tape.tensors[gradient]
+        item_bytes = self.tape.item_bytes[gradient]
+        value = Value(shape=new.shape, dtype=new.dtype, byte_count=new.byte_count, item_bytes=item_bytes, name=name)
+        held = self.tape.put(value, is_kept=True)
+        self.tape.call(
+            Operator(
+                name=self.name(f"{name}.backward.held"),
+                module_path=module_path,
+                operation="add",
+                kind="elementwise",
+                aten="aten.add_.Tensor",
+                output_shape=new.shape,
+                dtype="fp32",
+                elementwise_count=value.element_count,
+                output_element_count=value.element_count,
+            ),
+            [(gradient, new.byte_count), (held, new.byte_count)],
+            [(held, new.byte_count)],
+        )
+
+    def share(self, byte_count: int) -> int:
+        """Return a device's share of what is divided."""
+        return -(-byte_count // self.recipe.devices)
+
+    def _collective(
+        self, operation: str, name: str, word: str, elements: int, reads: list[Use], writes: list[Use]
+    ) -> None:
+        devices = self.recipe.devices
+        is_sum = operation != "all_gather"
+        self.tape.call(
+            Operator(
+                name=self.name(name),
+                module_path="exchange",
+                operation=operation,
+                kind="communication",
+                aten=f"aten.{operation}.default",
+                output_shape=(elements,),
+                dtype="fp32",
+                elementwise_count=(devices - 1) * self.share(elements) if is_sum else 0,
+                output_element_count=elements,
+                gemm_groups=devices,
+                gemm_k=self.stride,
+                variant=f"{LIBRARY} {word if self.recipe.overlap else ''}".strip(),
+            ),
+            reads,
+            writes,
+        )
+
+    def exchange(self, unit: Unit) -> None:
+        """Tell the exchange of a bucket of gradients."""
+        if self.recipe.devices == 1 or (self.recipe.adds and self.recipe.zero < 2):
+            return
+        used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
+        if not self.recipe.zero:
+            writes = list(used)
+        elif self.recipe.zero == 1:
+            writes = [(one, self.share(byte_count)) for one, byte_count in used]
+        else:
+            total = self.share(sum(byte_count for _, byte_count in used))
+            made = self.tape.put(
+                Value(
+                    shape=(self.share(unit.elements),), dtype="fp32", byte_count=total,
+                    item_bytes=self.tape.item_bytes[used[0][0]], name=f"exchange.{unit.index}.gradient",
+                ),
+                is_kept=not self.recipe.adds,
+            )  # fmt: skip
+            writes = [(made, total)]
+            unit.gradients = {-1: made}
+        operation = "reduce_scatter" if self.recipe.zero else "all_reduce"
+        self._collective(operation, f"exchange.{unit.index}.{operation}", BEHIND, unit.elements, used, writes)
+        if self.recipe.adds:
+            self.add_up(made, f"exchange.{unit.index}.gradient", "exchange")
+
+    def gather(self, unit: Unit, phase: str) -> dict[int, int]:
+        """Return the weights of a bucket on the tape, gathered from all devices for a phase."""
+        key = ("forward" if phase == "forward" else "backward"), unit.index
+        if key in self.gathered:
+            return self.gathered[key]
+        values = self.forward.values
+        whole = sum(values[one].byte_count for one in unit.weights)
+        shard = self._hold_shard(unit)
+        memory = self.tape.hold(whole, FIXED)
+        made = {}
+        for one in unit.weights:
+            told = values[one]
+            made[one] = self.tape.put(attrs.evolve(told, byte_count=0, role="activation", name=f"{told.name}.gathered"),
+                                      memory)  # fmt: skip
+            self.tape.weights.add(made[one])
+        self._collective(
+            "all_gather", f"exchange.{unit.index}.{key[0]}", AHEAD, unit.elements,
+            [(shard, self.share(whole))], [(made[one], values[one].byte_count) for one in unit.weights],
+        )  # fmt: skip
+        self.gathered[key] = made
+        return made
+
+    def _hold_shard(self, unit: Unit) -> int:
+        if unit.shard < 0:
+            whole = self.share(sum(self.forward.values[one].byte_count for one in unit.weights))
+            unit.shard = self.tape.put(
+                Value(shape=(self.share(unit.elements),), dtype="fp32", byte_count=whole, item_bytes=FIXED,
+                      role="parameter", name=f"exchange.{unit.index}.weight")
+            )  # fmt: skip
+        return unit.shard
+
+    def optimize(self, unit: Unit) -> None:
+        """Tell what the optimizer does with a bucket of weights, or with a device's share of it."""
+        if not unit.gradients:
+            return
+        recipe, values = self.recipe, self.forward.values
+        optimizer = OPTIMIZERS[recipe.optimizer]
+        elements = self.share(unit.elements) if recipe.zero else unit.elements
+        names = [*optimizer.states, *(("master",) if recipe.master else ())]
+        states = []
+        for name in names:
+            told = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
+                         name=f"optimizer.{unit.index}.{name}")  # fmt: skip
+            states.append((self.tape.put(told, is_kept=True), told.byte_count))
+        if recipe.zero == 3:
+            weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
+        else:
+            weights = [(self.kept[one], values[one].byte_count) for one in unit.weights]
+        if recipe.zero in (1, 2):
+            weights = [(one, self.share(byte_count)) for one, byte_count in weights]
+        gradients = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
+        if recipe.zero == 1:
+            gradients = [(one, self.share(byte_count)) for one, byte_count in gradients]
+        own = [] if recipe.master else weights
+        self.tape.call(
+            Operator(
+                name=self.name(f"optimizer.{unit.index}"),
+                module_path=OPTIMIZER,
+                operation=recipe.optimizer,
+                kind="elementwise",
+                aten=f"aten._fused_{recipe.optimizer}_.default",
+                output_shape=(elements,),
+                dtype="fp32",
+                elementwise_count=optimizer.elementwise_count * elements,
+                special_count=optimizer.special_count * elements,
+                output_element_count=elements,
+            ),
+            [*gradients, *own, *states],
+            [*states, *weights],
+            is_apart=True,
+        )
+        if recipe.zero in (1, 2):
+            self._collective(
+                "all_gather", f"exchange.{unit.index}.weights", "", unit.elements,
+                weights, [(self.kept[one], values[one].byte_count) for one in unit.weights],
+            )  # fmt: skip

@@ -1,0 +1,301 @@
+"""What an operator's gradient computes, reads and writes: from its counts, by its kind.
+
+With M, N, K of a product, dy what comes from behind and x, W what it multiplied:
+
+    dx = dy W      M x K/taps x N taps          as many MACs as the product
+    dW = dy x      N x K x M                    as many again; none of an input that nothing before it trains
+    attention      scores once more, then four products of as many MACs: the scores were not kept
+    normalization  reads dy and x twice: once for its weights and sums, once for its result
+    of an element  reads dy and what was kept of it; what adds hands dy on as it is
+    pooling        spreads dy, by the places that were kept; a sum spreads it evenly
+    rows of tables zeros as large as the table, and dy added where its rows were found
+
+Source: PyTorch, tools/autograd/derivatives.yaml (recalled); tests compare MACs with torch.utils.flop_counter, and what
+is kept with torch.autograd.graph.saved_tensors_hooks; attention: Dao, FlashAttention-2, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from joulemap.domain.workload import Operator
+from joulemap.fuse.group import GATHERING, JOINING
+from joulemap.model.workload import OPERANDS
+from joulemap.system.record import frozen
+from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, SAVES_OUTPUT, Forward
+from joulemap.wing.train.training.tape import Call, Use
+
+ADDING: Final = frozenset({"add", "sub", "rsub", "neg", "masked_fill", "copy"})
+"""Functions of an element that hand a gradient on as it is."""
+
+MIRRORED: Final[Mapping[str, str]] = {
+    "all_reduce": "all_reduce",
+    "all_gather": "reduce_scatter",
+    "reduce_scatter": "all_gather",
+    "all_to_all": "all_to_all",
+    "send": "send",
+}
+"""What devices exchange -> what they exchange of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
+
+PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
+"""Convolution -> the product that the gradient of its weights is: few outputs, each a sum over all positions, which
+libraries split over units as they do that of any such product."""
+
+PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
+
+
+@frozen(kw_only=True)
+class Gradient:
+    """A part of what is computed of an operator's gradient."""
+
+    results: tuple[Use, ...]
+    """Values of the forward pass whose gradients it gives, and how many bytes of each."""
+    what: str = ""
+    """Behind the name of the operator."""
+    operator: Operator | None = None
+    """None where dy is handed on as it is."""
+    reads: tuple[Use, ...] = ()
+    """What was kept of the forward pass."""
+    takes: int | None = None
+    """Bytes of dy that it reads; None for all."""
+    is_first: bool = False
+    """Whether it needs no dy: that of a loss."""
+
+
+@frozen
+class Backward:
+    """An operator that is differentiated: the call, its place, and what of its inputs has a gradient."""
+
+    forward: Forward
+    place: int
+    needs: frozenset[int]
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+        return self.forward.calls[self.place]
+
+    @property
+    def result(self) -> Use:
+        """What it gives."""
+        return self.call.writes[0]
+
+    def wanted(self) -> tuple[Use, ...]:
+        """Return what it reads that has a gradient."""
+        return tuple(use for use in self.call.reads if use[0] in self.needs)
+
+    def count(self, use: Use) -> int:
+        """Return elements of a part of a value."""
+        return self.forward.count(use)
+
+    def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
+        """Return a part of the gradient that is computed by an operator like this one but for some counts."""
+        told = self.call.operator
+        count = sum(map(self.count, results))
+        value = self.forward.values[results[0][0]]
+        is_whole = len(results) == 1 and results[0][1] >= value.byte_count
+        plain: dict[str, Any] = {
+            "mac_count": 0, "elementwise_count": 0, "special_count": 0, "gemm_m": 0, "gemm_n": 0, "gemm_k": 0,
+            "gemm_groups": 0, "tap_count": 1, "is_foldable": False, "variant": "", "output_element_count": count,
+            "output_shape": value.shape if is_whole else (count,),
+            "aten": f"aten.{told.operation}_backward.default",
+        }  # fmt: skip
+        name = ".".join(filter(None, (told.name, "backward", what)))
+        return Gradient(
+            results=results, what=what, reads=reads, operator=attrs.evolve(told, name=name, **{**plain, **counts})
+        )
+
+    def sum_up(self, use: Use, what: str = "") -> Gradient:
+        """Return the sum of dy over what an operand was spread over."""
+        count, upstream = self.count(use), self.count(self.result)
+        return self.part(
+            (use,), what, kind="reduction", operation="reduce", aten="aten.sum.dim_IntList",
+            elementwise_count=upstream + count,
+        )  # fmt: skip
+
+
+Rule = Callable[[Backward], Iterator[Gradient]]
+
+
+def differentiate(one: Backward) -> Iterator[Gradient]:
+    """Yield what an operator's gradient computes."""
+    operator = one.call.operator
+    if operator.module_path == LOSS and operator.operation == "log_softmax":
+        yield from _lose(one)
+    elif operator.aten == ATTENTION:
+        yield from _attend(one)
+    elif operator.kind in PRODUCTS and operator.mac_count:
+        yield from _multiply(one)
+    elif operator.operation == "batch_norm" or operator.kind == "normalization":
+        yield from _normalize(one)
+    else:
+        yield from _RULES.get(operator.kind, _compute)(one)
+
+
+def _lose(one: Backward) -> Iterator[Gradient]:
+    (kept,) = one.call.extras
+    logits = one.call.reads[0]
+    count = one.count(logits)
+    made = one.part((logits,), "", (kept, one.forward.values[kept].byte_count), kind="softmax",
+                    aten="aten._log_softmax_backward_data.default", elementwise_count=2 * count,
+                    special_count=count)  # fmt: skip
+    yield attrs.evolve(made, is_first=True)
+
+
+def _multiply(one: Backward) -> Iterator[Gradient]:
+    """Yield a product for each operand, of the same MACs, and the sum of a bias."""
+    told, reads, values = one.call.operator, one.call.reads, one.forward.values
+    place = next(
+        (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
+         and len(values[value].shape) > 1), min(1, len(reads) - 1)
+    )  # fmt: skip
+    sources, weight, others = reads[:place] or reads, reads[place], reads[place + 1 :]
+    m, n, k, taps = told.gemm_m, told.gemm_n, told.gemm_k, max(told.tap_count, 1)
+    counts: dict[str, Any] = {"mac_count": told.mac_count, "gemm_groups": told.gemm_groups, "variant": told.variant}
+    wanted = tuple(use for use in sources if use[0] in one.needs)
+    if wanted:
+        yield one.part(wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts)
+    if weight[0] in one.needs and place:
+        kind = PLAIN.get(told.kind, told.kind)
+        counts["variant"] = f"{told.variant} {OPERANDS}".strip()
+        yield one.part((weight,), "weight", *sources, kind=kind, gemm_m=n, gemm_n=k, gemm_k=m, **counts)
+    for use in others:
+        if use[0] in one.needs:
+            yield one.sum_up(use, "bias")
+
+
+def _attend(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradients of keys, values and queries, of one kernel's pieces: scores and their softmax once more."""
+    calls = one.forward.calls
+    scores, softmax, summed = (calls[one.place - back] for back in (2, 1, 0))
+    if summed.operator.kind != "matmul" or not summed.extras:
+        return
+    inner = {value for value, _ in (*scores.writes, *softmax.writes)}
+    query, key = scores.reads[0], scores.reads[1] if len(scores.reads) > 1 else scores.reads[0]
+    apart = [use for use in summed.reads if use[0] not in inner]
+    value = apart[0] if apart else key
+    (kept,) = summed.extras
+    statistics = kept, one.forward.values[kept].byte_count
+    yield Gradient(
+        results=tuple(use for use in (value, key, query) if use[0] in one.needs),
+        what="attention",
+        operator=summed.operator,
+        reads=(query, key, value, one.result, statistics),
+    )
+
+
+def _normalize(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradients of weights and bias, sums of rows; then that of what was normalized."""
+    source, *weights = one.call.reads
+    trained = tuple(use for use in weights if use[0] in one.needs)
+    statistics = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
+    count = one.count(one.result)
+    if trained:
+        width = sum(map(one.count, trained))
+        yield one.part(
+            trained, "weight", source, *statistics, kind="reduction", operation="reduce", aten="aten.sum.dim_IntList",
+            elementwise_count=4 * count + width,
+        )  # fmt: skip
+    if source[0] in one.needs:
+        told = one.call.operator
+        yield one.part(
+            (source,), "input", source, *statistics, *weights[:1], elementwise_count=8 * count, kind=told.kind,
+            special_count=told.special_count, aten=f"aten.native_{told.operation}_backward.default",
+        )  # fmt: skip
+
+
+def _compute(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradient of each operand of a function of elements, or of what nobody has a rule for."""
+    told = one.call.operator
+    upstream = one.count(one.result)
+    for use in dict.fromkeys(one.wanted()):
+        others = tuple(other for other in one.call.reads if other != use)
+        if told.operation in ADDING:
+            kept: tuple[Use, ...] | None = None
+        elif told.operation in ("mul", "div"):
+            kept = others + ((use,) if told.operation == "div" and use != one.call.reads[0] else ())
+        elif told.operation in SAVES_OUTPUT:
+            kept = (one.result,)
+        elif told.operation == "rotary" or told.operation.startswith("upsample"):
+            kept = tuple(other for other in others if other[0] not in one.needs)
+        else:
+            kept = tuple(one.call.reads)
+        what = "" if len(one.wanted()) == 1 else f"input_{one.call.reads.index(use)}"
+        is_spread = one.count(use) < upstream and told.operation in (*ADDING, "mul", "div")
+        if kept is None and is_spread:
+            yield one.sum_up(use, what)
+        elif kept is None:
+            yield Gradient(results=(use,))
+        else:
+            is_light = told.operation not in SAVES_INPUT
+            count = one.count(use)
+            made = one.part(
+                (use,), what, *kept, elementwise_count=(2 if is_light else 8) * max(count, upstream),
+                special_count=0 if is_light else told.special_count,
+                kind="reduction" if is_spread else "elementwise",
+                operation="reduce" if is_spread else "gradient",
+            )  # fmt: skip
+            yield attrs.evolve(made, takes=use[1]) if told.operation == "rotary" else made
+
+
+def _normalize_rows(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradient of a softmax, which follows from its result."""
+    for use in one.wanted():
+        yield one.part((use,), "", one.result, elementwise_count=4 * one.count(one.result),
+                       aten="aten._softmax_backward_data.default")  # fmt: skip
+
+
+def _move(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradient of what was moved: handed on where it was joined, moved back, or added where it was found."""
+    told = one.call.operator
+    for use in one.wanted():
+        if told.operation in JOINING and told.operation != "repeat":
+            yield Gradient(results=(use,), takes=use[1])
+        elif told.operation in GATHERING:
+            whole = use[0], one.forward.values[use[0]].byte_count
+            yield one.part((whole,), "", operation="index_put", elementwise_count=one.count(one.result),
+                           aten="aten.index_put_.default")  # fmt: skip
+        elif told.operation == "repeat":
+            yield one.sum_up(use)
+        else:
+            yield one.part((use,), "")
+
+
+def _pool(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradient of a pooling: each window spreads its own."""
+    told = one.call.operator
+    kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
+    for use in one.wanted():
+        held = use[0], 0  # of which frameworks look at the shape alone, and hold it all
+        yield one.part((use,), "", *kept, held, tap_count=told.tap_count, elementwise_count=one.count(use))
+
+
+def _spread(one: Backward) -> Iterator[Gradient]:
+    """Yield the gradient of a reduction, which is the same for all that was reduced."""
+    for use in one.wanted():
+        yield one.part((use,), "", kind="elementwise", operation="gradient", elementwise_count=one.count(use),
+                       aten="aten.expand_backward.default")  # fmt: skip
+
+
+def _exchange(one: Backward) -> Iterator[Gradient]:
+    told = one.call.operator
+    operation = MIRRORED[told.operation]
+    for use in one.wanted():
+        count = told.output_element_count
+        made = one.part((use,), "", operation=operation, gemm_groups=told.gemm_groups, variant=told.variant,
+                        elementwise_count=told.elementwise_count, aten=f"aten.{operation}.default")  # fmt: skip
+        assert made.operator is not None
+        yield attrs.evolve(made, operator=attrs.evolve(made.operator, output_element_count=count))
+
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "softmax": _normalize_rows,
+    "data_movement": _move,
+    "pool": _pool,
+    "reduction": _spread,
+    "communication": _exchange,
+}
+"""Kind -> what its gradient computes; products, normalizations and attention apart, all else is of elements."""

@@ -1,0 +1,68 @@
+"""Where a pass is cut for recomputation: kept are the values at the cuts, between them all is computed again.
+
+A cut lies where one value alone is handed on, as between the layers of a model. Of all cuts those are taken that let
+the kept values and the largest piece between two of them need the least memory together.
+
+Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from joulemap.wing.train.training.forward import Forward
+
+TRIED: Final = 24
+"""Sizes of a piece that are tried."""
+
+
+def find_segments(forward: Forward) -> list[int]:
+    """Return the number of the piece that each call is in."""
+    calls, values = forward.calls, forward.values
+    last_read = [-1] * len(values)
+    made_at = [-1] * len(values)
+    for place, call in enumerate(calls):
+        for value in (*(use[0] for use in call.reads), *call.waits):
+            last_read[value] = place
+        for value, _ in call.writes:
+            made_at[value] = place
+    crossing = [0] * (len(calls) + 1)
+    carried = [0] * (len(calls) + 1)
+    made = [0] * len(calls)
+    for value, place in enumerate(made_at):
+        if place < 0:
+            continue
+        made[place] += values[value].byte_count
+        if last_read[value] > place:
+            for between in range(place + 1, min(last_read[value], place + len(calls)) + 1):
+                crossing[between] += 1
+                carried[between] += values[value].byte_count
+    cuts = [place for place in range(1, len(calls)) if crossing[place] == 1]
+    return _choose(made, carried, cuts)
+
+
+def _choose(made: Sequence[int], carried: Sequence[int], cuts: Sequence[int]) -> list[int]:
+    """Return the number of the piece of each call, for the cuts that need the least memory."""
+    total = [0]
+    for one in made:
+        total.append(total[-1] + one)
+    best: tuple[int, list[int]] = (total[-1], [])
+    for step in range(1, TRIED + 1):
+        most = total[-1] * step // (TRIED * 2)
+        for limit in (most, most // TRIED):
+            taken, start, largest = list[int](), 0, 0
+            for cut, following in zip(cuts, [*cuts[1:], len(made)], strict=True):
+                if total[following] - total[start] > limit:
+                    taken.append(cut)
+                    largest = max(largest, total[cut] - total[start])
+                    start = cut
+            largest = max(largest, total[-1] - total[start])
+            need = sum(carried[cut] for cut in taken) + largest
+            best = min(best, (need, taken))
+    numbers, piece = list[int](), 0
+    edges = set(best[1])
+    for place in range(len(made)):
+        piece += place in edges
+        numbers.append(piece)
+    return numbers

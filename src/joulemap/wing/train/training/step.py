@@ -1,0 +1,344 @@
+"""A training step as a workload: the forward pass, its gradients in reverse, what devices exchange, the optimizer.
+
+    forward ─► loss ─► gradients, last layer first ─► optimizer
+                            └─ each bucket of them is exchanged while the next is computed
+
+What the gradients read of the forward pass stays until they have; with recomputation what lies between a few kept
+values is computed once more. With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of
+weights (3), which are gathered bucket by bucket before they are read, forward and backward, and let go behind.
+
+Source: Li et al., PyTorch Distributed, 2020 (buckets); Rajbhandari et al., ZeRO, 2020; Zhao et al., PyTorch FSDP, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import Operator, Workload
+from joulemap.fuse import fuse
+from joulemap.model.workload import number_calls
+from joulemap.system.errors import ModelError
+from joulemap.wing.train.training.adapter import adapt
+from joulemap.wing.train.training.exchange import Exchange, Unit
+from joulemap.wing.train.training.forward import INTEGERS, is_trained, read_forward
+from joulemap.wing.train.training.gradient import Backward, Gradient, differentiate
+from joulemap.wing.train.training.recipe import Recipe
+from joulemap.wing.train.training.segment import find_segments
+from joulemap.wing.train.training.tape import Call, Use, Value
+
+BUCKET_ITEM: Final = 2
+"""Bytes of an element of a bucket, whatever the precision."""
+
+
+def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadKey) -> Workload:
+    """Return the fused workload of a training step of a model; ModelError for one that is not trained as traced."""
+    from joulemap.trace.single import check_counts
+
+    groups = [one.gemm_groups for one in inner.operators if one.kind == "communication"]
+    forward, devices = read_forward(inner), max(groups, default=1)
+    if recipe.lora:
+        adapt(forward, recipe, inner.model, devices)
+    made = _Step(forward, recipe, devices)
+    made.run()
+    if not made.units or not any(unit.gradients for unit in made.units):
+        raise ModelError(f"{inner.model} returns nothing that its weights could learn from")
+    count = sum(unit.elements for unit in made.units)
+    notes = (*inner.notes, *made.forward.notes)
+    formed = made.tape.form(key, name, inner.batch, count, notes)
+    return fuse(check_counts(attrs.evolve(formed, inner_batch=inner.inner_batch)))
+
+
+@attrs.define
+class _Step(Exchange):
+    again: dict[int, int] = attrs.field(factory=dict)
+    """Value -> the tensor of what is computed again."""
+    gradients: dict[int, list[Use]] = attrs.field(factory=dict)
+    unit_of: dict[int, Unit] = attrs.field(factory=dict)
+    needs: frozenset[int] = frozenset()
+    segments: list[int] = attrs.field(factory=list)
+    crossing: set[int] = attrs.field(factory=set)
+    """Values that are read behind the piece that makes them."""
+    starts: list[int] = attrs.field(factory=list)
+    """Place of the first operator of each one's ATen call."""
+    places: list[int] = attrs.field(factory=list)
+    """Where each operator of the forward pass is on the tape."""
+    made_at: dict[int, int] = attrs.field(factory=dict)
+    memories: dict[tuple[str, int], int] = attrs.field(factory=dict)
+
+    def run(self) -> None:
+        """Tell the step."""
+        calls = self.forward.calls
+        self._look()
+        for place in range(len(calls)):
+            self._copy_call(place, "forward", self.kept, "")
+        self._hold_as_called()
+        first: dict[int, int] = {}
+        for place, call in enumerate(calls):
+            for value, _ in call.reads:
+                first.setdefault(value, place)
+        for place in range(len(calls) - 1, -1, -1):
+            self._reverse(place)
+            for value in dict.fromkeys(use[0] for use in calls[place].reads):
+                if first[value] == place and value in self.unit_of:
+                    self._finish(value)
+        for unit in self.units if not self.recipe.adds else ():
+            self.optimize(unit)
+
+    def _look(self) -> None:
+        """Find what has a gradient, the buckets of weights and, where that is asked for, the pieces."""
+        values, calls = self.forward.values, self.forward.calls
+        needs, limit = set[int](), self.recipe.bucket * 1_000_000 // BUCKET_ITEM
+        for place, call in enumerate(calls):
+            for value, _ in call.writes:
+                self.made_at[value] = place
+            for value, _ in call.reads:
+                if is_trained(values[value]) and value not in needs:
+                    needs.add(value)
+                    if not self.units or self.units[-1].elements >= limit:
+                        self.units.append(Unit(len(self.units)))
+                    self.units[-1].weights.append(value)
+                    self.units[-1].waiting.add(value)
+                    self.units[-1].elements += values[value].element_count
+                    self.unit_of[value] = self.units[-1]
+            if needs.intersection(use[0] for use in call.reads):
+                needs.update(one for one, _ in call.writes if not values[one].dtype.startswith(INTEGERS))
+        self.needs = frozenset(needs.difference(*(call.extras for call in calls)))
+        numbers = number_calls([call.operator.aten for call in calls]).tolist()
+        self.starts = [numbers.index(one) for one in numbers]
+        self.places = [0] * len(calls)
+        self.segments = find_segments(self.forward) if self.recipe.recompute else [0] * len(calls)
+        self.crossing = {
+            value
+            for place, call in enumerate(calls)
+            for value in (*(use[0] for use in call.reads), *call.waits)
+            if self.segments[self.made_at.get(value, place)] != self.segments[place]
+        }
+
+    def _read(self, value: int, phase: str) -> int:
+        """Return the tensor that a value is during a phase, made or gathered where it is not there."""
+        told = self.forward.values[value]
+        if told.role == "activation":
+            if phase == "forward" or self._is_kept(value):
+                return self.kept[value] if value in self.kept else self._enter(value, told)
+            if value not in self.again:
+                self._copy_call(self.made_at[value], "again", self.again, ".again")
+            return self.again[value]
+        if value in self.unit_of and self.recipe.zero == 3:
+            return self.gather(self.unit_of[value], phase)[value]
+        return self._enter(value, told)
+
+    def _enter(self, value: int, told: Value) -> int:
+        """Return the tensor of what comes from outside: inputs, weights, constants."""
+        if value not in self.kept:
+            memory = None
+            if told.memory is not None:
+                memory = self._memory("forward", told)
+            self.kept[value] = self.tape.put(told, memory)
+        return self.kept[value]
+
+    def _memory(self, scope: str, told: Value) -> int:
+        """Return the storage of a value in a scope: one for all that share it."""
+        assert told.memory is not None
+        key = scope, told.memory
+        if key not in self.memories:
+            self.memories[key] = self.tape.hold(told.byte_count, told.item_bytes)
+        found = self.tape.memories[self.memories[key]]
+        found.byte_count = max(found.byte_count, told.byte_count)
+        return self.memories[key]
+
+    def _is_kept(self, value: int) -> bool:
+        """Whether what the forward pass made of a value is there when gradients read it; what is gathered is let go."""
+        if value in self.made_at and self.forward.calls[self.made_at[value]].operator.operation == "all_gather":
+            return False
+        if not self.recipe.recompute or value not in self.made_at:
+            return True
+        piece = self.segments[self.made_at[value]]
+        return piece == self.segments[-1] or value in self.crossing
+
+    def _hold_as_called(self) -> None:
+        """Let a program that runs call by call hold what the forward pass made as long as it does in inference."""
+        ends: dict[int, int] = {}
+        for index, call in enumerate(self.forward.calls):
+            ends[call.origin] = self.places[index]
+        last = max(self.places)
+        for value, tensor in self.kept.items():
+            memory = self.tape.tensors[tensor].buffer_index
+            if memory is not None:
+                self.tape.memories[memory].release = ends.get(self.forward.values[value].release, last)
+
+    def _copy_call(self, place: int, phase: str, made: dict[int, int], suffix: str) -> None:
+        """Tell an operator of the forward pass, and the others of its ATen call with it, in the pass or once more."""
+        calls, first = self.forward.calls, self.starts[place]
+        if phase == "forward" and first != place:
+            return
+        last = first
+        while last + 1 < len(calls) and self.starts[last + 1] == first:
+            last += 1
+        together = calls[first : last + 1]
+        inner = {value for call in together for value, _ in call.writes}
+        for call in together:
+            for value, _ in call.reads:
+                if value not in inner:
+                    self._read(value, phase)
+        for index, call in enumerate(together, first):
+            at = self._copy(call, phase, made, suffix)
+            if phase == "forward":
+                self.places[index] = at
+
+    def _copy(self, call: Call, phase: str, made: dict[int, int], suffix: str) -> int:
+        reads = [(self._read(value, phase), byte_count) for value, byte_count in call.reads]
+        waits = [self._read(value, phase) for value in call.waits if value in self.made_at]
+        writes = []
+        for value, byte_count in call.writes:
+            told = self.forward.values[value]
+            if value not in made:
+                memory = None if told.memory is None else self._memory(phase, told)
+                made[value] = self.tape.put(told, memory)
+            writes.append((made[value], byte_count))
+        has_weights = any(value in self.unit_of for value, _ in call.reads)
+        operator = attrs.evolve(
+            call.operator,
+            name=self.name(call.operator.name + suffix),
+            is_foldable=call.operator.is_foldable and not has_weights and not suffix,
+        )
+        return self.tape.call(operator, reads, writes, waits)
+
+    def _reverse(self, place: int) -> None:
+        """Tell the gradient of a call."""
+        call = self.forward.calls[place]
+        one = Backward(self.forward, place, self.needs)
+        if not call.writes or not any(value in self.needs for value, _ in call.reads):
+            return
+        upstream = self._collect(call.writes[0][0], call.operator)
+        parts = tuple(differentiate(one)) if upstream is not None or call.extras else ()
+        for part in parts:
+            if upstream is None and not part.is_first:
+                continue
+            if part.what == "attention":
+                assert upstream is not None
+                self._attend(part, place, upstream)
+                continue
+            if part.operator is None:
+                assert upstream is not None
+                for value, byte_count in part.results:
+                    self.gradients.setdefault(value, []).append((upstream[0], byte_count))
+                continue
+            dy = [] if upstream is None else [(upstream[0], part.takes or upstream[1])]
+            reads = [(self._read(value, "backward"), byte_count) for value, byte_count in part.reads]
+            self._tell(part.operator, [*dy, *reads], part.results)
+
+    def _tell(self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()) -> int:
+        """Tell an operator that gives gradients, and return the first."""
+        writes = []
+        for value, byte_count in results:
+            told = self.forward.values[value]
+            whole = byte_count >= told.byte_count
+            shape = told.shape if whole else (self.forward.count((value, byte_count)),)
+            made = self.tape.put(
+                Value(shape=shape, dtype=told.dtype, byte_count=byte_count, item_bytes=told.item_bytes)
+            )
+            self.gradients.setdefault(value, []).append((made, byte_count))
+            writes.append((made, byte_count))
+        self.tape.call(attrs.evolve(operator, name=self.name(operator.name)), reads, writes, waits)
+        return writes[0][0]
+
+    def _collect(self, value: int, of: Operator) -> Use | None:
+        """Return the gradient of a value: the sum of what came of each reader, of slices put side by side."""
+        found = self.gradients.pop(value, [])
+        if not found:
+            return None
+        told = self.forward.values[value]
+        whole = [use for use in found if use[1] >= told.byte_count]
+        slices = [use for use in found if use[1] < told.byte_count]
+        if slices:
+            joined = sum(byte_count for _, byte_count in slices)
+            operation = "cat" if joined >= told.byte_count else "pad"
+            whole.append((self._join(value, of, operation, "data_movement", slices), told.byte_count))
+        while len(whole) > 1:
+            first, second, *rest = whole
+            whole = [(self._join(value, of, "add", "elementwise", (first, second)), told.byte_count), *rest]
+        return whole[0]
+
+    def _join(self, value: int, of: Operator, operation: str, kind: str, parts: Iterable[Use]) -> int:
+        told = self.forward.values[value]
+        adds = operation == "add"
+        operator = Operator(
+            name=f"{of.name}.backward.{'sum' if adds else 'join'}",
+            module_path=of.module_path,
+            operation=operation,
+            kind=kind,
+            aten="aten.add.Tensor" if adds else "aten.cat.default",
+            output_shape=told.shape,
+            dtype=of.dtype,
+            elementwise_count=told.element_count if adds else 0,
+            output_element_count=told.element_count,
+        )
+        made = self._tell(operator, parts, ((value, told.byte_count),))
+        self.gradients.pop(value)
+        return made
+
+    def _attend(self, part: Gradient, place: int, upstream: Use) -> None:
+        """Tell the gradient of an attention: scores and softmax once more and dv; ds and dq; dk.
+
+        Scores and their gradients never leave the chip.
+        """
+        calls, values = self.forward.calls, self.forward.values
+        scores, softmax, summed = (calls[place - back].operator for back in (2, 1, 0))
+        query, key, value, result, statistics = (
+            (self._read(one, "backward"), byte_count) for one, byte_count in part.reads
+        )
+        inner = values[calls[place - 2].writes[0][0]]
+        wanted = {use[0] for use in part.results}
+        results = dict(zip("qkv", part.reads[:3], strict=True))
+        base = f"{summed.name}.backward"
+
+        def pass_on(told: Operator, name: str, reads: Iterable[Use], waits: Iterable[int] = ()) -> int:
+            made = self.tape.put(attrs.evolve(inner, memory=None, role="activation"))
+            self.tape.call(
+                attrs.evolve(told, name=self.name(f"{base}.{name}")), reads, ((made, inner.byte_count),), waits
+            )
+            return made
+
+        def give(told: Operator, name: str, reads: Iterable[Use], of: str) -> None:
+            use = results[of]
+            count = self.forward.count(use)
+            shown = attrs.evolve(told, name=f"{base}.{name}", output_shape=(count,), output_element_count=count)
+            made = self._tell(shown, reads, (use,))
+            if use[0] not in wanted:
+                self.gradients[use[0]] = [one for one in self.gradients[use[0]] if one[0] != made]
+
+        def whole(tensor: int) -> Use:
+            return tensor, inner.byte_count
+
+        shape = scores.gemm_m, scores.gemm_n, scores.gemm_k
+        again = pass_on(scores, "scores_again", (query, key))
+        weights = pass_on(softmax, "softmax_again", (whole(again), statistics))
+        give(summed, "value", (upstream, whole(weights)), "v")
+        dp = attrs.evolve(scores, gemm_k=summed.gemm_n, mac_count=summed.mac_count)
+        raised = pass_on(dp, "weights", (upstream, value))
+        slope = pass_on(softmax, "softmax", (whole(raised), result, statistics))
+        dq = attrs.evolve(summed, gemm_n=shape[2], mac_count=scores.mac_count)
+        give(dq, "query", (key, whole(slope)), "q")
+        dk = attrs.evolve(dq, aten="aten.bmm.default", gemm_m=shape[1], gemm_k=shape[0])
+        give(dk, "key", (query,), "k")
+
+    def _finish(self, weight: int) -> None:
+        """Let the gradient of a weight be whole, and exchange those of its bucket where it is the last of them."""
+        unit = self.unit_of[weight]
+        place = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
+        use = self._collect(weight, place)
+        if use is not None:
+            unit.gradients[weight] = use[0]
+            if self.recipe.zero < 2 and not self.recipe.adds:
+                self.tape.keep(use[0])
+            elif self.recipe.zero < 2:
+                self.add_up(use[0], place.name, place.module_path)
+            tensor = self.tape.tensors[use[0]]
+            self.tape.tensors[use[0]] = attrs.evolve(tensor, name=f"{self.forward.values[weight].name}.gradient")
+        unit.waiting.discard(weight)
+        if not unit.waiting and unit.gradients:
+            self.exchange(unit)

@@ -1,0 +1,17 @@
+"""Version of the code that makes the workload of a training step from that of a forward pass."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from joulemap.system.resource import digest_code
+from joulemap.trace.version import CLOSED_FORMS
+
+CODE: Final = ("wing/train/training", "fuse")
+
+
+@cache
+def training_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every training step, beside the key of its model."""
+    return digest_code(*CLOSED_FORMS, *CODE)

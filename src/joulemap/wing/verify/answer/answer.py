@@ -1,0 +1,322 @@
+"""Files of other people's tools: what they measured, what is predicted for it, and why the two differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.calibrate import calibrate as fit
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.measurement import find_measurements, store_measurements
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.serving import ServingRow
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_count, show_quantity, show_span
+from joulemap.present.document import Document, Shown, grid, show_under
+from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
+from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
+from joulemap.wing.verify.answer.told import Reading, check_options, read_file
+from joulemap.wing.verify.reader import ONE_DEVICE
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.measurement import Measurement
+
+UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
+"""How the name of a quantity ends -> its unit."""
+
+WORDS: Final = {
+    "time_to_first_token_s": "first token",
+    "inter_token_latency_s": "between tokens",
+    "request_latency_s": "request",
+    "total_tokens_per_s": "all tokens",
+    "throughput_per_s": "rate",
+}
+"""Quantity -> what people read, where that is not its name without the unit."""
+
+SAID: Final = {"assumed": ", which was assumed", "open": "", "told": ", against what is told"}
+"""How a cause stands to the files -> what is said of it."""
+
+QUICK: Final = 12
+"""Measurements of a hardware that are fitted without being asked, to tell what that would change."""
+
+FAR: Final = 10.0
+"""Ratio, either way, from which on no configuration is the reason: something else was counted. Source: assumed."""
+
+VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
+
+
+@frozen(kw_only=True)
+class VerifiedRow:
+    """One measured quantity of one configuration beside its prediction."""
+
+    file: str = told("that says it")
+    format: str = told("of the file")
+    case_index: int = told("configuration, counted from 1 over all files")
+    model: str = told("model")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    configuration: str = told("what else decides: precision, batch, runtime or engine, devices and lengths")
+    quantity: str = told("what was measured; its unit is how the name ends")
+    measured: float = told("as the file says it, in SI")
+    predicted: float | None = told("in SI; none where nothing is predicted")
+    low: float | None = told("of the 80 % interval")
+    high: float | None = told("of the 80 % interval")
+    ratio: float | None = told("measured over predicted")
+    is_inside: bool | None = told("whether the interval holds it; none without an interval")
+    calibrated: float | None = told("predicted with a calibration to these rows; none where none was fitted")
+    reason: str = told("why nothing is predicted; empty where something is")
+
+
+@frozen(kw_only=True)
+class VerifyAnswer(Answer):
+    """What files measured beside what is predicted for it."""
+
+    rows: Table[VerifiedRow]
+    causes: Table[CauseRow]
+    calibration: str
+    """What a calibration changes, or why none was fitted; empty where nothing is to say."""
+    kept: str
+    """How many rows were stored; empty where none was asked to be."""
+    left_out: tuple[str, ...]
+    """Runs of files that could not be read beside others that could."""
+    notes: tuple[str, ...]
+
+    def document(self, *, limit: int = 12) -> Document:
+        """Return it with `limit` rows, for people and programs; csv holds the rows."""
+        first, count = self.rows[0], self.rows.rows[-1].case_index
+        firsts = {row.case_index: row for row in reversed(self.rows.rows)}.values()
+        whats = {(row.case_index, row.quantity): f"{row.model} {row.hardware} {row.configuration}" for row in firsts}
+        columns: tuple[Shown[VerifiedRow], ...] = (
+            *((("what", lambda row: whats.get((row.case_index, row.quantity), "")),) if count > 1 else ()),
+            ("quantity", lambda row: _name(row.quantity)),
+            ("measured", lambda row: _show(row.measured, row.quantity)),
+            ("predicted", lambda row: _show(row.predicted, row.quantity)),
+            (
+                "80 %",
+                lambda row: show_span(*(_show(one, row.quantity) for one in (row.low, row.high))) if row.low else "",
+            ),
+            ("measured / predicted", lambda row: f"{row.ratio:.3g}x" if row.ratio else ""),
+            ("verdict", lambda row: VERDICTS[row.is_inside]),
+            *((("calibrated", lambda row: _show(row.calibrated, row.quantity)),) if first.calibrated else ()),
+        )
+        drawn = grid(self.rows, columns, limit=limit, keep=("quantity", "measured", "predicted", "verdict"))
+        section = show_under("Measured and predicted", drawn)
+        one = f"{first.model} on {first.hardware}, {first.configuration}"
+        said = self._conclude()
+        causes = [_tell(row) for row in self.causes]
+        return Document(
+            title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
+            answer=said,
+            sections=(section,),
+            insights=tuple(filter(None, (*self.left_out, self.kept, *causes[:2], self.calibration, *causes[2:]))),
+            notes=self.notes,
+            data={
+                "answer": said,
+                **self.data(),
+                "calibration": self.calibration,
+                "kept": self.kept,
+                "left_out": self.left_out,
+                "notes": self.notes,
+            },
+            table=self.rows,
+        )
+
+    @property
+    def judged(self) -> tuple[VerifiedRow, ...]:
+        """The rows whose prediction has an interval."""
+        return tuple(row for row in self.rows if row.is_inside is not None)
+
+    @property
+    def outside(self) -> tuple[VerifiedRow, ...]:
+        """The rows that were measured outside the interval of their prediction."""
+        return tuple(row for row in self.judged if not row.is_inside)
+
+    def _conclude(self) -> str:
+        """Return how much is inside, what is not predicted, and the cause that explains the rest."""
+        judged = [bool(row.is_inside) for row in self.judged]
+        parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
+        if refused := dict.fromkeys(row.reason for row in self.rows if row.reason):
+            parts.append(f"not predicted: {'; '.join(refused)}")
+        elif not judged:
+            parts.append("nothing that was measured has an interval")
+        best = self.causes[0] if self.causes.rows else None
+        if best and best.inside_count and best.standing != "told":
+            likely = "most likely" if best.standing == "assumed" else "it would fit"
+            parts.append(f"{likely} {best.change}")
+        elif not all(judged):
+            parts += ["nothing that the files leave open brings it inside", *self._suspect()]
+        return "; ".join(parts)
+
+    def _suspect(self) -> list[str]:
+        """Return what to look at where a number is too far off for any configuration."""
+        far = [row for row in self.rows if row.ratio and not 1.0 / FAR < row.ratio < FAR]
+        if not far:
+            return []
+        first = max(far, key=lambda row: abs(math.log(row.ratio or 1.0)))
+        what = (
+            "a queue or a warm-up" if first.quantity == "time_to_first_token_s" else "passes, batch, units, a warm-up"
+        )
+        return [f"{_name(first.quantity)} is {first.ratio:.3g}x: look at what was counted ({what})"]
+
+
+def _name(quantity: str) -> str:
+    ending = next(end for end in UNITS if quantity.endswith(end))
+    return WORDS.get(quantity, quantity.removesuffix(ending).replace("_", " "))
+
+
+def _show(value: float | None, quantity: str) -> str:
+    return show_quantity(value, next(unit for end, unit in UNITS.items() if quantity.endswith(end)))
+
+
+def _tell(row: CauseRow) -> str:
+    verdict = VERDICTS[row.is_inside].lower() or "without an interval"
+    others = f"; {row.inside_count} of {row.judged_count} inside" if row.judged_count > 1 else ""
+    return (
+        f"with {row.change}{SAID[row.standing]}: {_name(row.quantity)} {_show(row.predicted, row.quantity)} predicted, "
+        f"{_show(row.measured, row.quantity)} measured, {verdict}{others}"
+    )
+
+
+def verify(
+    source: Source,
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: str = "",
+    hardware: str = "",
+    precision: str = "",
+    runtime: str = "",
+    engine: str = "",
+    batch: int | None = None,
+    devices: int | None = None,
+    replicas: int | None = None,
+    passes: int | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
+    calibration: str | Calibration = "auto",
+    keep: bool = False,
+    calibrate: bool = False,
+) -> VerifyAnswer:
+    """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+
+    The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
+    of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
+    requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
+    hardware to them and to all that is stored,
+    into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+    for what is neither told nor stated.
+    """
+    counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
+    counts |= {"prompt": prompt, "output": output}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UsageError(f"--{name} is {count}, expected a whole number from 1")
+    if runtime:
+        check_name("runtime", runtime, RUNTIMES)
+    words = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
+    paths = [files] if isinstance(files, str | Path) else files
+    readings = [one for path in paths for one in read_file(Path(path), {**words, **counts})]
+    if not readings:
+        raise UsageError("verify needs a file")
+    check_options(readings, {**words, **counts})
+    measured = [one.row for one in readings]
+    singles = [row for row in measured if not isinstance(row, ServingRow)]
+    if calibrate and len(singles) < len(measured):
+        raise UsageError("--calibrate fits single runs, and there are served models among these: --keep stores them")
+    found = forecast(source, [Case(row=row) for row in measured], calibration)
+    outside = [
+        (one.row, told_of, one.assumed)
+        for one, told_of in zip(readings, found, strict=True)
+        if told_of.holds(measured_of(one.row)) is False
+    ]
+    causes = find_causes(source, outside, calibration)
+    notes = [note for one in readings for note in one.notes]
+    notes += [f"{one.form.name}: {one.form.url}" for one in readings]
+    if len(outside) > MOST:
+        notes.append(f"causes were evaluated for the {MOST} configurations furthest off, of {len(outside)} outside")
+    kept = ""
+    if keep:
+        fresh, known = store_measurements(source, measured)
+        kept = f"{show_count(fresh, 'measurement')} stored, {known} were there already"
+    after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
+    return VerifyAnswer(
+        rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
+        causes=make_table("verify cause", CauseRow, causes),
+        calibration=said,
+        kept=kept,
+        left_out=tuple(one.left_out for one in readings if one.left_out),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]) -> list[VerifiedRow]:
+    rows = []
+    for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
+        untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
+        for name, value in measured_of(one.row).items():
+            figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
+            refusal = found.refusal or f"no {_name(name)} of its scope is predicted"
+            rows.append(
+                VerifiedRow(
+                    file=str(one.file),
+                    format=one.form.name,
+                    case_index=index + 1,
+                    model=one.row.model,
+                    hardware=one.row.hardware,
+                    configuration=_describe(one.row),
+                    quantity=name,
+                    measured=value,
+                    predicted=figure.value if figure else None,
+                    low=figure.low if figure else None,
+                    high=figure.high if figure else None,
+                    ratio=value / figure.value if figure else None,
+                    is_inside=figure.holds(value) if figure else None,
+                    calibrated=moved.value if moved else None,
+                    reason="" if figure else refusal + untold,
+                )
+            )
+    return rows
+
+
+def _describe(row: Measurement | ServingRow) -> str:
+    if not isinstance(row, ServingRow):
+        return f"{row.precision}, batch {row.batch}, {row.runtime}"
+    devices = "" if (row.device_count or 1) == 1 else f" x{row.device_count}"
+    lengths = f"{row.prompt_tokens or 0:.0f}+{row.output_tokens or 0:.0f} tokens"
+    scope, count = row.scope.replace("_", " "), f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}"
+    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {count} at a time"
+
+
+def _calibrate(
+    source: Source, singles: Sequence[Measurement], count: int, *, write: bool
+) -> tuple[list[Forecast], str]:
+    """Return what is predicted of rows after a fit, and what is said of it; nothing where none was made.
+
+    Of `count` rows that are told all must be single runs of one hardware.
+    """
+    names = list(dict.fromkeys(row.hardware.partition("@")[0] for row in singles))
+    if write and len(names) > 1:
+        raise UsageError(f"--calibrate fits one hardware at a time, and these are of {', '.join(names)}")
+    if len(names) != 1 or len(singles) < count:
+        return [], ""
+    stored = {row for row in find_measurements(source) if row.hardware.partition("@")[0] == names[0]}
+    total = len(stored.union(singles))
+    if not write and total > QUICK:
+        return [], f"{total:,} measurements of {names[0]}, with these, would be fitted: --calibrate does it"
+    try:
+        answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
+    except JoulemapError as error:
+        if write:
+            raise
+        return [], f"no calibration: {error}"
+    one = answer.calibration
+    return forecast(source, [Case(row=row) for row in singles], one), (
+        f"calibrated to {show_count(one.row_count, 'measurement')}, which count {one.latency_credibility:.0%} beside "
+        f"the class's values: the last column; {f'written to {answer.place}' if write else '--calibrate keeps it'}"
+    )

@@ -1,0 +1,226 @@
+"""Why a measurement is not where it was predicted: each cause is the same prediction for another configuration.
+
+    misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
+
+What contradicts a file or an option stands last, and only where it explains a measurement. Of the rest a cause that
+brings more measurements inside their intervals stands first, then what was assumed before what no file tells, then the
+least misfit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.answer.measurement import find_workloads
+from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.serving import ServingRow
+from joulemap.model.workload import ROLE_CODE
+from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.present.cell import show_count, show_quantity
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
+from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.measurement import Measurement
+    from joulemap.plan.source import Source
+
+SHARES: Final = (0.85, 0.7, 0.5)
+"""Of the highest clock and of the power limit, that a measurement may have run at."""
+
+STORED: Final = ("bf16", "fp8", "int8", "awq")
+"""Ways to store weights that are tried."""
+
+ENGINES: Final = ("vllm", "sglang", "tensorrt_llm", "llamacpp", "transformers")
+"""Engines that are tried."""
+
+MOST: Final = 3
+"""Measurements outside their intervals that causes are evaluated for, the furthest off first."""
+
+BETTER: Final = 0.95
+"""Share of the misfit below which a cause is told."""
+
+VARIED: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
+    "weight_precision": ("precision", "weights of {new} instead of {old}", {"file_bytes": None}),
+    "cache_precision": ("cache", "keys and values in {new}", {}),
+    "engine": ("engine", "{new} instead of {old}", {"date": ""}),
+    "batch": ("batch", "{new:.3g} requests in flight instead of {old:.3g}", {}),
+    "precision": ("precision", "{new} instead of {old}", {}),
+    "runtime": ("runtime", "runtime {new} instead of {old}", {}),
+}
+"""Column that is varied -> the cause, what is said of it, and what else is no longer told then."""
+
+TOLD: Final = {
+    "precision": {"precision", "weight_precision"},
+    "runtime": {"runtime"},
+    "engine": {"engine"},
+    "devices": {"device_count"},
+}
+"""Cause -> columns that a file may tell; of the others no file tells anything."""
+
+STANDINGS: Final = ("assumed", "open", "told")
+"""Of what a cause changes: taken without a word, of which no file tells anything, told otherwise; the likely first."""
+
+Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
+"""A row that is outside, what is predicted of it, and its columns that were assumed."""
+
+Supposed = tuple[str, str, Case]
+"""A cause, what is otherwise with it, and that configuration."""
+
+
+@frozen(kw_only=True)
+class CauseRow:
+    """A cause that explains the measurements outside better, with what is predicted of the one furthest off."""
+
+    rank: int = told("order: the first explains best")
+    standing: str = told("of what it changes: assumed, open (no file tells it) or told otherwise")
+    cause: str = told("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
+    change: str = told("the configuration that it is, and what was taken")
+    inside_count: int = told("measurements that are inside every interval with it")
+    judged_count: int = told("measurements outside that it was evaluated for")
+    misfit: float = told("mean distance in half widths of intervals")
+    plain_misfit: float = told("the same without it")
+    quantity: str = told("of the measurement furthest off; its unit is how the name ends")
+    measured: float = told("as the file says it, in SI")
+    predicted: float = told("with this cause, in SI")
+    low: float | None = told("of the 80 % interval")
+    high: float | None = told("of the 80 % interval")
+    is_inside: bool | None = told("whether that number is inside then")
+
+
+def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:
+    """Return causes that explain rows outside their intervals better, the best first."""
+    chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
+    tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
+    results = forecast(source, [case for _, (_, _, case) in tried], calibration)
+    groups: dict[tuple[str, str], list[tuple[int, Forecast]]] = {}
+    for (owner, (cause, change, _)), found in zip(tried, results, strict=True):
+        if found.figures:
+            groups.setdefault((cause, change), []).append((owner, found))
+    rows = [_judge(*named, group, chosen) for named, group in groups.items()]
+    better = [
+        row for row in rows if row.inside_count or (row.standing != "told" and row.misfit < BETTER * row.plain_misfit)
+    ]
+    better.sort(
+        key=lambda row: (
+            row.standing == "told", -row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change
+        )
+    )  # fmt: skip
+    return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
+
+
+def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
+    """Return a cause over the rows that it was evaluated for."""
+    told_of = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
+    measured, found, own = told_of[0]
+    columns, assumed = TOLD.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
+    shared = [name for name in measured if name in own.figures and name in found.figures]
+    name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
+    figure = found.figures[name]
+    return CauseRow(
+        rank=0,
+        standing="open" if columns is None else "assumed" if columns & assumed else "told",
+        cause=cause,
+        change=change,
+        inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in told_of),
+        judged_count=len(group),
+        misfit=sum(with_it.miss(numbers) for numbers, with_it, _ in told_of) / len(group),
+        plain_misfit=sum(without.miss(numbers) for numbers, _, without in told_of) / len(group),
+        quantity=name,
+        measured=measured[name],
+        predicted=figure.value,
+        low=figure.low,
+        high=figure.high,
+        is_inside=figure.holds(measured[name]),
+    )
+
+
+def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:
+    """Yield what may have been otherwise than it is told of a measurement."""
+    entry = known_hardware().get(row.hardware.partition("@")[0])
+    if entry is None:
+        return
+    for cause, change, name in _list_points(row, entry):
+        yield cause, change, Case(row=attrs.evolve(row, hardware=name))
+    for column, values in _list_values(row, entry).items():
+        cause, words, beside = VARIED[column]
+        old = getattr(row, column) or "bf16"
+        for new in values:
+            if new != old:
+                yield cause, words.format(new=new, old=old), Case(row=attrs.evolve(row, **{column: new}, **beside))
+    if isinstance(row, ServingRow):
+        yield from _suppose_served(row)
+    elif row.latency_s is not None:
+        is_slow = row.latency_s > found.figures["latency_s"].value
+        yield from _suppose_copy(source, row, entry) if is_slow else _suppose_kept(row, entry)
+
+
+def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping[str, Iterable[Any]]:
+    """Return what each column may have been; nothing for one that is known from elsewhere."""
+    if not isinstance(row, ServingRow):  # which engine ran is known from its own log
+        return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
+    return {
+        "weight_precision": STORED,
+        "cache_precision": ("bf16" if row.cache_precision == "fp8" else "fp8",),
+        "engine": ENGINES,
+        "batch": (row.batch / 2.0,) if row.batch > 1.0 else (),
+    }
+
+
+def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
+    """Yield clocks, caps and named modes other than those of a row: cause, change, hardware."""
+    if "@" in row.hardware:
+        yield "power mode", f"the default mode instead of {row.hardware.partition('@')[2]}", entry.id
+        return
+    clock, cap = entry.full_clock_hz, entry.caps_w[0]
+    drawn = None if isinstance(row, ServingRow) else row.power_w
+    watts = [*(cap * share for share in SHARES), *([drawn] if drawn is not None and drawn < cap else [])]
+    points = [("power mode", f"power mode {mode}", mode) for mode in entry.power_modes]
+    points += [("clock", f"{share:.0%} of the clock", f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
+    points += [("power cap", f"a power cap of {watt:.0f} W instead of {cap:.0f} W", f"{watt:.0f}W") for watt in watts]
+    for cause, change, mode in points:
+        with contextlib.suppress(UnknownNameError):  # it is out of range for this chip
+            if (point := entry.find_mode(mode)) != DEFAULT_MODE:
+                yield cause, change, f"{entry.id}@{point}"
+
+
+def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
+    """Yield other numbers of devices, and that half of a prompt was in the cache."""
+    count = row.device_count or 1
+    for new in {max(1, count // 2), count * 2} - {count}:
+        change = f"{show_count(new, 'device')} instead of {count}"
+        yield "devices", change, Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
+    if row.scope == "prefill_step" and row.prompt_tokens:
+        half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
+        cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
+        yield "cache", "half of the prompt found in the cache", Case(row=cached)
+
+
+def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
+    """Yield that inputs are copied from the host each time, where a link joins it."""
+    links = [one for one in read_known([entry.digest])[entry.digest].links if one.connects == "host"]
+    work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
+    if links and not isinstance(work, str):
+        enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])
+        sizes = dict(zip(work.access_tensor[enters].tolist(), work.access_tensor_bytes[enters].tolist(), strict=True))
+        seconds = sum(sizes.values()) / links[0].bandwidth.value + links[0].latency.value
+        told_as = f"{show_quantity(sum(sizes.values()), 'B')} of inputs copied from the host each time"
+        yield "copy", f"{told_as}, {show_quantity(seconds, 's')}", Case(row=row, added_s=seconds)
+
+
+def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
+    """Yield that weights and inputs stay in the last memory on the chip from call to call."""
+    hardware = read_known([entry.digest])[entry.digest]
+    levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
+    if levels and levels[-1][1] > hardware.memory_bandwidth.value:
+        name, rate = levels[-1]
+        change = f"weights and inputs kept in {name} from call to call, {show_quantity(rate, 'B/s')}"
+        yield "cache", change, Case(row=row, changes=(("memory_bandwidth", rate),))

@@ -1,0 +1,173 @@
+"""What is predicted for a measured configuration, with its interval, as `compare` and served rows have it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.serving import QUANTITIES, ServingRow
+from joulemap.domain.settings import Settings
+from joulemap.plan.calibration import use_calibration
+from joulemap.plan.hold import ensure_all, holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.row.compare import Comparison
+from joulemap.store.query import fetch
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.prediction import predict_served
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.measurement import Measurement
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.store.measurement import ServingPrediction
+
+FIGURES: Final = {
+    "latency_s": ("latency_s", "latency_half_width"),
+    "throughput_per_s": ("throughput_per_s", "latency_half_width"),
+    "energy_j": ("energy_j", "energy_half_width"),
+    "power_w": ("average_power_w", ""),
+    "peak_memory_bytes": ("peak_memory_bytes", ""),
+}
+"""Quantity of a single run -> columns of a comparison: the number, and the half width of the logarithm's interval."""
+
+WIDTH: Final = 0.3
+"""Half of the interval of a logarithm where a quantity has none: it weighs misfits and gives no verdict.
+
+Source: assumed; that of latencies of boards that were not scored (docs/accuracy.md), rounded."""
+
+
+@frozen(kw_only=True)
+class Case:
+    """A configuration to be predicted."""
+
+    row: Measurement | ServingRow
+    changes: tuple[tuple[str, float], ...] = ()
+    """What is set of its hardware."""
+    added_s: float = 0.0
+    """That every batch takes beside what is predicted."""
+
+
+@frozen(kw_only=True)
+class Figure:
+    """A predicted number and the half width of its logarithm's 80 % interval; None for no interval."""
+
+    value: float
+    half_width: float | None
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the interval."""
+        return None if self.half_width is None else self.value * math.exp(-self.half_width)
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the interval."""
+        return None if self.half_width is None else self.value * math.exp(self.half_width)
+
+    def miss(self, measured: float) -> float:
+        """Return how many half widths a measured number is away."""
+        return abs(math.log(measured / self.value)) / (self.half_width or WIDTH)
+
+    def holds(self, measured: float) -> bool | None:
+        """Whether a measured number is inside; None without an interval."""
+        return None if self.half_width is None else self.miss(measured) <= 1.0
+
+
+@frozen(kw_only=True)
+class Forecast:
+    """What is predicted of a case: quantity -> number; a refusal where nothing is."""
+
+    figures: Mapping[str, Figure] = attrs.field(factory=dict)
+    refusal: str = ""
+
+    def miss(self, measured: Mapping[str, float]) -> float:
+        """Return the mean distance of measured numbers in half widths; 0 where nothing is predicted of them."""
+        missed = [self.figures[name].miss(value) for name, value in measured.items() if name in self.figures]
+        return sum(missed) / max(1, len(missed))
+
+    def holds(self, measured: Mapping[str, float]) -> bool | None:
+        """Whether all measured numbers that have an interval are inside; None where none has."""
+        held = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
+        judged = [one for one in held if one is not None]
+        return all(judged) if judged else None
+
+
+def measured_of(row: Measurement | ServingRow) -> dict[str, float]:
+    """Return quantity -> number of what was measured."""
+    if isinstance(row, ServingRow):
+        return row.measured()
+    return {name: value for name in FIGURES if (value := getattr(row, name)) is not None}
+
+
+def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibration = "auto") -> list[Forecast]:
+    """Return what is predicted of each case, in their order; runs of single models are stored as by `compare`."""
+    found: dict[int, Forecast] = {}
+    served = {place: case.row for place, case in enumerate(cases) if isinstance(case.row, ServingRow)}
+    predictions = predict_served(list(served.values()), use_calibration(calibration)) if served else []
+    found |= {place: _read_served(row, one) for (place, row), one in zip(served.items(), predictions, strict=True)}
+    singles = {place: case for place, case in enumerate(cases) if place not in served}
+    found |= _evaluate(source, singles, calibration)
+    return [found[place] for place in range(len(cases))]
+
+
+def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Calibration) -> dict[int, Forecast]:
+    """Return what is predicted of single runs, all evaluated and written together."""
+    groups: dict[tuple[Any, ...], dict[int, Case]] = {}
+    for place, case in cases.items():
+        row = case.row
+        assert not isinstance(row, ServingRow)
+        groups.setdefault((row.model, row.batch, row.precision, row.runtime, case.changes), {})[place] = case
+    found: dict[int, Forecast] = {}
+    plans: list[tuple[Plan, dict[int, Case]]] = []
+    for (model, batch, precision, runtime, changes), group in groups.items():
+        settings = Settings(
+            hardware=dict.fromkeys(case.row.hardware for case in group.values()),
+            precision=precision,
+            runtime=runtime,
+            batch=batch,
+            calibration=calibration,
+            changes=dict(changes),
+        )
+        try:
+            plans.append((plan_runs((model,), settings), group))
+        except JoulemapError as error:
+            found |= dict.fromkeys(group, Forecast(refusal=str(error)))
+    ensure_all(source, [plan for plan, _ in plans])
+    for plan, group in plans:
+        with holding_runs(source, plan) as runs:
+            rows = {
+                row.hardware: row for row in fetch(runs.connection, Comparison, run_ids=list(runs.ids), baseline="")
+            }
+        found |= {place: _read_compared(case, rows[case.row.hardware]) for place, case in group.items()}
+    return found
+
+
+def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
+    doubt = load_doubt()
+    like = {"vendor": one.vendor, "engine": one.engine, "work": one.work, "hardware": row.hardware.partition("@")[0]}
+    figures = {
+        name: Figure(value=value, half_width=doubt.serving_half_width(name, **like))
+        for name in QUANTITIES
+        if (value := getattr(one, name)) is not None
+    }
+    return Forecast(figures=figures, refusal=one.refusal or "")
+
+
+def _read_compared(case: Case, row: Comparison) -> Forecast:
+    if row.latency_s is None:
+        return Forecast(refusal=row.reason)
+    slower = 1.0 + case.added_s / row.latency_s
+    factors = {"latency_s": slower, "throughput_per_s": 1.0 / slower}
+    return Forecast(
+        figures={
+            name: Figure(value=value * factors.get(name, 1.0), half_width=getattr(row, width, None))
+            for name, (column, width) in FIGURES.items()
+            if (value := getattr(row, column)) is not None
+        }
+    )

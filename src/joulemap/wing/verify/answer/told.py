@@ -1,0 +1,255 @@
+"""What a file tells and what a person adds -> records of measurements, or what is missing, in a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.measurement import check_served, check_single
+from joulemap.catalog.sheet import load_models
+from joulemap.catalog.stack import find_engine, find_stack, stack_names
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.name import find_nearest, name_precision
+from joulemap.domain.operator.name import is_operator
+from joulemap.domain.settings import check_name
+from joulemap.domain.weight import GGUF, read_weight_format
+from joulemap.exchange.measured import Cells, Format, Stated, list_runs, open_content, pick, recognize
+from joulemap.plan.catalogue import known_hardware
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, list_decoders
+from joulemap.wing.verify.reader import READERS
+
+if TYPE_CHECKING:
+    from joulemap.domain.measurement import Measurement
+    from joulemap.domain.serving import ServingRow
+
+TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
+    **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
+    **dict.fromkeys(("prompt", "output"), ("served models", {"served"})),
+    "runtime": ("single runs", {"single", "window"}),
+    "passes": ("windows and traces", {"window"}),
+}
+"""Option -> what it is of, and the kinds of formats that take it."""
+
+LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""What a run raises that is not as its format says."""
+
+STORED: Final = re.compile(
+    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
+)
+"""How weights are stored, in the name of a checkpoint."""
+
+WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
+"""How tools write a precision of weights -> its name here; empty for that of the checkpoint."""
+
+SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
+"""What of a served row is of all replicas together."""
+
+
+@frozen(kw_only=True)
+class Reading:
+    """One configuration of a file, as a record of a measurement."""
+
+    file: Path
+    form: Format
+    row: Measurement | ServingRow
+    notes: tuple[str, ...]
+    assumed: frozenset[str]
+    """Columns that neither the file nor the person tells."""
+    left_out: str = ""
+    """Which other runs of the file could not be read; said once."""
+
+
+def check_options(readings: Sequence[Reading], stated: Stated) -> None:
+    """Raise UsageError for an option that says nothing of any of these files."""
+    for name, (what, kinds) in TAKEN.items():
+        if stated[name] and not any(one.form.kind in kinds for one in readings):
+            names = ", ".join(dict.fromkeys(one.form.name for one in readings))
+            raise UsageError(f"--{name} is for {what}, and the file is of: {names}")
+
+
+def read_file(path: Path, stated: Stated) -> list[Reading]:
+    """Return what a file says of every configuration; `stated` are a person's words by the name of the option.
+
+    CatalogueError for a file of no format, or that lacks what its format has; UsageError or UnknownNameError, naming
+    the option, for what is neither told nor stated.
+    """
+    content = open_content(path)
+    form = recognize(content)
+    take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
+    left: list[str] = []
+    found: list[Reading] = []
+    for one in list_runs(content, form):
+        try:
+            cells = take({**form.fixed, **pick(one, form.columns)}, one, content, stated)
+            cells["source"] = f"{form.name}: {path.name}"
+            notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
+            notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
+            row = make(cells, notes, assumed, path, stated)
+            found.append(Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed)))
+        except LACKING as error:
+            left.append(_explain(error, form))
+    if not found:
+        what = left[0] if left else "no run is told"
+        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
+    if left:
+        said = f"{len(left)} of {len(found) + len(left)} runs of {path.name} left out: {left[0]}"
+        found[0] = attrs.evolve(found[0], left_out=said)
+    return found
+
+
+def _explain(error: Exception, form: Format) -> str:
+    """Return what a run lacks, in words."""
+    if isinstance(error, KeyError):
+        paths = " or ".join(form.columns.get(str(error.args[0]), ()))
+        return f"no {error.args[0]!r}" + (f" ({paths})" if paths else "")
+    return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
+
+
+def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
+    """Put what a person says in the place of what a file does; yield where they differ."""
+    for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
+        column = precision if key == "precision" else key
+        said, had = stated[key], cells.get(column)
+        if said:
+            cells[column] = said
+            assumed.discard(column)
+            if had and key != "runtime" and str(said).lower() != str(had).lower():
+                yield f"--{key} says {said}, the file {f'{had:.4g}' if isinstance(had, float) else had}"
+
+
+def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
+    replicas = stated["replicas"] or cells.pop("replicas", 1)
+    cells.pop("replicas", None)
+    stored = STORED.search(cells.get("model", "").rpartition("/")[2])
+    cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
+    if not cells["weight_precision"]:
+        assumed.add("weight_precision")
+        notes.append("weights are taken at 16 bits, which the file does not tell: --precision says another")
+    cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
+    cells |= _name_engine(cells["engine"], cells["date"])
+    if stated["devices"]:
+        assumed.discard("device_count")
+        cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
+    if replicas > 1:
+        if cells["device_count"] % replicas:
+            raise UsageError(
+                f"{path}: {cells['device_count']} for {replicas} replicas is no number of devices: add --devices"
+            )
+        cells["device_count"] //= replicas
+        cells["tensor_parallel"] = cells["device_count"]
+        cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
+        notes.append(f"{replicas} replicas: each has its part of the requests, rates and watts")
+    cells["notes"] = "; ".join(notes)
+    return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
+
+
+def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
+    devices = stated["devices"] or cells.pop("device_count", 1)
+    cells.pop("device_count", None)
+    cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    for name, example in (("precision", "fp16"), ("batch", "8")):
+        if not cells.get(name):
+            raise UsageError(f"{path} does not tell the {name}: add --{name}, e.g. --{name} {example}")
+    cells["precision"] = name_precision(cells["precision"])
+    check_name("precision", cells["precision"], PRECISION_BYTES)
+    entry = known_hardware()[cells["hardware"].partition("@")[0]]
+    if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
+        cells["precision"] = "fp32"  # a log says that it is allowed where the chip has none
+    if cells["runtime"] == "eager" and not stated["runtime"]:
+        assumed.add("runtime")
+    if devices > 1 and "throughput_per_s" in cells:
+        cells["throughput_per_s"] /= devices
+        notes.append(f"of {devices} devices together, a part of each")
+    cells["conditions"] = "; ".join(notes)
+    return check_single(cells, known_hardware(), load_models())
+
+
+def _name_hardware(text: str, path: Path) -> str:
+    """Return a hardware's id, with its power mode where one is named; asks for it where it is not told or not known."""
+    if not text:
+        raise UsageError(f"{path} does not tell the hardware: add --hardware, e.g. --hardware h100_sxm5")
+    plain, at, mode = text.partition("@")
+    near: tuple[str, ...] = ()
+    for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
+        try:
+            entry = find_entry(known_hardware(), name)
+        except AmbiguousNameError as error:
+            raise UsageError(f"{path} does not tell one hardware, add --hardware: {error}") from error
+        except UnknownNameError as error:
+            near = near or error.near
+            continue
+        point = entry.find_mode(mode) if at else DEFAULT_MODE
+        return entry.id if point == DEFAULT_MODE else f"{entry.id}@{point}"
+    hint = f"{path} is of it: name one of `joulemap hardware list` with --hardware, or add a file to $JOULEMAP_HARDWARE"
+    raise UnknownNameError("hardware", text, (), hint, near=near)
+
+
+def _name_decoder(text: str, path: Path, *, is_stated: bool) -> str:
+    """Return the language model that a name is, without what tells how its weights are stored.
+
+    Only a person names a configuration by its path: one that a measured file names is never opened.
+    """
+    if not text:
+        raise UsageError(f"{path} does not tell the model: add --model, e.g. --model llama-3.1-8b")
+    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", text)  # a folder of the Hugging Face cache
+    own = kept[1] if kept else text.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    bare = STORED.split(own, maxsplit=1)[0]
+    asked = (text, own, bare) if is_stated else filter(None, map(find_shipped, (text, own, bare)))
+    found = next((one for one in map(find_decoder, asked) if one is not None), None)
+    if found is None:
+        names = list_decoders()
+        near = find_nearest(bare, [(one,) for one in names])
+        raise UnknownNameError("language model", text, names, "name it with --model", near=near)
+    return found.name
+
+
+def _name_weights(text: str, path: Path) -> str:
+    lower = text.strip().lower().replace("-", "_")
+    name = name_precision(WRITTEN.get(lower, lower))
+    try:
+        return read_weight_format(name).name if name and not name.startswith(GGUF) else name
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; name it with --precision") from error
+
+
+def _name_engine(text: str, date: str) -> dict[str, str]:
+    """Return the engine and the date of its release; one with a date, `vllm@2024`, is of that."""
+    if "@" in text:
+        found = find_engine(text)
+        return {"engine": found.name, "date": found.date}
+    try:
+        bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", text.lower().removeprefix("dynamo-"))[0]
+        return {"engine": find_stack(bare, date).name}
+    except UnknownNameError as error:
+        raise UnknownNameError("engine", text, stack_names(), "name it with --engine", near=error.near) from error
+
+
+def _find_model(text: str, path: Path) -> str:
+    """Return the model of the catalogue that words of a text, or of the file's place, name: the longest of them."""
+    found = list(_models_in(text)) or list(_models_in("/".join(path.absolute().parts[-4:])))
+    if not found:
+        told = f"tells {text[:60]!r}, which names no model" if text else "does not tell the model"
+        near = find_nearest(Path(text).stem, [(one,) for one in load_models()]) if text else []
+        meant = f"; nearest: {', '.join(near)}" if near else ""
+        raise UsageError(f"{path} {told}: add --model, e.g. --model resnet50{meant}")
+    return max(found, key=len)
+
+
+def _models_in(text: str) -> Iterator[str]:
+    known = load_models()
+    for word in re.split(r"[^\w-]+", text):
+        bare = re.split(r"[-_](?:v\d|int8|fp\d|bf16|b\d|bs\d|opset|onnx|sim)", word)[0]
+        for name in (word, bare):
+            model = find_model_name(name, known) if name and not is_operator(name) else ""
+            if model in known:
+                yield model
