@@ -33,10 +33,10 @@ from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.settings import Settings
 from joulemap.model.version import formula_version
 from joulemap.plan.source import Source
-from joulemap.store.shard import ROW_GROUP, encode, open_lake, write_shard
 from joulemap.wing.explore.answer.pose import pose
 from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.wing.explore.lake.fill import fill, run_task
+from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, write_shard
 
 REPEATS: Final = 3
 COMPARED: Final = 8

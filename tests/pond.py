@@ -16,7 +16,7 @@ import numpy as np
 from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.version import formula_version
-from joulemap.store.shard import KEY
+from joulemap.wing.explore.lake.shard import KEY
 from joulemap.workspace import Workspace
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from conftest import Run
-from joulemap.store.footer import FooterError, parse_footer
 from joulemap.wing.explore.lake.database import survey
 from joulemap.wing.explore.lake.fill import fill
+from joulemap.wing.explore.lake.footer import FooterError, parse_footer
 from joulemap.workspace import Workspace
 from pond import Cell, evaluate_cell, forge, name_content
 

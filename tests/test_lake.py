@@ -23,10 +23,10 @@ from joulemap.answer.query import reading
 from joulemap.domain.block import Block, name_column
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
-from joulemap.store.shard import Shard, open_lake, write_shard
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
 from joulemap.wing.explore.lake.database import number_shards, survey
 from joulemap.wing.explore.lake.fill import Filled, fill, read_cluster
+from joulemap.wing.explore.lake.shard import Shard, open_lake, write_shard
 from joulemap.workspace import Workspace
 from pond import Cell, Totals, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
 

@@ -33,7 +33,7 @@ from joulemap.system.resource import need_torch
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.hub.node import ProgramNode
-    from joulemap.plan.workload import Model
+    from joulemap.plan.model import Model
 
 COLUMN: Final[dict[PartMetricName, str]] = {
     "energy": "energy_j",

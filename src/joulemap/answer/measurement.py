@@ -17,10 +17,10 @@ from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
+from joulemap.plan.model import Model
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import (
-    Model,
     ensure_shipped,
     ensure_workload,
     find_model,

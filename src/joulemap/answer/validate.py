@@ -41,6 +41,7 @@ from joulemap.system.errors import (
     UntrustedError,
     UsageError,
 )
+from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -92,7 +93,7 @@ def validate(
         return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
-def _ensure_served(database: Source, served: Collection[int], calibration: str | None) -> set[str]:
+def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
     """Predict measurements of served models where that is not stored; return labels of calibrations that apply."""
     used = use_calibration(calibration)
     return {label for ensure in find_parts("scores") for label in ensure(database, served, used)}

@@ -114,7 +114,8 @@ def _outline(name: str) -> Callable[[], None]:
 
     module = find_commands()[name]
     spec = find_spec(module)
-    assert spec is not None and isinstance(spec.loader, InspectLoader)  # a module of a file
+    assert spec is not None
+    assert isinstance(spec.loader, InspectLoader)  # as that of any module of a file is
     code = spec.loader.get_code(module)
     assert code is not None
     functions = [part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name]

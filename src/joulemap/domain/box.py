@@ -10,6 +10,9 @@ import attrs
 from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
+BOX: Final = "box"
+"""Class of a box, as a hardware."""
+
 Goal = Literal["latency", "throughput", "energy"]
 
 GOALS: Final[tuple[Goal, ...]] = get_args(Goal)

@@ -22,10 +22,10 @@ from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.default import SETTINGS
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.kind import find_kind
+from joulemap.plan.model import Model
 from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import (
-    Model,
     ensure_shipped,
     ensure_workload,
     find_workload_id,

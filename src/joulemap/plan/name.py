@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
-    from joulemap.plan.workload import Model
 
 PORT: Final = "models"
 

@@ -18,8 +18,9 @@ from joulemap.plan.boundary import bound_digest
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
 from joulemap.plan.kind import find_kind
+from joulemap.plan.model import Model
 from joulemap.plan.selection import Selection, select_hardware
-from joulemap.plan.workload import Model, find_model
+from joulemap.plan.workload import find_model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

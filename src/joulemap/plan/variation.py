@@ -299,7 +299,7 @@ def _vary_kind(
     fit: Callable[[str], Mapping[str, float]],
     one: Mapping[str, Any],
 ) -> Variation:
-    """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest of it."""
+    """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest."""
     entry, mode = next(pair for pair in plan.selection.pairs if name_pair(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
     bound = bind_target(record, entry, mode, plan.calibration, plan.settings.boundary)

@@ -19,7 +19,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.plan.workload import Model, find_model, trace
+from joulemap.plan.model import Model
+from joulemap.plan.workload import find_model, trace
 from joulemap.system.draft import drafting
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import frozen

@@ -10,31 +10,27 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.model import Model
 from joulemap.plan.name import list_known, list_names
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.workload import SHIPPED, find_workload, find_workloads, read_workload
+from joulemap.store.workload import find_workload, find_workloads, read_workload
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
-from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
 from joulemap.trace.source import (
-    OWN_FORMULAS,
     InputSpec,
     ModelRequest,
     parse_input,
     resolve_model,
 )
-from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
-    from joulemap.plan.name import ModelNames
     from joulemap.plan.source import Source, Talk
 
 
@@ -44,52 +40,6 @@ PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
 _MEASURED: Final = re.compile(r"(?P<model>.+?)\((?P<rest>[^()]*)\)")
 
 _INPUT: Final = re.compile(r"(?:[A-Za-z_]\w*=)?[0-9]+(?:x[0-9]+)*:\w+")
-
-
-@frozen(kw_only=True)
-class Model:
-    """A model at one batch, and where its workload may come from."""
-
-    request: ModelRequest
-    retrace: bool
-    """Whether to trace with the installed torch even where the package ships the workload."""
-    may_run: bool = True
-    """Whether a file of code may be run to trace it."""
-    traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
-    """Of a module of this program, by which it is known."""
-    base: Model | None = None
-    """Model from whose workload this one's follows, as that of a training step does; None for most."""
-    names: ModelNames | None = attrs.field(default=None, eq=False, repr=False)
-    """Names of the wing that describes its workload; None for a model of the core."""
-
-    @property
-    def shipped(self) -> ShippedWorkload | None:
-        """What ships of exactly this workload, unless it is to be traced anew."""
-        entry = load_shipped().get(self.request.model)
-        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
-            return None
-        return entry if self.request.batch == 1 or entry.is_affine else None
-
-    @property
-    def is_traced(self) -> bool:
-        """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
-        if self.base is not None:
-            return self.base.is_traced
-        return not self.request.is_closed and self.shipped is None
-
-    @property
-    def workload_keys(self) -> tuple[str, ...]:
-        """Keys that its workload may be stored under, the preferred one first: traced here, or shipped."""
-        own, entry = self.request.key, self.shipped
-        if entry is None:
-            return (own.digest,)
-        theirs = attrs.evolve(
-            own,
-            source=own.source.partition(OWN_FORMULAS)[0],
-            torch_version=entry.torch_version,
-            torchvision_version=entry.torchvision_version,
-        )
-        return own.digest, f"{SHIPPED}{theirs.digest}"
 
 
 def find_model(name: str, settings: Settings, batch: int | None) -> Model:

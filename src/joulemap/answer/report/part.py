@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.answer.report.chapter import Drawn
     from joulemap.domain.settings import Settings
+    from joulemap.domain.table import Table
+    from joulemap.figure.spec import FigureName
     from joulemap.plan.source import Source
-    from joulemap.webpage.report import Chapter
+    from joulemap.present.document import Section
+    from joulemap.webpage.report import Block, Chapter
+
+
+class Drawing(Protocol):
+    """Means of a report to make a chapter on one model."""
+
+    @property
+    def prefix(self) -> str:
+        """Beginning of the name of each chapter, which tells models apart."""
+        ...
+
+    def tell(
+        self,
+        name: str,
+        title: str,
+        figure: FigureName,
+        answer: Answer,
+        told: Iterable[Block],
+        tables: Iterable[tuple[Sequence[Section], Table[Any]]],
+    ) -> Chapter:
+        """Return the chapter of one answer: its figure, what is told of it, and its tables with those behind them."""
+        ...
 
 
 class ReportPart:
@@ -30,7 +54,7 @@ class ReportPart:
         """
         raise NotImplementedError(self.name)
 
-    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the chapter of an answer; `drawn` has the means of the report to make one."""
         raise NotImplementedError(self.name)
 

@@ -13,11 +13,11 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_span
 from joulemap.present.document import Document, Section
-from joulemap.store.footer import Footer
-from joulemap.store.shard import Shard, is_abandoned
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.wing.explore.lake.database import Survey, survey
+from joulemap.wing.explore.lake.footer import Footer
+from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
 WORKED_ON_S: Final = 900.0
 """Seconds from its last byte for which another machine may still write an unfinished file: a shard takes a few."""

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.report.part import ReportPart
+from joulemap.answer.report.part import Drawing, ReportPart
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.answer.report.chapter import Drawn
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -35,7 +34,7 @@ class FleetPart(ReportPart):
         name, serving = find_served(model)
         return fleet(source, name, settings, demand=wanted, serving=serving)
 
-    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return how many of which."""
         from joulemap.answer.report.answer import form_chapter
 

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
-    from joulemap.plan.workload import Model
-
-KIND: Final = "decoder"
-"""Kind of requests for passes that follow from the sizes of a model."""
 
 
 class DecoderNames(ModelNames):
@@ -39,7 +36,7 @@ class DecoderNames(ModelNames):
         """Return the pass of a decoder by name or configuration; one of an unknown family is traced if it can be."""
         from joulemap.wing.llm.source import find_closed_pass
 
-        return find_closed_pass(name, settings, batch)
+        return find_closed_pass(name, settings, batch, self)
 
     def is_name(self, word: str) -> bool:
         """Return True for a decoder that ships, or the path of a configuration."""

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.report.part import ReportPart
+from joulemap.answer.report.part import Drawing, ReportPart
 from joulemap.wing.llm.decoder.name import is_pass
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.answer.report.chapter import Drawn
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -30,7 +29,7 @@ class ServedPart(ReportPart):
         del wanted
         return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None
 
-    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the frontier of throughput and latency with every batch."""
         from joulemap.present.document import Lines
 

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.catalog.sheet import load_models
+from joulemap.domain.box import BOX
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.name import find_meant
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import find_kind
+from joulemap.plan.model import Model
 from joulemap.plan.selection import name_pair, select_hardware
-from joulemap.plan.workload import Model, find_model, holding_workload
+from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.version import decoder_version
-from joulemap.wing.place.box.hardware import BOX
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.model.workload import WorkloadColumns
+    from joulemap.plan.model import Describer
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 LIBRARY: Final = "hf"
 """Prefix of models of the library that knows any configuration of a language model."""
+
+
+KIND: Final = "decoder"
+"""Kind of requests for passes that follow from the sizes of a model."""
 
 
 def can_trace_configurations() -> bool:
@@ -75,8 +81,8 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     return attrs.evolve(model, request=request, traced=None)
 
 
-def find_closed_pass(name: str, settings: Settings, batch: int | None) -> Model | None:
-    """Return the pass of a decoder, by name or the path of a configuration; None for any other name.
+def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
+    """Return the pass of a decoder, by name or the path of a configuration, described by `names`; None for others.
 
     One of a family whose sizes are not known in closed form is traced, where that is possible; raises as `find_model`.
     """
@@ -84,7 +90,6 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None) -> Model 
     if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
         return None
     from joulemap.wing.llm.decoder.name import find_pass
-    from joulemap.wing.llm.name import KIND, NAMES
 
     try:
         asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
@@ -108,7 +113,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None) -> Model 
         version=decoder_version(),
     )
     may_run = settings.is_named or settings.trust
-    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=NAMES)
+    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names)
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:

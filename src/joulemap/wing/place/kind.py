@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from joulemap.domain.box import BOX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 class BoxKind:
     """Boxes: several devices in one case, on which a model is placed."""
 
-    architecture: Final = "box"
+    architecture: Final = BOX
     formulas: Final = ("joulemap.wing.place.box.column",)
 
     def is_name(self, name: str) -> bool:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.report.part import ReportPart
+from joulemap.answer.report.part import Drawing, ReportPart
 from joulemap.cli.command import option
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.answer.report.chapter import Drawn
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -33,7 +32,7 @@ class PlacePart(ReportPart):
         settings = attrs.evolve(settings, hardware=(), runtime=settings.runtime or PLACED.runtime)
         return place(source, model, wanted, settings=settings)
 
-    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return which part runs where."""
         from joulemap.answer.report.answer import form_chapter
 

@@ -9,8 +9,8 @@ from joulemap.plan.name import ModelNames
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
-    from joulemap.plan.workload import Model
 
 KIND: Final = "training"
 """Kind of requests for training steps."""
@@ -26,7 +26,8 @@ class StepNames(ModelNames):
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the training step of a model; raises as `find_model`, UsageError for what is not trained."""
-        from joulemap.plan.workload import Model, find_model, name_model
+        from joulemap.plan.model import Model
+        from joulemap.plan.workload import find_model, name_model
         from joulemap.system.errors import UsageError
         from joulemap.trace.source import ModelRequest
         from joulemap.wing.train.training.name import read_step

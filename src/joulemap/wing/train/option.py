@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import offer
@@ -12,6 +12,8 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Training
+
+complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
 
 
 @frozen(kw_only=True)
@@ -24,9 +26,7 @@ class TrainingOptions:
     pipeline_devices: int = option(1, "Stages of a language model's layers, as many devices in each.", min=1)
     accumulate: int = option(1, "Small batches whose gradients are added up; they fill a pipeline.", min=1)
     tokens: int | None = option(None, "Of each sequence of a language model.", min=1, shown="2048")
-    optimizer: str = option(
-        "adamw", "sgd, momentum, adam or adamw.", complete=offer("wing.train.training.recipe.OPTIMIZERS")
-    )
+    optimizer: str = option("adamw", "sgd, momentum, adam or adamw.", complete=complete_optimizers)
     zero: int = option(0, "Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.")
     recompute: bool = option(False, "Compute activations between layers once more in place of keeping them.")
     lora: int | None = option(None, "Train adapters of this rank on frozen weights (LoRA), e.g. 16.", min=1)

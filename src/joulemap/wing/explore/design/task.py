@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.store.point import read_points
-from joulemap.store.shard import rule_version
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
 from joulemap.wing.explore.lake.block import describe, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
+from joulemap.wing.explore.lake.point import read_points
+from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:
     from joulemap.domain.block import Block

@@ -25,9 +25,16 @@ from joulemap.domain.dimension import fill_dimensions, spell_labels
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
-from joulemap.store.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.store.literal import execute, quote_name, quote_text
-from joulemap.store.shard import (
+from joulemap.store.sharing import Kind
+from joulemap.store.surface import load_surface
+from joulemap.system.draft import drafting
+from joulemap.system.errors import DatabaseError
+from joulemap.system.file import FileError
+from joulemap.system.record import frozen
+from joulemap.system.resource import cache_folder, folder as resource_folder
+from joulemap.wing.explore.lake.footer import COLUMNS, Footer, check_rows, confine, read_footers
+from joulemap.wing.explore.lake.shard import (
     CATEGORIES,
     MOST_POINTS,
     PART,
@@ -37,13 +44,6 @@ from joulemap.store.shard import (
     read_name,
     rule_version,
 )
-from joulemap.store.sharing import Kind
-from joulemap.store.surface import load_surface
-from joulemap.system.draft import drafting
-from joulemap.system.errors import DatabaseError
-from joulemap.system.file import FileError
-from joulemap.system.record import frozen
-from joulemap.system.resource import cache_folder, folder as resource_folder
 
 MOST_MEMORY: Final = "700MB"
 """That the engine takes for a lake, of whatever size: beyond it, it writes beside."""

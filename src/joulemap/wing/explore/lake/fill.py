@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
 
-from joulemap.store.shard import open_lake, write_shard
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 from joulemap.system.record import define
 from joulemap.wing.explore.lake.database import survey
+from joulemap.wing.explore.lake.shard import open_lake, write_shard
 
 if TYPE_CHECKING:
     from joulemap.domain.block import Block
-    from joulemap.store.shard import Points
+    from joulemap.wing.explore.lake.shard import Points
 
 
 class Task(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-    from joulemap.store.guard import Kind
+    from joulemap.store.sharing import Kind
 
 
 class LakeFolder:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import attrs
 
-from joulemap.domain.box import GOALS, Box, BoxDevice, Goal
+from joulemap.domain.box import BOX, GOALS, Box, BoxDevice, Goal
 from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
 from joulemap.domain.hardware import BUILT_IN, Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
@@ -26,9 +26,6 @@ from joulemap.model.fallback import choose_precision
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.member import Member
-
-BOX: Final = "box"
-"""Class of a box."""
 
 DEFAULT_GOAL: Final[Goal] = "latency"
 """What placements of a box at its default mode are best at."""

@@ -30,9 +30,9 @@ from joulemap.wing.train.training.memory import Memory, measure
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Training
+    from joulemap.plan.model import Model
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
-    from joulemap.plan.workload import Model
 
 Steps = Mapping[object, TrainedStep]
 """Place in a plan -> what its run takes."""

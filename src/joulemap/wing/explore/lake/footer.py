@@ -21,10 +21,10 @@ from joulemap.domain.block import PREFIX, QUESTION, name_column
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
-from joulemap.store.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
 from joulemap.store.sharing import Kind
 from joulemap.system.key import describe_unknown, keep_once
 from joulemap.system.record import frozen
+from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
 
 TYPES: Final[Mapping[str, str]] = {
     "text": "VARCHAR", "whole": "BIGINT", "count": "INTEGER", "number": "DOUBLE",

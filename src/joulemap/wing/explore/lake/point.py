@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from joulemap.store.footer import read_footers
-from joulemap.store.shard import TOTALS, Shard, digest_bytes, find_shards
 from joulemap.system.errors import DatabaseError
 from joulemap.system.file import FileError
+from joulemap.wing.explore.lake.footer import read_footers
+from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_shards
 
 
 def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) -> dict[str, Any]:
