@@ -14,6 +14,7 @@ from typer.models import ParameterInfo
 
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.number import read_real, read_whole
+from joulemap.system.wing import list_wings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,9 +84,11 @@ def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
 
 
 def name_command(function: Callable[..., Any]) -> str:
-    """Return the words of a command: its module, and in a group the function of it."""
-    module, name = function.__module__.rpartition(".")[2], function.__name__.rstrip("_")
-    return name if name == module else f"{module} {name}"
+    """Return the words of a command: its module or the name that a wing gives it, and in a group the function of it."""
+    home, name = function.__module__, function.__name__.rstrip("_")
+    named = {module: word for wing in list_wings() for word, module in wing.commands.items()}
+    word = named.get(home) or home.rpartition(".")[2]
+    return name if name == word else f"{word} {name}"
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:

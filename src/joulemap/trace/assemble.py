@@ -12,6 +12,7 @@ import torch
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
+from joulemap.trace.formula.algebra import DECOMPOSITIONS
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
 from joulemap.trace.place import Places, does_nothing, find_places
@@ -321,7 +322,7 @@ def assemble(
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
         subgraphs=(),
-        notes=(*notes, *_tell_appending(assembly.operators)),
+        notes=(*notes, *_tell_appending(assembly.operators), *_describe_decompositions(assembly.operators)),
     )
 
 
@@ -329,6 +330,15 @@ def _tell_appending(operators: list[Operator]) -> list[str]:
     """Return the note on a past that is given and that new rows are joined to; none where there is no such past."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
+
+
+def _describe_decompositions(operators: list[Operator]) -> list[str]:
+    """Return the note on matrix decompositions and solvers; none where there are none."""
+    found = Counter(operator.operation for operator in operators if operator.operation in DECOMPOSITIONS)
+    if not found:
+        return []
+    listed = ", ".join(f"{count} x {name}" for name, count in sorted(found.items()))
+    return [f"{listed}: LAPACK's operation counts, a step for each column; never measured, may be off several times"]
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:

@@ -16,8 +16,8 @@ from joulemap.system.resource import digest_code
 RULES: Final = ("trace", "fuse", "domain/workload.py")
 """Rooms and files that decide what a workload is."""
 
-WORDS: Final = ("trace/failure.py",)
-"""Files in them that only word errors."""
+WORDS: Final = ("trace/failure.py", "trace/version.py")
+"""Files in them that only word errors, or say which files count."""
 
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
 """Folders and files that decide what the workload of a single operator is."""

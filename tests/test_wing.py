@@ -1,0 +1,113 @@
+"""Wings: what they register, what is left without them, and one of another distribution, as docs/extend.md has it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import joulemap
+from joulemap.system.errors import ExitCode
+from joulemap.system.wing import BUILT_IN, Wing, list_wings
+
+PACKAGE = Path(joulemap.__file__).parent
+PAGE = PACKAGE.parents[1] / "docs" / "extend.md"
+
+
+def ask(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command with a folder before all others on the search path."""
+    variables = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    variables |= {"JOULEMAP_CACHE": str(cwd / "cache"), "JOULEMAP_DB": str(cwd / "results.duckdb")}
+    command = [sys.executable, "-m", "joulemap", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=variables)
+
+
+def test_each_wing_that_ships_is_there_and_names_what_exists() -> None:
+    wings = {wing.name: wing for wing in list_wings()}
+    assert wings.keys() >= set(BUILT_IN)
+    for name in BUILT_IN:
+        wing = wings[name]
+        assert wing.uses == tuple(one for one in wing.uses if one in wings)
+        modules = [*wing.commands.values(), *(one.home for one in wing.questions.values())]
+        places = [*modules, *(place.partition(":")[0] for place in wing.parts.values())]
+        for module in places:
+            path = PACKAGE.joinpath(*module.split(".")[1:])
+            assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file(), module
+
+
+def write_wing(folder: Path) -> None:
+    """Write the wing of the page as pip would install it."""
+    first, second, _ = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    package = folder / "joulemap_battery"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(first)
+    (package / "battery.py").write_text(second)
+    about = folder / "joulemap_battery-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: joulemap-battery\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[joulemap.wings]\nbattery = joulemap_battery:register\n")
+
+
+def test_a_wing_of_another_distribution_adds_a_command_and_a_question(tmp_path: Path) -> None:
+    other = tmp_path / "site"
+    write_wing(other)
+    assert "battery" in ask("--help", path=other, cwd=tmp_path).stdout
+    answered = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "5", path=other, cwd=tmp_path)
+    assert answered.returncode == ExitCode.OK
+    times = int(re.findall(r"([\d,]+) times", answered.stdout)[0].replace(",", ""))
+    found = ask("compare", "mobilenet_v2", "hailo_8", "--format", "csv", path=other, cwd=tmp_path).stdout
+    assert times > 0
+    assert "hailo_8" in found
+    shutil.rmtree(other)
+    other.mkdir()
+    assert "battery" not in ask("--help", path=other, cwd=tmp_path).stdout
+
+
+def test_a_wing_that_cannot_be_imported_is_left_out_and_named(tmp_path: Path) -> None:
+    other = tmp_path / "site"
+    write_wing(other)
+    (other / "joulemap_battery" / "__init__.py").write_text("raise RuntimeError('no battery')")
+    answered = ask("hardware", "list", path=other, cwd=tmp_path)
+    assert answered.returncode == ExitCode.OK
+    assert "no battery" in answered.stderr
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package without wings."""
+    folder = tmp_path_factory.mktemp("core")
+    shutil.copytree(PACKAGE, folder / "joulemap", ignore=shutil.ignore_patterns("__pycache__", "wing"))
+    for name in ("schemas", "queries"):
+        shutil.copytree(PACKAGE.parents[1] / name, folder / "joulemap" / name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--help",), ExitCode.OK),
+        (("compare", "resnet18", "--hardware", "l4,tpu_v4"), ExitCode.OK),
+        (("explain", "resnet18", "l4", "tpu_v4"), ExitCode.OK),
+        (("sql", "SELECT count(*) FROM runs"), ExitCode.OK),
+        (("model", "list"), ExitCode.OK),
+        (("llm", "llama-3.1-8b"), ExitCode.USAGE),
+        (("compare", "llama-3.1-8b"), ExitCode.UNKNOWN_NAME),
+        (("compare", "resnet18", "jetson_agx_orin_module"), ExitCode.UNKNOWN_NAME),
+        (("explain", "resnet18", "l4", "tpu_v4", "--phase", "decode"), ExitCode.USAGE),
+    ],
+)
+def test_without_wings_the_core_answers_and_refuses_the_rest_in_a_line(
+    words: tuple[str, ...], code: ExitCode, core: Path
+) -> None:
+    answered = ask(*words, path=core, cwd=core)
+    assert (answered.returncode, "Traceback" in answered.stderr) == (code, False), answered.stderr
+    if words == ("--help",):
+        listed = set(re.findall(r"^  (\w+) ", answered.stdout, re.MULTILINE))
+        wings: tuple[Wing, ...] = list_wings()
+        assert not listed & {name for wing in wings for name in wing.commands}
+        assert {"compare", "analyze", "explain"} <= listed
