@@ -132,6 +132,8 @@ def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
     lines = re.findall(r"^joulemap (.*)$", fenced, re.MULTILINE)
     lines += re.findall(r"^(?:    |\$ )joulemap ([a-z].*)$|`joulemap ([a-z][^`]*)`", TEXTS[page], re.MULTILINE)
     for line in ("".join(found) for found in lines):
+        if page == "extend" and line.startswith("battery"):  # of the wing that the page makes
+            continue
         command, words = find_command(line.split("#")[0].split())
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word.split("=")[0].rstrip(",") for word in words if word.startswith("--")} <= known, line
@@ -155,7 +157,7 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
 def test_rooms_stand_above_those_that_import_them() -> None:
     rooms = [
         room
-        for row in re.findall(r"^\| (`[^|]+) \|", TEXTS["design"], re.MULTILINE)
+        for row in re.findall(r"^\| (`[^|]+) \|", TEXTS["design"].partition("\n## Wings")[0], re.MULTILINE)
         for room in re.findall(r"`(\w+)`", row)
     ]
     assert set(rooms) == set(BELOW)

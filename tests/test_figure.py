@@ -28,6 +28,7 @@ from joulemap.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownNam
 from joulemap.present.sketch import Chart
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
+from joulemap.system.wing import list_wings
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -69,7 +70,7 @@ def draw(workspace: Workspace) -> Draw:
 
 
 def test_every_figure_has_a_question() -> None:
-    assert set(QUESTIONS) == set(FIGURES)
+    assert {*QUESTIONS, *(name for wing in list_wings() for name in wing.figures)} == set(FIGURES)
 
 
 @pytest.mark.sample(1)

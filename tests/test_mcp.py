@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Run
 from joulemap.cli.mcp import OPTIONS_HELP, Host, make_server
-from joulemap.cli.tool import OPTIONS, OPTIONS_SCHEMA, TOOLS, check_files, cut, list_tools
+from joulemap.cli.tool import ALL, OPTIONS, OPTIONS_SCHEMA, check_files, cut, list_tools
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def session(server: Any, work: Callable[[Client, Call], Awaitable[None]]) -> Non
 def test_tools_are_listed_and_a_statement_is_answered_within_bounds(database: Path) -> None:
     async def work(client: Client, call: Call) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert tools.keys() == {*TOOLS, "options"}
+        assert tools.keys() == {*ALL, "options"}
         failed, found = await call("sql", statement="SELECT run_id, energy_low_j, energy_basis FROM runs ORDER BY 1")
         assert not failed and len(found["rows"]) == 2 and "2 of" in found["left_out"]
         failed, told = await call("sql", statement="SELECT * FROM read_text('/etc/passwd')")

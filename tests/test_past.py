@@ -23,10 +23,10 @@ from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.plan import workload as planned
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
 from joulemap.trace.source import ModelRequest
+from joulemap.wing.llm import source as planned
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.decoder.traced import TracedDecoder

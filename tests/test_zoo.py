@@ -159,9 +159,9 @@ def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> No
 
 
 def test_what_ships_of_another_tracer_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from joulemap.plan import workload
+    from joulemap.plan import model
 
-    monkeypatch.setattr(workload, "tracer_version", lambda: "of other rules")
+    monkeypatch.setattr(model, "tracer_version", lambda: "of other rules")
     assert not Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile.is_shipped
 
 

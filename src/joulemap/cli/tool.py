@@ -38,6 +38,9 @@ TOOLS: Final[dict[str, str]] = {
 }
 """Tool of the core -> command."""
 
+ALL: Final = TOOLS | {name: command for wing in list_wings() for name, command in wing.tools.items()}
+"""Tool -> command."""
+
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
     | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
@@ -201,9 +204,8 @@ class Tool:
 
 @cache
 def list_tools() -> dict[str, Tool]:
-    """Return every tool by its name."""
-    others = {name: command for wing in list_wings() for name, command in wing.tools.items()}
-    return {name: Tool(name=name, command=tuple(command.split())) for name, command in (TOOLS | others).items()}
+    """Return every tool of the core and of wings by its name."""
+    return {name: Tool(name=name, command=tuple(command.split())) for name, command in ALL.items()}
 
 
 def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +218,7 @@ def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
-    "properties": {"tool": {"type": "string", "enum": list(TOOLS)}},
+    "properties": {"tool": {"type": "string", "enum": list(ALL)}},
     "required": ["tool"],
     "additionalProperties": False,
 }

@@ -247,3 +247,17 @@ def name_options(record: Any) -> tuple[str, ...]:
     """Return the options of a record that are not at their default."""
     fields = attrs.fields(type(record))
     return tuple(name_option(field) for field in fields if getattr(record, field.name) != field.default)
+
+
+@frozen(kw_only=True)
+class WholeRunOptions(RunOptions):
+    """How a model is run as it is named."""
+
+    def name(self, model: str) -> str:
+        """Return the name of what is run: the model, or the pass of it that is asked for."""
+        return model
+
+    def of_checkpoint(self, model: str) -> WholeRunOptions:
+        """Return the options with the weights of a model as its checkpoint stores them, where none are given."""
+        del model
+        return self

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.operator.name import find_kind
 from joulemap.plan.name import ModelNames
+from joulemap.trace.source import HUBS
 from joulemap.wing.llm.decoder import name as decoder
 
 if TYPE_CHECKING:
@@ -22,9 +26,7 @@ class DecoderNames(ModelNames):
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
-        from joulemap.wing.llm.source import is_traced_pass
-
-        return is_traced_pass(name, settings)
+        return decoder.is_traced_pass(name, settings)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the pass of a model that is traced, at the sizes of its name."""
@@ -34,6 +36,9 @@ class DecoderNames(ModelNames):
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
         """Return the pass of a decoder by name or configuration; one of an unknown family is traced if it can be."""
+        before, models = name.partition("(")[0], load_models()
+        if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
+            return None
         from joulemap.wing.llm.source import find_closed_pass
 
         return find_closed_pass(name, settings, batch, self)
@@ -80,12 +85,16 @@ class DecoderNames(ModelNames):
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return what one evaluation of a language model is that is named without a pass, and how to ask `llm`."""
+        if not any("(" not in one and decoder.is_pass(one) for one in models):
+            return None, ""
         from joulemap.wing.llm.engine import describe_evaluation
 
         return describe_evaluation(models, hardware)
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
         """Return how checkpoints of passes are quantized in a way that is not counted."""
+        if not any(decoder.is_pass(one) for one in models):
+            return []
         from joulemap.wing.llm.engine import describe_unread
 
         return describe_unread(models)

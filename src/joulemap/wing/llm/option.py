@@ -9,8 +9,7 @@ import attrs
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions, offer
-from joulemap.cli.option.phase import WholeRunOptions
-from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, RunOptions, WholeRunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_as, read_counts
 from joulemap.system.errors import UsageError

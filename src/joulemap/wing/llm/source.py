@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.catalog.sheet import load_models
 from joulemap.domain.box import BOX
-from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.name import find_meant
 from joulemap.domain.operating_point import read_point
-from joulemap.domain.operator.name import find_kind
 from joulemap.plan.model import Model
 from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
+from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
 from joulemap.wing.llm.decoder.version import decoder_version
 
 if TYPE_CHECKING:
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.hardware import BoxHardware
 
 
-LIBRARY: Final = "hf"
-"""Prefix of models of the library that knows any configuration of a language model."""
-
-
 KIND: Final = "decoder"
 """Kind of requests for passes that follow from the sizes of a model."""
 
@@ -43,14 +37,6 @@ KIND: Final = "decoder"
 def can_trace_configurations() -> bool:
     """Return True if what traces any configuration of a language model is installed."""
     return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
-
-
-def is_traced_pass(name: str, settings: Settings) -> bool:
-    """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
-    before = name.partition("(")[0]
-    return name.endswith(")") and (
-        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
-    )
 
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
@@ -86,9 +72,6 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
     One of a family whose sizes are not known in closed form is traced, where that is possible; raises as `find_model`.
     """
-    before, models = name.partition("(")[0], load_models()
-    if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
-        return None
     from joulemap.wing.llm.decoder.name import find_pass
 
     try:

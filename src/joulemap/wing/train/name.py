@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
 
+START: Final = "train("
+"""Beginning of a name of a training step, in any case."""
+
 KIND: Final = "training"
 """Kind of requests for training steps."""
 
@@ -55,9 +58,7 @@ class StepNames(ModelNames):
 
     def is_name(self, word: str) -> bool:
         """Return True for `train(...)`."""
-        from joulemap.wing.train.training.name import is_step
-
-        return is_step(word)
+        return word.lstrip().lower().startswith(START)
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a step, from that of its model as it ships or as it is traced."""

@@ -23,6 +23,7 @@ from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.step import Step
 
@@ -33,6 +34,9 @@ CONFIGURATION: Final = "config.json"
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
 """Configurations that ship, with their names, sources and bases."""
+
+LIBRARY: Final = "hf"
+"""Prefix of models of the library that knows any configuration of a language model."""
 
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 
@@ -165,6 +169,14 @@ def split_pass(name: str) -> tuple[str, str] | None:
     """Return (what is before the brackets, the brackets) of a name."""
     found = _CALL.fullmatch(name.strip())
     return (found["name"].strip(), found["rest"] or "()") if found else None
+
+
+def is_traced_pass(name: str, settings: Settings) -> bool:
+    """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+    before = name.partition("(")[0]
+    return name.endswith(")") and (
+        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
+    )
 
 
 def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:

@@ -17,24 +17,16 @@ from joulemap.domain.operator.name import read_arguments
 from joulemap.system.errors import UsageError
 from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
 
-START: Final = "train("
-"""Beginning of a name of a training step, in any case."""
-
 EXAMPLE: Final = "train(resnet50,optimizer=momentum,devices=8)"
 
 _CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IGNORECASE)
-
-
-def is_step(name: str) -> bool:
-    """Return True if a name is that of a training step: `train(resnet50)`."""
-    return name.lstrip().lower().startswith(START)
 
 
 def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
     """Return the model and the recipe of a name, with what is given beside it; UsageError for what is wrong."""
     found = _CALL.fullmatch(name)
     parts = _split(found["inside"]) if found else []
-    if not parts or not parts[0] or is_step(parts[0]):
+    if not parts or not parts[0] or _CALL.fullmatch(parts[0]):
         raise UsageError(f"cannot read {name!r:.60}: write {EXAMPLE}")
     values = read_arguments("train", name, f"({','.join(parts[1:])})", ARGUMENTS, EXAMPLE, given)
     return parts[0], Recipe.of(values)
