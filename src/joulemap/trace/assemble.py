@@ -321,7 +321,7 @@ def assemble(
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
         subgraphs=(),
-        notes=(*notes, *_tell_appending(assembly.operators)),
+        notes=(*notes, *_tell_appending(assembly.operators), *_tell_decompositions(assembly.operators)),
     )
 
 
@@ -329,6 +329,16 @@ def _tell_appending(operators: list[Operator]) -> list[str]:
     """Return the note on a past that is given and that new rows are joined to; none where there is no such past."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
+
+
+def _tell_decompositions(operators: list[Operator]) -> list[str]:
+    """Return the note on what is assumed of decompositions; none where there are none."""
+    steps = Counter[str]()
+    for operator in operators:
+        if operator.is_decomposition:
+            steps[operator.operation] += operator.step_count
+    told = [f"{name} takes {count:,} dependent steps" for name, count in steps.items()]
+    return [f"{', '.join(told)}, in fp32 or wider at any precision: libraries have nothing narrower"] if told else []
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:
