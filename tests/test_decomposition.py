@@ -143,8 +143,9 @@ def test_a_workload_of_steps_is_of_a_sort_that_nobody_measured() -> None:
     assert any("in fp32 or wider" in note for note in lone.notes)
     for name in ("h100_sxm5", "xeon_8490h", "tpu_v4"):
         hardware = load_catalogue().hardware[name]
-        scale = _find_scale(load_doubt(), "latency", hardware, Configuration(hardware=name), lone.work)
-        assert scale.half_width >= UNMEASURED, name
+        for quantity in ("latency", "energy"):
+            scale = _find_scale(load_doubt(), quantity, hardware, Configuration(hardware=name), lone.work)
+            assert scale.half_width >= UNMEASURED, (name, quantity)
 
 
 def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> None:
@@ -156,5 +157,6 @@ def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> N
     answer = workspace.compare(f"{path}:Solver", hardware=("h100_sxm5", "l4"), inputs="512,512", trust=True)
     for widths in answer.scope.doubts.values():
         assert widths["latency"][0] >= UNMEASURED
+        assert widths["energy"][0] >= 0.9 * UNMEASURED  # ten groups of a class weigh more than the two of its prices
     assert set(answer.scope.new) == {"h100_sxm5", "l4"}
     assert "over 99 %" not in answer.document().answer

@@ -30,8 +30,8 @@ scale AS (
         s.quantity,
         max_by(
             CASE s.quantity
-                WHEN 'latency' THEN doubted_half_width(d.architecture, s.level, s.half_width, $work)
-                ELSE s.half_width
+                WHEN 'latency' THEN doubted_half_width(d.architecture, s.level, new_half_width(s.level, s.half_width, $work))
+                ELSE new_half_width(s.level, s.half_width, $work)
             END,
             s.level
         ) AS half_width,

@@ -113,7 +113,7 @@ def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: 
     finest = max(found, key=lambda one: one.level)
     is_new = work == DECOMPOSITION and finest.level <= CLASS_LEVEL
     is_known = finest.level == OWN_LEVEL or hardware.architecture in MEASURED_CLASSES
-    if quantity != "latency" or (is_known and not is_new):
+    if not is_new and (quantity != "latency" or is_known):
         return finest
     return attrs.evolve(finest, half_width=max(finest.half_width, UNMEASURED))
 
