@@ -255,7 +255,7 @@ CREATE TABLE internal.workload (
     inner_batch BIGINT NOT NULL CHECK (inner_batch > 0),
     parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
-    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts', 'training')),
+    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts', 'training', 'decomposition')),
     torch_version VARCHAR NOT NULL,
     torchvision_version VARCHAR NOT NULL,
     tracer_version VARCHAR NOT NULL,
@@ -274,7 +274,7 @@ COMMENT ON COLUMN internal.workload.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.workload.inner_batch IS 'Samples in each of those: the batch that a single operator states of itself, else 1';
 COMMENT ON COLUMN internal.workload.parameter_count IS 'Elements of all parameters, shared ones once';
 COMMENT ON COLUMN internal.workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
-COMMENT ON COLUMN internal.workload.work IS 'Sort of work, by which errors of predictions are told apart: decode, a few tokens behind a cache; experts, tokens that choose among weights; training, what changes weights; model, all else';
+COMMENT ON COLUMN internal.workload.work IS 'Sort of work, by which errors of predictions are told apart: decode, a few tokens behind a cache; experts, tokens that choose among weights; training, what changes weights; decomposition, mostly steps of factorizations and solvers; model, all else';
 COMMENT ON COLUMN internal.workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN internal.workload.torchvision_version IS 'torchvision that built it';
 COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
@@ -294,7 +294,7 @@ COMMENT ON COLUMN internal.workload_subgraph.workload_id IS 'workload';
 COMMENT ON COLUMN internal.workload_subgraph.subgraph_index IS 'Order of first operators';
 COMMENT ON COLUMN internal.workload_subgraph.name IS 'Of the operator that leads it';
 COMMENT ON COLUMN internal.workload_subgraph.pattern IS 'Operations in order, e.g. conv2d+batch_norm+relu';
-COMMENT ON COLUMN internal.workload_subgraph.step_count IS 'Steps of a recurrence or a loop that wait for one another inside its one kernel; 1 for all else';
+COMMENT ON COLUMN internal.workload_subgraph.step_count IS 'Steps of a recurrence, a decomposition or a loop that wait for one another inside its one kernel; 1 for all else';
 
 CREATE TABLE internal.workload_operator (
     workload_id INTEGER NOT NULL,
@@ -339,12 +339,12 @@ COMMENT ON COLUMN internal.workload_operator.output_element_count IS 'Elements o
 COMMENT ON COLUMN internal.workload_operator.gemm_m IS 'Rows of the GEMM view; 0 where there are no MACs';
 COMMENT ON COLUMN internal.workload_operator.gemm_n IS 'Columns of the GEMM view';
 COMMENT ON COLUMN internal.workload_operator.gemm_k IS 'Inner dimension of the GEMM view';
-COMMENT ON COLUMN internal.workload_operator.gemm_groups IS 'Independent GEMMs';
+COMMENT ON COLUMN internal.workload_operator.gemm_groups IS 'Independent GEMMs; matrices of a decomposition';
 COMMENT ON COLUMN internal.workload_operator.tap_count IS 'Taps of a convolution or pooling window';
 COMMENT ON COLUMN internal.workload_operator.is_foldable IS 'Depends on no model input';
 COMMENT ON COLUMN internal.workload_operator.scalars IS 'Scalar arguments that matter';
-COMMENT ON COLUMN internal.workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; empty for any other';
-COMMENT ON COLUMN internal.workload_operator.step_count IS 'Steps of a recurrence that wait for one another inside the one call; 1 for all else';
+COMMENT ON COLUMN internal.workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; decomposition of factorizations and solvers; empty for any other';
+COMMENT ON COLUMN internal.workload_operator.step_count IS 'Steps of a recurrence or decomposition that wait for one another inside the one call; 1 for all else';
 
 CREATE TABLE internal.workload_tensor (
     workload_id INTEGER NOT NULL,
@@ -1288,7 +1288,7 @@ COMMENT ON TABLE internal.error_scale IS 'How far predictions were from measurem
 COMMENT ON COLUMN internal.error_scale.scale_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or energy';
 COMMENT ON COLUMN internal.error_scale.level IS 'How fine the group is: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision, hardware';
-COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts or training, or the kind of a single operator';
+COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts, training or decomposition, or the kind of a single operator';
 COMMENT ON COLUMN internal.error_scale.architecture IS 'Architecture class';
 COMMENT ON COLUMN internal.error_scale.runtime IS 'eager, graph, fused or engine';
 COMMENT ON COLUMN internal.error_scale.precision IS 'Of the runs';

@@ -9,12 +9,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Configuration
-from joulemap.fuse import fuse
-from joulemap.model.pipeline import evaluate
-from joulemap.model.workload import columns_of
-from joulemap.system.units import FS_PER_S
 from models import Function, trace
 
 
@@ -71,7 +65,7 @@ def test_a_count_by_hand(name: str) -> None:
 
 def test_a_matrix_exponential_is_five_products() -> None:
     (found,) = trace(Function(torch.linalg.matrix_exp), MATRICES).operators
-    assert (found.kind, found.mac_count) == ("matmul", 3 * 5 * 216)
+    assert (found.kind, found.elementwise_count) == ("reduction", 3 * 5 * 2 * 216)
 
 
 def test_the_gradient_of_a_convolution_by_its_input_costs_as_much_again() -> None:
@@ -151,30 +145,3 @@ def test_a_deformable_convolution_counts_its_product_and_its_samples(groups: int
     assert found.kind == ("conv" if groups == 1 else "grouped_conv")
     assert found.mac_count == positions * 16 * 8 // groups * 9
     assert found.elementwise_count == samples * (17 + has_mask) + positions * 16
-
-
-@pytest.mark.parametrize(
-    ("function", "steps"),
-    [
-        pytest.param(torch.linalg.svdvals, 4 * 6, id="two reflections and two sweeps a column"),
-        pytest.param(lambda x: torch.linalg.eigh(x)[1], 3 * 6, id="one reflection and two sweeps a column"),
-        pytest.param(torch.linalg.cholesky, 6, id="a step a column"),
-        pytest.param(torch.linalg.inv, 2 * 6, id="factors, then unknowns"),
-    ],
-)
-def test_columns_of_a_decomposition_wait_for_one_another(function: Any, steps: int) -> None:
-    """Of a batch of matrices, each takes its steps beside the others."""
-    workload = trace(Function(function), MATRICES)
-    (found,) = [one for one in workload.operators if one.step_count > 1]
-    assert found.step_count == steps
-    assert any("never measured" in note for note in workload.notes)
-
-
-def test_a_decomposition_takes_its_steps_on_a_gpu() -> None:
-    """Singular values of 512 columns: 2,048 steps, each of 2.4 us besides its work."""
-    workload = fuse(trace(Function(torch.linalg.svdvals), meta(512, 512)))
-    gpu = load_catalogue().hardware["h100_sxm5"]
-    run = evaluate(
-        columns_of(workload), gpu, Configuration(hardware=gpu.id, precision="fp32", batch=1, runtime="graph")
-    )
-    assert 2048 * 2.4e-6 <= run.latency_fs / FS_PER_S <= 2 * 2048 * 2.4e-6

@@ -3,7 +3,7 @@ record = "DoubtedDevice"
 summary = "How far predictions of a model on the devices of a box were off, by what was measured of each or of its like"
 grain = "one row per device"
 [parameters]
-work = { type = "VARCHAR", meaning = "sort of work: model, decode, experts or training" }
+work = { type = "VARCHAR", meaning = "sort of work: model, decode, experts, training or decomposition" }
 hardware = { type = "VARCHAR[]", meaning = "catalogue ids, one a device" }
 architectures = { type = "VARCHAR[]", meaning = "their classes" }
 precisions = { type = "VARCHAR[]", meaning = "that they compute at" }
@@ -29,7 +29,10 @@ scale AS (
         d.position,
         s.quantity,
         max_by(
-            CASE s.quantity WHEN 'latency' THEN doubted_half_width(d.architecture, s.level, s.half_width) ELSE s.half_width END,
+            CASE s.quantity
+                WHEN 'latency' THEN doubted_half_width(d.architecture, s.level, new_half_width(s.level, s.half_width, $work))
+                ELSE new_half_width(s.level, s.half_width, $work)
+            END,
             s.level
         ) AS half_width,
         CASE WHEN max(s.level) >= 2 THEN max_by(s.group_count, s.level) END AS group_count

@@ -434,6 +434,9 @@ CREATE MACRO is_of_size(scale, ops_per_s) AS
 -- Half-width of a latency from that of its group: no less than unmeasured_half_width but for CPUs, GPUs and boards of their own rows.
 CREATE MACRO doubted_half_width(architecture, level, half_width) AS
     CASE WHEN level = 6 OR architecture IN ('cpu', 'gpu', 'box') THEN half_width ELSE greatest(half_width, unmeasured_half_width()) END;
+-- Half-width of a group: no less than unmeasured_half_width for decompositions, until some are measured.
+CREATE MACRO new_half_width(level, half_width, of_work) AS
+    CASE WHEN level <= 2 AND of_work = 'decomposition' THEN greatest(half_width, unmeasured_half_width()) ELSE half_width END;
 -- The peak of each hardware version, at its fastest precision.
 CREATE MACRO peaks_of_hardware() AS TABLE
 SELECT hardware_digest, max(peak_ops_per_s) AS ops_per_s FROM internal.hardware_precision GROUP BY hardware_digest;
@@ -596,14 +599,21 @@ scored AS (
         r.run_id,
         max_by(
             {
-                'half_width': doubted_half_width(v.architecture, s.level, s.half_width),
+                'half_width': doubted_half_width(
+                    v.architecture, s.level, new_half_width(s.level, s.half_width, work_of(w.model, w.work))
+                ),
                 'group_count': s.group_count,
                 'level': s.level
             },
             s.level
         ) FILTER (s.quantity = 'latency') AS latency_scale,
         max_by(
-            {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+            {
+                'half_width': new_half_width(s.level, s.half_width, work_of(w.model, w.work)),
+                'group_count': s.group_count,
+                'level': s.level
+            },
+            s.level
         ) FILTER (s.quantity = 'energy') AS energy_scale,
         max_by(e.latency_width, e.precision) AS left_out_latency,
         max_by(e.energy_width, e.precision) AS left_out_energy,

@@ -24,7 +24,7 @@ UNLISTED_NAME: Final = "an unlisted compiler"
 
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
-    "sparse_mm",
+    "sparse_mm", "matrix_exp",
 )  # fmt: skip
 """Operations that no fixed-function accelerator is known to run: linear algebra, sorting (top-k too), selection whose
 result has a size that depends on values (`scan`: nonzero, unique, masked_select), and transforms. No list of operators

@@ -33,7 +33,8 @@ UNMEASURED: Final = 0.98
 Derived: nine measured boards (3 edge and 4 server NPUs, a DPU, a DSP, an Edge TPU; 121 rows), each predicted with the
 coefficients of its class alone, without those that its own measurements gave. 80 % of their errors are below 0.02 to
 1.80, in the root mean square 0.98. It holds what such chips differ in that a data sheet does not tell, among it what
-their compilers run: no list of operators is known of most of them."""
+their compilers run: no list of operators is known of most of them. Decompositions, of which no board was measured,
+have it on every class: what libraries for one chip take differs that much between their algorithms."""
 
 SAME_SIZE: Final = 10.0
 """Peaks that are within this factor of each other are of one size class: assumed, an order of magnitude."""

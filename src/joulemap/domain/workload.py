@@ -41,13 +41,22 @@ EVENLY: Final = "evenly, so that"
 ROUTED: Final = ("grouped_mm", "scatter_add")
 """Operations of what was chosen: one product of all experts, or a sum of what each of a loop over them gives."""
 
+DECOMPOSITION: Final = "decomposition"
+"""Word of it for a factorization or solver: steps that wait for one another, in fp32 or wider at any precision."""
+
+SPREAD: Final = "spread"
+"""Second word of a decomposition whose steps update the whole matrix with products, which all units share."""
+
+BATCHED: Final = "batched"
+"""Second word of a decomposition of small matrices: one unit takes all steps of one, other units take others."""
+
 FEW_TOKENS: Final = 4
 """Queries of a sequence up to which attention is that of a step behind a cache, guesses of a few tokens included."""
 
 OPTIMIZER: Final = "optimizer"
 """Module path of what changes weights, which training alone does."""
 
-Work = Literal["model", "decode", "experts", "training"]
+Work = Literal["model", "decode", "experts", "training", "decomposition"]
 
 
 @attrs.frozen(kw_only=True)
@@ -75,7 +84,7 @@ class Operator:
     gemm_n: int = 0
     gemm_k: int = 0
     gemm_groups: int = 0
-    """Independent GEMMs of this size."""
+    """Independent GEMMs of this size; of a decomposition without a GEMM view, its matrices."""
     tap_count: int = 1
     """Taps of a convolution or pooling window."""
     is_foldable: bool = False
@@ -85,10 +94,10 @@ class Operator:
     variant: str = ""
     """What of an attention decides which kernel runs it: `causal`, `cache_fp8`, the name of a family of kernels;
     `dequantize` of what makes weights wide for the product that reads them; `append` of what joins rows to a past;
-    `kept` of products whose weights quantizers leave at 16 bits."""
+    `kept` of products whose weights quantizers leave at 16 bits; `decomposition` of factorizations and solvers."""
     step_count: int = 1
-    """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and
-    so are the rows of its GEMM view."""
+    """Steps of a recurrence or decomposition that wait for one another inside the one call; 1 for all else. Counts are
+    of all steps, and so are the rows of its GEMM view."""
 
     @property
     def skipped_mac_count(self) -> int:
@@ -102,6 +111,11 @@ class Operator:
         keys = self.gemm_n if self.elementwise_count else self.gemm_k
         hidden = min(self.gemm_m, keys) * (min(self.gemm_m, keys) - 1) // 2
         return self.mac_count // (self.gemm_m * keys) * hidden
+
+    @property
+    def is_decomposition(self) -> bool:
+        """Whether it is a factorization or solver."""
+        return DECOMPOSITION in self.variant.split()
 
     @property
     def is_view(self) -> bool:
@@ -211,11 +225,15 @@ class Workload:
     def work(self) -> Work:
         """Sort of work, by which errors of predictions are told apart: what was measured of one says little of another.
 
-        `training`: weights are changed. `experts`: tokens choose among weights. `decode`: most attention is of a few
-        tokens behind a cache. `model`: all else.
+        `training`: weights are changed. `decomposition`: steps of decompositions outnumber all other operators and
+        steps. `experts`: tokens choose among weights. `decode`: most attention is of a few tokens behind a cache.
+        `model`: all else.
         """
         if any(one.module_path == OPTIMIZER for one in self.operators):
             return "training"
+        steps = [one.step_count * (1 if one.is_decomposition else -1) for one in self.operators if not one.is_view]
+        if sum(steps) > 0:
+            return "decomposition"
         routed = any(one.operation in ROUTED for one in self.operators)
         if routed and any(EVENLY in note for note in self.notes):
             return "experts"

@@ -21,6 +21,7 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.doubt import FULL_GROUPS, UNMEASURED, Doubt, ErrorScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path
+from joulemap.domain.workload import DECOMPOSITION
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
 
@@ -110,7 +111,9 @@ def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: 
     if not found:
         raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
     finest = max(found, key=lambda one: one.level)
-    if quantity != "latency" or finest.level == OWN_LEVEL or hardware.architecture in MEASURED_CLASSES:
+    is_new = work == DECOMPOSITION and finest.level <= CLASS_LEVEL
+    is_known = finest.level == OWN_LEVEL or hardware.architecture in MEASURED_CLASSES
+    if not is_new and (quantity != "latency" or is_known):
         return finest
     return attrs.evolve(finest, half_width=max(finest.half_width, UNMEASURED))
 

@@ -7,7 +7,14 @@
 A recurrence is placed as one of its steps, with the rows of one, and repeated. The members of a loop are those of all
 its steps, each placed by itself. Neither starts kernels from step to step. What a step costs besides its work is
 `step_cost.exchange` where every unit needs what all others made of the state, as in a product with weights or a
-reduction of more than `BLOCK` elements, else `step_cost.local`. Weights are held where a memory of the chip has room
+reduction of more than `BLOCK` elements, else `step_cost.local`.
+
+A decomposition is a recurrence without products whose state is its matrix. Where its steps update all of that with
+products, each has its elements as outputs, which all units share. Small matrices stay in a unit each, and wait for one:
+
+    waiting = steps x step_cost.local x ceil(matrices / units)
+
+Weights are held where a memory of the chip has room
 for those of the kernel, the private ones of all units counted together; where these have none, a recurrence takes its
 weights from the chip's level in every step. Activations stay in a level that has room for those of all steps of a
 recurrence; of a loop each member is asked, as everywhere, so that it never moves more than its members would apart.
@@ -21,10 +28,12 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.workload import BATCHED, SPREAD
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placed
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 
 STEP_COST: Final = "step_cost"
 """Coefficient: seconds of a step besides its work."""
@@ -46,7 +55,8 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
     weights = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes))
     again = np.where(weights <= _largest_capacity(hardware), 1.0, kernels.per_operator(kernels.step_count))
     work = kernels.work
-    counts = ("mac_count", "elementwise_count", "special_count", "output_element_count", "gemm_m")
+    counts = ("mac_count", "elementwise_count", "special_count", "gemm_m")
+    state = kernels.own_read_bytes / np.maximum(kernels.item_bytes, PRECISION_BYTES[LEAST_SOLVER])
     moved = (
         "input_bytes",
         "output_bytes",
@@ -57,7 +67,13 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
     )
     return attrs.evolve(
         kernels,
-        work=attrs.evolve(work, **{name: getattr(work, name) / steps for name in counts}),
+        work=attrs.evolve(
+            work,
+            output_element_count=np.where(
+                work.decomposes & work.has_word(SPREAD, BATCHED), state, work.output_element_count / steps
+            ),
+            **{name: getattr(work, name) / steps for name in counts},
+        ),
         weight_bytes=kernels.weight_bytes * again / steps,
         own_read_bytes=(kernels.own_read_bytes - kernels.own_weight_bytes) / steps + kernels.own_weight_bytes,
         repeat_count=steps,
@@ -108,7 +124,9 @@ def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return what a step of each kernel costs besides its work."""
     exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
     exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
-    return np.where(exchanging, exchange, local)
+    matrices = kernels.per_kernel(np.where(kernels.work.has_word(BATCHED), kernels.work.gemm_groups, 0.0))
+    turns = np.maximum(np.ceil(matrices / hardware.unit_count.value), 1.0)
+    return np.where(exchanging, exchange, local * turns)
 
 
 def _exchanges(kernels: KernelColumns) -> Booleans:
@@ -117,7 +135,8 @@ def _exchanges(kernels: KernelColumns) -> Booleans:
     outputs = np.maximum(work.output_element_count, 1.0)
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
     normalizes = work.of_kind("softmax", "normalization") & (work.row_length > BLOCK)
-    return (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes
+    found: Booleans = (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes | work.decomposes
+    return found & ~work.has_word(BATCHED)
 
 
 def _share(overlap: Overlap, launch_s: Floats) -> Floats:

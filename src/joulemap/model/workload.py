@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format, read_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, KEPT, NARROW_CACHES, ROUTED, STORED_AS, WIDE_CACHE
+from joulemap.domain.workload import (
+    CAUSAL,
+    DECOMPOSITION,
+    DEQUANTIZE,
+    KEPT,
+    NARROW_CACHES,
+    ROUTED,
+    STORED_AS,
+    WIDE_CACHE,
+)
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -112,6 +121,11 @@ class Work:
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
         return self.has_word(CAUSAL)
+
+    @cached_property
+    def decomposes(self) -> Booleans:
+        """Factorizations and solvers."""
+        return self.has_word(DECOMPOSITION)
 
     @cached_property
     def has_narrow_cache(self) -> Booleans:
@@ -296,10 +310,11 @@ class WorkloadColumns(Work):
     def access_scale(self, precision: str) -> Floats:
         """Return the factor of each access from traced bytes to those of a run whose weights are of its precision."""
         scale = precision_scale(self.access_item_bytes, precision)
-        if precision not in OPERAND_ONLY:
-            return scale
-        carried = precision_scale(self.access_item_bytes, carried_precision(precision))
-        return np.where(self._takes | self._quantized, scale, carried)
+        if precision in OPERAND_ONLY:
+            carried = precision_scale(self.access_item_bytes, carried_precision(precision))
+            scale = np.where(self._takes | self._quantized, scale, carried)
+        decomposes = self.decomposes[self.access_operator]
+        return np.where(decomposes, np.maximum(scale, solver_scale(self.access_item_bytes)), scale)
 
     @cached_property
     def _quantized(self) -> Booleans:
@@ -408,6 +423,8 @@ class WorkloadColumns(Work):
         if precision in OPERAND_ONLY:
             carried = precision_scale(self.buffer_item_bytes, carried_precision(precision))
             scale = np.where(self._is_operand[: len(scale)], scale, carried)
+        own = self.access_buffer[self.decomposes[self.access_operator] & (self.access_buffer >= 0)]
+        scale[own] = np.maximum(scale, solver_scale(self.buffer_item_bytes))[own]
         byte_count = self.buffer_bytes * scale
         calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
         is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
@@ -457,6 +474,14 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
     """Return the factor from traced bytes to bytes at `precision`; 1 where an element is not floating point."""
     return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
 
+
+def solver_scale(item_bytes: Floats) -> Floats:
+    """Return the least factor from traced bytes to those of a decomposition: libraries have none below fp32."""
+    return np.minimum(precision_scale(item_bytes, LEAST_SOLVER), 1.0)
+
+
+LEAST_SOLVER: Final = "fp32"
+"""Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
 
 OPERANDS: Final = "operands"
 """Word of a product of two activations that takes both as narrow as products with weights: the gradient of weights.

@@ -12,7 +12,6 @@ import torch
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
-from joulemap.trace.formula.algebra import DECOMPOSITIONS
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
 from joulemap.trace.place import Places, does_nothing, find_places
@@ -322,7 +321,7 @@ def assemble(
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
         subgraphs=(),
-        notes=(*notes, *_tell_appending(assembly.operators), *_describe_decompositions(assembly.operators)),
+        notes=(*notes, *_tell_appending(assembly.operators), *_tell_decompositions(assembly.operators)),
     )
 
 
@@ -332,13 +331,14 @@ def _tell_appending(operators: list[Operator]) -> list[str]:
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
 
 
-def _describe_decompositions(operators: list[Operator]) -> list[str]:
-    """Return the note on matrix decompositions and solvers; none where there are none."""
-    found = Counter(operator.operation for operator in operators if operator.operation in DECOMPOSITIONS)
-    if not found:
-        return []
-    listed = ", ".join(f"{count} x {name}" for name, count in sorted(found.items()))
-    return [f"{listed}: LAPACK's operation counts, a step for each column; never measured, may be off several times"]
+def _tell_decompositions(operators: list[Operator]) -> list[str]:
+    """Return the note on what is assumed of decompositions; none where there are none."""
+    steps = Counter[str]()
+    for operator in operators:
+        if operator.is_decomposition:
+            steps[operator.operation] += operator.step_count
+    told = [f"{name} takes {count:,} dependent steps" for name, count in steps.items()]
+    return [f"{', '.join(told)}, in fp32 or wider at any precision: libraries have nothing narrower"] if told else []
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:

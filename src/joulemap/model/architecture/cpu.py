@@ -47,7 +47,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
 
@@ -213,6 +213,10 @@ class Cpu(Indifferent):
         dense_rate = dense_rate * saved
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
+        if work.decomposes.any():  # lanes of four bytes at least
+            wide = PRECISION_BYTES[kernels.precision if kernels.precision in LANE_PRECISIONS else LEAST_SOLVER]
+            slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
+            simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
         compute = compute / (1.0 + hardware.coefficient("idle_core_gain") * _idle_share(hardware))
         if kernels.runtime == "eager":

@@ -23,6 +23,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.architecture.gpu.trait import LONG_ROW, NORM_THREADS, Traits
 from joulemap.model.workload import Booleans, Floats, Integers, put
@@ -82,6 +83,8 @@ def _products(traits: Traits) -> Booleans:
 
 
 SORTS: Final = (
+    Sort("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
+         amount=lambda t: t.kernels.work.elementwise_count / FLOPS_PER_MAC, slots="group"),
     Sort("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
     Sort("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
     Sort("recurrence", lambda t: t.is_in_step, start="product", share=""),

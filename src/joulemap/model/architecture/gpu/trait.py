@@ -180,7 +180,7 @@ class Traits:
         """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
         kernels = self.kernels
         shares_none = kernels.loops & (kernels.own_weight_bytes == 0.0) & kernels.work.of_kind("matmul")
-        mask: Booleans = (kernels.work.step_count > 1.0) | (shares_none & kernels.work.has_macs)
+        mask: Booleans = ((kernels.work.step_count > 1.0) | shares_none) & kernels.work.has_macs
         return mask
 
     @cached_property

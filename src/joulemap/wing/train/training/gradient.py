@@ -101,6 +101,7 @@ class Backward:
             "mac_count": 0, "elementwise_count": 0, "special_count": 0, "gemm_m": 0, "gemm_n": 0, "gemm_k": 0,
             "gemm_groups": 0, "tap_count": 1, "is_foldable": False, "variant": "", "output_element_count": count,
             "output_shape": value.shape if is_whole else (count,),
+            "step_count": told.step_count if told.mac_count else 1,
             "aten": f"aten.{told.operation}_backward.default",
         }  # fmt: skip
         name = ".".join(filter(None, (told.name, "backward", what)))
