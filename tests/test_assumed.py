@@ -126,3 +126,20 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
     assert (
         "of the energy of h100_sxm5" in workspace.analyze("resnet18", "h100_sxm5", calibration="none").document().answer
     )
+
+
+def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -> None:
+    """Of several configurations of the winner, the headline's share is that of the one that wins."""
+    asked = Settings(hardware=("l4", "xeon_8490h"), precision=("int8",), batch=(1, 8))
+    found = workspace.recommend("resnet18", asked)
+    share = show_share(found.scope.assumed[found.best.run_id].fraction)
+    said = found.document().answer
+    assert share in said and "up to" not in said
+
+
+def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Workspace) -> None:
+    asked = Settings(precision=("int8",), batch=(8,))
+    mixed = workspace.recommend("resnet18", asked, hardware=("l4", "xeon_8490h")).document().answer
+    hosted = workspace.recommend("resnet18", asked, hardware=("l4", "xeon_8490h"), host="xeon_8490h").document().answer
+    alike = workspace.recommend("resnet18", asked, hardware=("l4", "t4")).document().answer
+    assert ["--host" in one for one in (mixed, hosted, alike)] == [True, False, False]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from joulemap.system.cache import CACHE
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.system.file import (
     MOST_MEMORY_BYTES,
@@ -21,7 +22,6 @@ from joulemap.system.file import (
     write_file,
     write_text,
 )
-from joulemap.system.resource import CACHE
 
 ASKED = ("sql", "SELECT 1 AS one")
 ANSWER = "one\n---\n  1\n"

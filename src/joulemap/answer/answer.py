@@ -175,6 +175,10 @@ class RunAnswer(Answer):
         """Return what programs get: what it is about, and every row of every table."""
         return {**self._tell_about(), **self.scope.data(), **super().data()}
 
+    def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return a clause on hosts that a choice leaves out; empty for an answer that chooses nothing."""
+        return "" if chosen is None else self.scope.warn_unhosted(headline)
+
     def _compose(
         self,
         title: str,
@@ -188,8 +192,11 @@ class RunAnswer(Answer):
         details: Sequence[Section] = (),
         notes: Sequence[str] | None = None,
         steps: Iterable[Sequence[str]],
+        chosen: Collection[int] | None = None,
     ) -> Document:
         """Return a document of what decides, what is told besides, and the commands that lead on from it.
+
+        `chosen` are the runs that `answer` names, where it chooses among the runs of each hardware; None for all.
 
         How sure it is follows from the spread of the runs, and its notes from their scope, unless they are given.
         There are no commands about a module in a program's memory, which none knows.
@@ -198,7 +205,12 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         sure = self.scope.say_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
-        if caveats := list(filter(None, (self.scope.warn_unlisted(answer), self.scope.describe_assumed(answer)))):
+        caveats = (
+            self.scope.warn_unlisted(answer),
+            self.scope.describe_assumed(answer, chosen),
+            self._warn_unhosted(answer, chosen),
+        )
+        if caveats := tuple(filter(None, caveats)):
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats))) + "."
         told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []

@@ -27,6 +27,11 @@ _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """A headline about energy."""
 
 
+def tells_energy(headline: str) -> bool:
+    """Return True for a headline about energy."""
+    return _ENERGY.search(headline) is not None
+
+
 def show_assumed(one: AssumedEnergy | None) -> str:
     """Return the share that stands beside an energy in a table; empty up to a third."""
     return "" if one is None or one.fraction <= LEAST_TOLD else show_share(one.fraction)
@@ -42,12 +47,12 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
 
     `energies` is a hardware as answers name it -> the energies of its runs.
     """
-    if not _ENERGY.search(headline):
+    if not tells_energy(headline):
         return ""
     shares_assumed = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
-        if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline):
+        if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else f"up to {ends[1]}"

@@ -147,6 +147,7 @@ class CostAnswer(CandidateAnswer):
             (Section("", self._deciding(priced, limit)),),
             self.rows,
             answer=self.describe_best(),
+            chosen=[] if self.best is None else [self.best.run_id],
             insights=self._insights(),
             sure=self.describe_sureness(),
             details=(

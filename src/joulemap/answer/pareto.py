@@ -82,6 +82,7 @@ class ParetoAnswer(CandidateAnswer):
             (Section("", self._deciding(front, limit)),),
             self.rows,
             answer=self.describe_front(),
+            chosen=[row.run_id for row in front],
             insights=self._insights(projections),
             sure=self._sure(front),
             details=(

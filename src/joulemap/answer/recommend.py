@@ -146,6 +146,7 @@ class RecommendAnswer(CandidateAnswer):
             (Section("", self._deciding(each, limit)) if each.rows else missed,),
             self.rows,
             answer=self.describe_best(),
+            chosen=[row.run_id for row in (self.best, self.projection, self.nearest_miss) if row is not None],
             insights=self._insights(),
             sure=self._sure(),
             details=(

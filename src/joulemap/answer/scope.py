@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed
+from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed, tells_energy
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
@@ -171,6 +171,21 @@ class Scope:
             name for name in self.hardware if name in self.unlisted and re.search(rf"(?<!\w){name}(?!\w)", headline)
         ]
         return f"operator support of {join_words(named)} is unknown" if named else ""
+
+    def warn_unhosted(self, headline: str) -> str:
+        """Return a clause on hardware of a headline about energy whose energy leaves out the host that it needs.
+
+        Empty where all of the hardware needs one, so that none gains by it.
+        """
+        alone = [name for name, host in self.hosts.items() if not host]
+        if len(alone) == len(self.hardware) or not tells_energy(headline):
+            return ""
+        named = [name for name in alone if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline)]
+        if not named:
+            return ""
+        hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
+        options = " or ".join(f"--host {host}" for host in hosts)
+        return f"the energy of {join_words(named)} leaves out the host that it needs: {options} adds it"
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -395,11 +410,15 @@ class Scope:
         is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
         return "" if is_part else show_assumed(whole)
 
-    def describe_assumed(self, headline: str) -> str:
-        """Return how much of the energies in a headline is assumed; empty where it is a third at most."""
+    def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
+        """Return how much of the energies in a headline is assumed; empty where it is a third at most.
+
+        Of each hardware that has `chosen` runs, only those count.
+        """
         energies: dict[str, list[AssumedEnergy]] = {}
+        picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
         for run_id, name in self.named.items():
-            if run_id in self.assumed:
+            if run_id in self.assumed and (name not in picked or run_id in (chosen or ())):
                 energies.setdefault(self.mark(name), []).append(self.assumed[run_id])
         return describe_assumed(headline, energies)
 

@@ -12,8 +12,9 @@ import re
 from functools import cache
 from typing import Any, Final, Literal, cast
 
+from joulemap.system.cache import cache_folder
 from joulemap.system.errors import MissingPackageError, UnknownNameError
-from joulemap.system.resource import cache_folder, package_version
+from joulemap.system.resource import package_version
 
 Theme = Literal["light", "dark"]
 

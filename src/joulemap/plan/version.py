@@ -21,10 +21,11 @@ import attrs
 
 from joulemap.plan.model import Model
 from joulemap.plan.workload import find_model, trace
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.resource import cache_folder, need_torch
+from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

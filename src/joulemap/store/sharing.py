@@ -25,8 +25,8 @@ from typing import Final
 
 import attrs
 
+from joulemap.system.cache import cache_folder
 from joulemap.system.record import define, frozen
-from joulemap.system.resource import cache_folder
 
 
 @attrs.frozen

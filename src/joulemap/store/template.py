@@ -25,10 +25,11 @@ from joulemap.store.connection import Connection
 from joulemap.store.engine import connect
 from joulemap.store.migration import load_migrations, migrate
 from joulemap.store.surface import load_surface
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting, sweep
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
-from joulemap.system.resource import cache_folder, digest_code
+from joulemap.system.resource import digest_code
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

@@ -19,9 +19,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import UsageError
-from joulemap.system.resource import cache_folder
 
 MOST_BYTES: Final = 100_000_000
 """What is longer was not written by hand."""

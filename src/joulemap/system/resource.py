@@ -16,12 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 
 _PACKAGE = Path(__file__).parents[1]
-
-CACHE: Final = "JOULEMAP_CACHE"
-"""Environment variable: the folder for what joulemap keeps to be faster, and can do without."""
 
 Place = Literal["code", "queries"]
 """The package with its data; the query files."""
@@ -138,11 +136,3 @@ def _look(top: str) -> Iterator[tuple[object, ...]]:
             else:
                 found = entry.stat()
                 yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def cache_folder() -> Path:
-    """Return where joulemap keeps what it can do without: `$JOULEMAP_CACHE`, or its folder under the user's cache."""
-    named = os.environ.get(CACHE)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulemap"

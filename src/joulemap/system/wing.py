@@ -12,12 +12,15 @@ core never imports a wing: it asks `find_parts` for the objects that wings regis
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from joulemap.system.cache import cache_folder
 
 BUILT_IN: Final = ("explore", "fleet", "llm", "place", "train", "verify")
 """Wings that ship. They are listed because an editable install keeps the entry points of its first day."""
@@ -106,8 +109,6 @@ def _list_installed() -> Iterator[Wing]:
 
 def _list_entry_points() -> list[tuple[str, str]]:
     """Return (name, place) of entry points; kept in a file, because reading all distributions doubles the start."""
-    from joulemap.system.resource import cache_folder
-
     key = _find_key()
     kept = cache_folder() / KEPT
     try:
@@ -122,16 +123,17 @@ def _list_entry_points() -> list[tuple[str, str]]:
 
 
 def _find_key() -> str:
-    """Return a digest of the folders of the search path and of when each was written: an install writes to one."""
-    import hashlib
+    """Return the folders of the search path, each with when it was written: an install writes to one.
 
+    The working folder is left out: results are written there all the time, and nothing is installed.
+    """
     parts = []
-    for folder in sys.path:
+    for folder in (one for one in sys.path if one not in ("", os.getcwd())):
         try:
-            parts.append(f"{folder}={Path(folder or '.').stat().st_mtime_ns}")
+            parts.append(f"{folder}={Path(folder).stat().st_mtime_ns}")
         except (OSError, ValueError):
             parts.append(folder)
-    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()
+    return os.pathsep.join(parts).replace("\n", " ").encode(errors="replace").decode()
 
 
 def _read_entry_points() -> list[str]:

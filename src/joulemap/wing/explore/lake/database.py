@@ -28,11 +28,12 @@ from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.sharing import Kind
 from joulemap.store.surface import load_surface
+from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
 from joulemap.system.file import FileError
 from joulemap.system.record import frozen
-from joulemap.system.resource import cache_folder, folder as resource_folder
+from joulemap.system.resource import folder as resource_folder
 from joulemap.wing.explore.lake.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.wing.explore.lake.shard import (
     CATEGORIES,
