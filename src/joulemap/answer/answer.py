@@ -205,12 +205,12 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         sure = self.scope.say_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
-        caveats = (
+        found = (
             self.scope.warn_unlisted(answer),
             self.scope.describe_assumed(answer, chosen),
             self._warn_unhosted(answer, chosen),
         )
-        if caveats := tuple(filter(None, caveats)):
+        if caveats := list(filter(None, found)):
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats))) + "."
         told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
