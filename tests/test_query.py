@@ -452,8 +452,10 @@ def test_a_new_metric_is_one_row(own_database: Path) -> None:
         rows = run_query(
             connection, find_query("recommend.configuration"), {"run_ids": ids, "objective": "clock"}
         ).records()
-    values = [row["objective_value"] for row in rows]
+    values = [(row["rank"] is None, row["objective_value"]) for row in rows]
     assert values == sorted(values)
+    assert values[0][0] is False
+    assert values[-1][0] is True
     assert rows[0]["objective_unit"] == "1"
 
 

@@ -2,7 +2,7 @@
 record = "RankedConfiguration"
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
 grain = "one row per run asked for, refused ones included"
-order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+order = ["status: feasible, unranked, infeasible, unsupported", "of feasible ones those with a rank first", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
 objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
@@ -206,4 +206,4 @@ JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
 LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.position, r.place
+ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place

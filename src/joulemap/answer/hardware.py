@@ -70,6 +70,9 @@ MATTERS: Final = {
 }
 """Number that decides -> what people call it."""
 
+PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
+"""Way of paying -> the number of a hardware that is its price."""
+
 
 @frozen(kw_only=True)
 class HardwareAnswer(Answer):
@@ -164,12 +167,29 @@ class HardwareAnswer(Answer):
         """Return its peaks, memory, power and prices, each with its basis."""
         facts = {row.quantity: row for row in self.facts}
         rows = [(f"peak {row.precision}", show_quantity(row.peak_ops_per_s, "ops/s"), row.basis) for row in self.ridge]
-        rows += [
-            (label, _amount(facts[name].value, facts[name].unit), facts[name].basis)
-            for name, label in MATTERS.items()
-            if name in facts
-        ]
+        prices = self._list_prices()
+        for name, label in MATTERS.items():
+            if name in facts:
+                fact = facts[name]
+                rows += prices.get(name) or [(label, _amount(fact.value, fact.unit), fact.basis)]
         return Grid(headings=("quantity", "value", "basis"), rows=tuple(rows))
+
+    def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
+        """Return number of a price -> its rows: one for each kind of seller, as answers about costs compare them."""
+        from joulemap.catalog.sheet import load_offers
+        from joulemap.domain.offer import summarize_offers
+
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for one in summarize_offers(load_offers()):
+            if one.hardware == self.summary.hardware:
+                name = PRICES[one.way]
+                amount = _amount(one.usd, self._price_units[name])
+                found.setdefault(name, []).append((MATTERS[name], amount, f"{one.basis}: {one.told}"))
+        return found
+
+    @property
+    def _price_units(self) -> dict[str, str]:
+        return {row.quantity: row.unit for row in self.facts if row.quantity in PRICES.values()}
 
     def _describe(self) -> list[str]:
         one = self.summary

@@ -185,7 +185,9 @@ class Scope:
             return ""
         hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
         options = " or ".join(f"--host {host}" for host in hosts)
-        return f"the energy of {join_words(named)} leaves out the host that it needs: {options} adds it"
+        if len(named) == 1:
+            return f"the energy of {named[0]} leaves out the host that it needs: {options} adds it"
+        return f"the energies of {join_words(named)} leave out the hosts that they need: {options} adds them"
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
