@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import ExitCode, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.row import ServedRow
 from joulemap.wing.llm.option import PassRunOptions
@@ -418,3 +419,9 @@ def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(work
         assert any(line.endswith(f"joulemap llm {name} l4") for line in document.insights)
     served = workspace.llm(name, hardware=["l4"], batch=(1,)).document()
     assert "one decode step" not in served.title
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_path_that_is_no_configuration_cannot_be_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "model")
+    assert run_here(["llm", "./model", "l4"], tmp_path, {}).returncode == ExitCode.MODEL

@@ -94,7 +94,7 @@ class Demand:
         if not 1 <= self.node <= MOST_NODE:
             raise UsageError(f"node is {self.node}, expected from 1 to {MOST_NODE:,} devices")
         if self.rate_per_s is not None and self.rate_per_s > MOST_RATE:
-            raise UsageError(f"rate_per_s is {self.rate_per_s:g}, expected at most {MOST_RATE:g}")
+            raise UsageError(f"the rate is {self.rate_per_s:g}/s, expected at most {MOST_RATE:g}/s")
         if not 0.0 <= self.variation <= 3.0:
             raise UsageError(f"variation is {self.variation:g}, expected from 0 to 3")
 

@@ -13,7 +13,7 @@ from joulemap.domain.operating_point import read_point
 from joulemap.plan.model import Model
 from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.system.errors import UnknownFamilyError, UnknownNameError, UsageError
+from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
@@ -156,8 +156,12 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
             raise
         return _trace(source, f"{LIBRARY}:{model}", settings, prompt)
     if decoder is None:
+        path = Path(model)
+        if "/" in model and path.exists():
+            found = "a folder without a config.json" if path.is_dir() else "no configuration"
+            raise ModelError(f"cannot read {model!r}: it is {found}; give a config.json or a folder that has one")
         names = list_decoders()
-        hint = f"the folder here is ./{model}" if Path(model).is_dir() else ""
+        hint = f"the folder here is ./{model}" if path.is_dir() else ""
         raise UnknownNameError("language model", model, (), hint, near=find_meant(model, names))
     return decoder
 
