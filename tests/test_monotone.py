@@ -62,6 +62,7 @@ OPEN: Final[dict[tuple[str, str], str]] = {
     },
     ("inferentia2", "queries"): "a block of rows that others fill better",
     ("trainium1", "queries"): "as inferentia2",
+    ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
     ("h20", "engine"): "0.04 % of one model at fp8, not explained yet",
 }
 """Hardware and what grows -> why it does not hold there yet."""

@@ -6,6 +6,7 @@ import attrs
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.model.replica import DIVIDED
 
 
 def scaled(quantity: Quantity, factor: float) -> Quantity:
@@ -30,7 +31,23 @@ def with_units(hardware: Hardware, factor: int) -> Hardware:
         precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), unit_count=peak.unit_count * factor)
         for precision, peak in hardware.peaks.items()
     }
-    return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, factor), peaks=peaks)
+    return with_cores(attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, factor), peaks=peaks), factor)
+
+
+def with_cores(hardware: Hardware, factor: float) -> Hardware:
+    """Return the hardware with vector engines and memory for the units added, where each unit runs its own model."""
+    if DIVIDED not in hardware.geometry:
+        return hardware
+    levels = tuple(
+        attrs.evolve(
+            level,
+            capacity=scaled(level.capacity, factor),
+            bandwidth=None if level.bandwidth is None else scaled(level.bandwidth, factor),
+        )
+        for level in hardware.memory_levels
+    )
+    count = scaled(hardware.geometry["vector_core_count"], factor)
+    return attrs.evolve(hardware, memory_levels=levels, geometry={**hardware.geometry, "vector_core_count": count})
 
 
 def with_more_units(hardware: Hardware, extra: int) -> Hardware:
@@ -46,7 +63,8 @@ def with_more_units(hardware: Hardware, extra: int) -> Hardware:
         for precision, peak in hardware.peaks.items()
     }
     total = attrs.evolve(hardware.unit_count, value=float(hardware.units + extra))
-    return attrs.evolve(hardware, unit_count=total, peaks=peaks)
+    grown = attrs.evolve(hardware, unit_count=total, peaks=peaks)
+    return with_cores(grown, 1.0 + extra / hardware.units)
 
 
 def with_clock(hardware: Hardware, factor: float) -> Hardware:

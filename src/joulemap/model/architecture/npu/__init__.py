@@ -36,8 +36,8 @@ Throughput. In a dataflow fabric that keeps a model resident, a batch enters whi
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
 each batch, and every other chip, starts a batch after the one before.
 
-Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
-network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
+Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of
+which noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
 Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips
 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
@@ -83,6 +83,8 @@ class NpuPlacement(Placement):
     """Partial sums written."""
     slots: Floats
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
+    copied_bytes: Floats
+    """Weights that copies of the model read beside those of the first."""
     batch_share: tuple[Floats | float, Floats | float]
     """Of units, and of the memory's rate: what the copies that a batch is divided among have."""
 
@@ -163,6 +165,7 @@ class Npu(Indifferent):
             weights=np.where(on_tensor, engine.weights, 0.0),
             sums=np.where(on_tensor, engine.sums, 0.0),
             slots=slots,
+            copied_bytes=again,
             batch_share=(part, reached),
         )
 
@@ -242,7 +245,7 @@ class Npu(Indifferent):
         crossing = kernels.input_bytes + kernels.weight_bytes
         streamed = (placement.activations + placement.weights) * item
         written = kernels.output_bytes
-        sram_read = np.maximum(streamed * kernels.outside_read_share, crossing)
+        sram_read = np.maximum(streamed * kernels.outside_read_share, crossing + placement.copied_bytes)
         noc = sram_read * hardware.coefficient("noc_share") + written
         hops = hardware.coefficient("noc_hops")
         tiles = placement.tile_count
