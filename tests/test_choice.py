@@ -479,8 +479,10 @@ def test_the_ranking_is_what_brute_force_finds(
     available = [row for row in feasible if row["is_available"]] or feasible
     assert [row["rank"] for row in available] == list(range(1, len(available) + 1))
     assert all(row["rank"] is None for row in feasible if row not in available)
-    costs = [cost_of(objective, row) for row in feasible]
-    assert costs == sorted(costs)
+    assert feasible[: len(available)] == available  # what cannot be had comes after what can
+    for part in (available, feasible[len(available) :]):
+        costs = [cost_of(objective, row) for row in part]
+        assert costs == sorted(costs)
     every = ask(made_up, "recommend.configuration", objective=objective, **limits, takes_all=True, run_ids=ids)
     ranks = [row["rank"] for row in every if row["status"] == "feasible"]
     assert ranks == list(range(1, len(feasible) + 1))
