@@ -233,6 +233,7 @@ SELECT
     r.uncapped_power_w,
     r.throughput_limit,
     r.placement,
+    r.has_ledger,
     w.parameter_count,
     r.created_at,
     r.formula_version,
@@ -371,6 +372,7 @@ SELECT
     r.unit_name,
     r.memory_bandwidth_bytes_per_s,
     r.parameter_count,
+    r.has_ledger,
     r.refusal
 FROM run_configurations AS r
 LEFT JOIN (
@@ -387,6 +389,7 @@ COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figure
 
 CREATE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE energy_j IS NOT NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
+COMMENT ON COLUMN runs.has_ledger IS 'Whether subgraphs, operators and energy_ledger have its rows; false where it was evaluated to totals only';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
