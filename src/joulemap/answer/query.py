@@ -71,7 +71,8 @@ def stream_query(
         if is_own:
             check_query(connection, found, SCHEMA_VERSION)
         check_runs(connection, given)
-        check_ledgers(connection, found, given)
+        if _find_folder(source) is None:  # a lake says itself what it does not hold
+            check_ledgers(connection, found, given)
         _tell_absent(source, connection, found.sql)
         with contextlib.closing(
             find_projected(connection, prepare_query(connection, found, given, bounds))
