@@ -235,7 +235,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "rows gone": (
         lambda folder: replace_table(folder, "ledger_line", "FROM '{file}' WHERE run_id <> 1"),
-        "does not add up: an evaluated run has subgraphs and a ledger",
+        "does not add up: a run with a ledger has subgraphs and lines",
     ),
     "energy changed": (
         lambda folder: replace_table(
