@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cell import assert_part, read_table
+from command import list_steps
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import ExitCode
@@ -526,10 +526,10 @@ def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None
     done = joulemap(
         "compare", "mlp", "--model-arg", "tokens=7", "--batch", 3, "--precision", "bf16", "--details", "--db", place
     )
-    steps = re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)
+    steps = list_steps(done.stdout)
     assert len(steps) == 3
     for step in steps:
-        again = joulemap(*shlex.split(step))
+        again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     stored = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", "--db", place).stdout
     assert stored.splitlines()[1] == "4"
