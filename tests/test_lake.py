@@ -366,7 +366,7 @@ def test_a_cluster_that_is_none_is_refused(text: str) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from joulemap.lake.fill import Filled, fill
+from joulemap.wing.explore.lake.fill import Filled, fill
 from pond import Cell, Totals, evaluate_cell
 if __name__ == "__main__":
     fill(Path(sys.argv[1]), (Cell(n, 2000, 0.01) for n in range(40)), evaluate_cell, jobs=int(sys.argv[2]))
