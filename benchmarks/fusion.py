@@ -38,6 +38,7 @@ from joulemap.model.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
+from joulemap.system.errors import UnsupportedError
 
 MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_t")
 BATCHES: Final = (1, 8)
@@ -216,7 +217,10 @@ def measure(operation: str, architecture: str, batch: int, models: Sequence[str]
         chosen, hides = choose(operation, model, rides, is_active)
         if not chosen.any():
             continue
-        found = evaluate_fused(work, hardware, precision)
+        try:
+            found = evaluate_fused(work, hardware, precision)
+        except UnsupportedError:  # its compiler does not run all of the model
+            continue
         energy = sum_by(found.ledger.operator_index, found.ledger.energy_fj.astype(np.float64), work.operator_count)
         separate = sum_by(
             found.operators.operator_index, found.operators.separate_energy_fj.astype(np.float64), work.operator_count

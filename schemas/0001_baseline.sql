@@ -454,6 +454,7 @@ CREATE TABLE internal.run (
     ),
     separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     placement VARCHAR NOT NULL DEFAULT '',
+    has_ledger BOOLEAN NOT NULL,
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -485,13 +486,14 @@ COMMENT ON COLUMN internal.run.voltage_factor IS 'What an action on the chip cos
 COMMENT ON COLUMN internal.run.uncapped_power_w IS 'What it would draw at the full clock of its power mode';
 COMMENT ON COLUMN internal.run.placement IS 'Of a box: how the model is placed and the devices with a part, as split cpu+npu; empty for a chip';
 COMMENT ON COLUMN internal.run.throughput_limit IS 'What limits batches in a time: latency where one starts after another has ended, power cap where it lowers the clock';
-COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
+COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own; null without a ledger';
+COMMENT ON COLUMN internal.run.has_ledger IS 'Whether its subgraphs, operators and ledger are stored; false of a refused run and of one evaluated to totals only, whose sums point_total and point_action hold';
 COMMENT ON COLUMN internal.run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN internal.run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN internal.run.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN internal.run.calibration_digest IS 'calibration; empty for none';
 COMMENT ON COLUMN internal.run.is_newest IS 'Whether it is one of newest_runs; kept, because to find out takes all runs';
-COMMENT ON COLUMN internal.run.content_digest IS 'Of this row and those of its subgraphs, operators and ledger, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN internal.run.content_digest IS 'Of this row and those of its subgraphs, operators, ledger and sums, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE internal.run_subgraph (
     run_id INTEGER NOT NULL,
@@ -578,6 +580,46 @@ COMMENT ON COLUMN internal.ledger_line.operator_index IS 'Where: operator';
 COMMENT ON COLUMN internal.ledger_line.action_id IS 'What: action';
 COMMENT ON COLUMN internal.ledger_line.action_count IS 'How often';
 COMMENT ON COLUMN internal.ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x voltage factor): that of the run for what happens on the chip, else 1';
+
+CREATE TABLE internal.point_total (
+    run_id INTEGER NOT NULL,
+    latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
+    interval_fs BIGINT NOT NULL CHECK (interval_fs >= 0),
+    compute_fs BIGINT NOT NULL CHECK (compute_fs >= 0),
+    memory_fs BIGINT NOT NULL CHECK (memory_fs >= 0),
+    launch_fs BIGINT NOT NULL CHECK (launch_fs >= 0),
+    unit_high BIGINT NOT NULL CHECK (unit_high >= 0),
+    unit_low BIGINT NOT NULL CHECK (unit_low >= 0),
+    mac_count BIGINT NOT NULL CHECK (mac_count >= 0),
+    computed_mac_count BIGINT NOT NULL CHECK (computed_mac_count >= 0),
+    dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
+    moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0)
+);
+COMMENT ON TABLE internal.point_total IS 'Sums over the parts of a run that is stored without its ledger: what an evaluation of these parts adds up to';
+COMMENT ON COLUMN internal.point_total.run_id IS 'run';
+COMMENT ON COLUMN internal.point_total.latency_fs IS 'Femtoseconds, over subgraphs';
+COMMENT ON COLUMN internal.point_total.interval_fs IS 'Femtoseconds from one batch to the next, over operators';
+COMMENT ON COLUMN internal.point_total.compute_fs IS 'Latency, launches left out, of subgraphs that compute bounds';
+COMMENT ON COLUMN internal.point_total.memory_fs IS 'Latency, launches left out, of subgraphs that memory bounds';
+COMMENT ON COLUMN internal.point_total.launch_fs IS 'Latency of launches';
+COMMENT ON COLUMN internal.point_total.unit_high IS 'Units used x latency, over subgraphs: multiples of 2^26 fs';
+COMMENT ON COLUMN internal.point_total.unit_low IS 'The rest of it, in femtoseconds';
+COMMENT ON COLUMN internal.point_total.mac_count IS 'Over operators';
+COMMENT ON COLUMN internal.point_total.computed_mac_count IS 'Over subgraphs';
+COMMENT ON COLUMN internal.point_total.dram_bytes IS 'Over subgraphs';
+COMMENT ON COLUMN internal.point_total.moved_bytes IS 'Over subgraphs';
+
+CREATE TABLE internal.point_action (
+    run_id INTEGER NOT NULL,
+    action_id USMALLINT NOT NULL,
+    action_count DOUBLE NOT NULL CHECK (action_count >= 0),
+    energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0)
+);
+COMMENT ON TABLE internal.point_action IS 'Energy by action of a run that is stored without its ledger: what its ledger adds up to';
+COMMENT ON COLUMN internal.point_action.run_id IS 'run';
+COMMENT ON COLUMN internal.point_action.action_id IS 'action';
+COMMENT ON COLUMN internal.point_action.action_count IS 'How often';
+COMMENT ON COLUMN internal.point_action.energy_fj IS 'Over operators, exact';
 
 CREATE TABLE internal.run_action (
     run_id INTEGER NOT NULL,

@@ -104,12 +104,13 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             "weight_precision, "
             "batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
             "memory_bandwidth_bytes_per_s, weight_bytes, "
-            "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
+            "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest, "
+            "has_ledger) "
             "VALUES "
             + ", ".join(
                 [
                     "(?, ?, 1, ?, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 'f', '0', "
-                    "TIMESTAMP '2020-01-01', '')"
+                    "TIMESTAMP '2020-01-01', '', TRUE)"
                 ]
                 * len(numbered)
             ),

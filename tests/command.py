@@ -6,6 +6,8 @@ import contextlib
 import functools
 import io
 import os
+import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -36,6 +38,11 @@ def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str
         code = run(arguments)
     _forget()
     return subprocess.CompletedProcess(["joulemap", *arguments], code, _text(stdout), _text(stderr))
+
+
+def list_steps(text: str) -> list[list[str]]:
+    """Return the words of each command that an answer with all its details names as a next step."""
+    return [shlex.split(line) for line in re.findall(r"^Next: joulemap (.*)$", text, re.MULTILINE)]
 
 
 def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:

@@ -148,9 +148,9 @@ class Book:
             "INSERT INTO internal.run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
             "weight_precision, batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
             "memory_bandwidth_bytes_per_s, weight_bytes, activation_bytes, clock_fraction, formula_version, "
-            "package_version, created_at, calibration_digest) "
+            "package_version, created_at, calibration_digest, has_ledger) "
             "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 'f', '0', "
-            "TIMESTAMP '2020-01-01', '')",
+            "TIMESTAMP '2020-01-01', '', TRUE)",
             [
                 run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision,
                 weight_precision or precision, batch, runtime, refusal, units, peak_ops_per_s, bandwidth,

@@ -148,7 +148,7 @@ def test_what_the_tutorial_says_of_a_systolic_array_and_a_warp(workspace: Worksp
 
     gpu, tpu = ask("matrix_product")
     assert_close(gpu.compute_per_mac_j or 0.0, tpu.compute_per_mac_j or 0.0, rel=0.35)
-    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) * 0.75
+    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) * 0.85
     assert (tpu.unit_memory_bytes_per_mac or 0.0) < (gpu.unit_memory_bytes_per_mac or 0.0) / 2.0
     assert (tpu.energy_fj or 0) < (gpu.energy_fj or 0)
     assert (gpu.latency_s or 0.0) < (tpu.latency_s or 0.0)
@@ -282,8 +282,8 @@ def test_an_own_model_and_one_without_macs(workspace: Workspace, tmp_path: Path)
 def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
     joulemap: Run, answer: ArchitecturesAnswer
 ) -> None:
-    page = joulemap("architectures", variables={"COLUMNS": "80"}).stdout
-    body, _, _ = page.partition("\nNext steps\n")
+    page = joulemap("architectures", "--details", "--notes", variables={"COLUMNS": "80"}).stdout
+    body, _, _ = page.partition("\nNext: ")
     assert [line for line in body.splitlines() if len(line) > 80 and "://" not in line] == []
     for row in answer.rows:
         first = next(one for one in answer.actions if one.run_id == row.run_id)

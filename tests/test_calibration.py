@@ -292,7 +292,7 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     shown = workspace.hardware("h100_sxm5")
     assert shown.calibrations[0].inheritors == ["h100_sxm5"]
     assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    assert "h100_sxm5 is at the scales of h200_sxm" in repr(shown)
+    assert "h100_sxm5 is at the scales of h200_sxm" in "\n".join(shown.document().notes)
     assert workspace.hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 
@@ -430,7 +430,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
         ("explain", "resnet18", TARGET, "xeon_8490h"),
         ("hardware", "show", TARGET),
     ):
-        done = joulemap(*command, *given)
+        done = joulemap(*command, *given, "--notes")
         assert done.returncode == 0, done.stderr
         assert told in done.stdout
         (row,) = json.loads(joulemap(*command, *given, "--format", "json").stdout)["calibrations"]
@@ -441,7 +441,9 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     assert re.search(r"^[^\n]*coefficient.device_time_scale,2.0,1,measured,", shown, re.MULTILINE)
     priced = joulemap("hardware", "show", TARGET, "--energy", *given, "--format", "json").stdout
     assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"scaled"}
-    assert "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET).stdout
+    assert (
+        "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET, "--notes").stdout
+    )
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipp
 
 CATEGORIES = {"cpu": 5, "gpu": 7, "tpu": 6, "kpu": 8}
 """architecture -> categories beside leakage that its runs tell apart at least; 3 elsewhere."""
-ACTIONS = {"cpu": 20, "gpu": 30, "tpu": 20, "kpu": 25}
+ACTIONS = {"cpu": 20, "gpu": 27, "tpu": 20, "kpu": 25}
 """architecture -> actions that each of its runs performs at least; 15 elsewhere, over several models."""
 SMALL = (
     "elementwise(kind=add,elements=16384)",

@@ -144,7 +144,8 @@ def test_a_workload_of_steps_is_of_a_sort_that_nobody_measured() -> None:
     for name in ("h100_sxm5", "xeon_8490h", "tpu_v4"):
         hardware = load_catalogue().hardware[name]
         for quantity in ("latency", "energy"):
-            scale = _find_scale(load_doubt(), quantity, hardware, Configuration(hardware=name), lone.work)
+            size = max(peak.rate.value for peak in hardware.peaks.values())
+            scale = _find_scale(load_doubt(), quantity, hardware, Configuration(hardware=name), lone.work, size)
             assert scale.half_width >= UNMEASURED, (name, quantity)
 
 

@@ -30,6 +30,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, TOLD_APART, ErrorShare
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.spread import BASIS_SPREAD
+from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.connection import writing
 from joulemap.workspace import Workspace
@@ -264,6 +265,22 @@ def test_intervals_of_runs(tmp_path: Path) -> None:
     ):
         assert_close(low * high, value * value, rel=1e-9)
         assert low < value < high
+
+
+def test_one_row_of_a_column_is_best_and_what_cannot_be_told_apart_is_tied(tmp_path: Path) -> None:
+    """h100_sxm5 needs less energy than l4 with 69 %: the two tie; latencies are far apart, so only one is marked."""
+    answer = Workspace(tmp_path / "a.duckdb").compare("llama-3.1-8b", hardware=["h100_sxm5", "l4"], precision="fp16")
+    energy = next(row for row in answer.recommendations if row.goal == "energy")
+    assert energy.rivals == ["l4"]
+    drawn = next(block for block in answer.document().sections[0].blocks if isinstance(block, Grid))
+    marked = {
+        heading: [cell.split()[0] for cell in drawn.marked("best").column(index) if cell.startswith(("best ", "tied "))]
+        for index, heading in enumerate(drawn.headings)
+    }
+    assert marked["energy"] == ["best", "tied"]
+    assert marked["latency"] == ["best"]
+    for names in marked.values():
+        assert names.count("best") <= 1
 
 
 def test_pairs_agree_with_draws(tmp_path: Path) -> None:

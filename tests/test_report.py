@@ -19,7 +19,7 @@ from joulemap.webpage.report import Branch, Exhibit, Trees
 from joulemap.workspace import Workspace
 from page import Page, digest, list_addresses
 
-MOST_BYTES = 1_500_000
+MOST_BYTES = 1_600_000
 HOSTILE = "<script>alert(1)</script>"
 
 NET = """

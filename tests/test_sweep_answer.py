@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.sweep.answer import HEADINGS, SweepAnswer
@@ -311,17 +310,18 @@ def test_a_budget_of_the_command_line_is_that_of_the_answer(joulemap: Run) -> No
 @pytest.mark.slow
 def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("sweep", "mlp", "attention_head", "--batch", "1,2,...,4", "--runtime", "fused,eager",
-                    "--hardware", "tpu_v4,kpu_t64@6W", "--max-latency", "1ms", "--precision", "int8")  # fmt: skip
+                    "--hardware", "tpu_v4,kpu_t64@6W", "--max-latency", "1ms", "--precision", "int8",
+                    "--details", "--notes")  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "32 runs, 32 evaluated now, 0 stored before" in done.stdout
+    assert ": 32 runs" in done.stdout
     assert "within 1 ms" in done.stdout
-    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    steps = list_steps(done.stdout)
     assert [step[0] for step in steps] == ["sweep", "utilization", "edp"]
     for step in steps:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
         if step[0] == "sweep":
-            assert "0 evaluated now, 32 stored before" in again.stdout
+            assert joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv").stdout.split()[1] == "32"
     assert joulemap("db", "check").returncode == ExitCode.OK
 
 

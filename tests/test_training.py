@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torchvision
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from command import run_here
 from compare import assert_close
@@ -90,7 +90,14 @@ def train_in_torch(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, 
         storages[storage._cdata] = storage
         return tensor
 
-    with FlopCounterMode(display=False) as counter:
+    # the counter knows the attention of GPUs alone
+    kernels = {
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+            lambda *shapes, **_: sdpa_backward_flop_count(*shapes[:4])
+        ),
+    }
+    with FlopCounterMode(display=False, custom_mapping=kernels) as counter:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             logits = module(inputs)
             targets = torch.zeros(len(logits), dtype=torch.long, device=inputs.device)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.utilization.answer import UtilizationAnswer
@@ -382,11 +381,19 @@ def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
 @pytest.mark.slow
 def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap(
-        "utilization", "mlp", "tpu_v4,h100_sxm5", "kpu_t64@6W", "--precision", "int8", "--model-arg", "tokens=4"
+        "utilization",
+        "mlp",
+        "tpu_v4,h100_sxm5",
+        "kpu_t64@6W",
+        "--precision",
+        "int8",
+        "--model-arg",
+        "tokens=4",
+        "--details",
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "~kpu_t64@6W" in done.stdout
-    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    steps = list_steps(done.stdout)
     assert [step[0] for step in steps] == ["analyze", "utilization", "sweep"]
     for step in steps:
         again = joulemap(*step)

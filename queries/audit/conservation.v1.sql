@@ -225,7 +225,7 @@ broken AS (
     FROM internal.run AS r
     JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id
     ANTI JOIN internal.run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
-    WHERE r.refusal IS NULL AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
+    WHERE r.has_ledger AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
     UNION ALL
     SELECT
         'units used are at most those that exist',
@@ -258,13 +258,24 @@ broken AS (
     LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE q.subgraph_index IS DISTINCT FROM o.subgraph_index
     UNION ALL
-    SELECT 'an evaluated run has subgraphs and a ledger', r.run_id, 'run', 'rows', 'none'
+    SELECT 'a run with a ledger has subgraphs and lines', r.run_id, 'run', 'rows', 'none'
     FROM internal.run AS r
-    WHERE r.refusal IS NULL
+    WHERE r.has_ledger
         AND (
             NOT EXISTS (SELECT 1 FROM operator_line AS l WHERE l.run_id = r.run_id)
             OR NOT EXISTS (SELECT 1 FROM internal.run_subgraph AS s WHERE s.run_id = r.run_id)
         )
+    UNION ALL
+    SELECT
+        'an evaluated run has either a ledger or sums',
+        r.run_id,
+        'run',
+        CASE WHEN r.has_ledger OR r.refusal IS NOT NULL THEN 'no row of point_total' ELSE 'a row of point_total' END,
+        CAST(count(p.run_id) AS VARCHAR)
+    FROM internal.run AS r
+    LEFT JOIN internal.point_total AS p ON p.run_id = r.run_id
+    GROUP BY r.run_id, r.has_ledger, r.refusal
+    HAVING count(p.run_id) <> CASE WHEN r.has_ledger OR r.refusal IS NOT NULL THEN 0 ELSE 1 END
     UNION ALL
     SELECT 'a run has its workload and hardware', r.run_id, 'run', 'both', 'missing'
     FROM internal.run AS r
@@ -295,6 +306,9 @@ broken AS (
         SELECT run_id, action_id, sum(action_count) AS action_count, sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         GROUP BY run_id, action_id
+        UNION ALL
+        SELECT run_id, action_id, action_count, energy_fj
+        FROM internal.point_action
     ) AS p
     FULL JOIN internal.run_action AS t ON t.run_id = p.run_id AND t.action_id = p.action_id
     WHERE p.energy_fj IS DISTINCT FROM t.energy_fj
@@ -340,6 +354,10 @@ broken AS (
         SELECT DISTINCT run_id, 'run_subgraph' FROM internal.run_subgraph
         UNION ALL
         SELECT DISTINCT run_id, 'run_operator' FROM internal.run_operator
+        UNION ALL
+        SELECT DISTINCT run_id, 'point_total' FROM internal.point_total
+        UNION ALL
+        SELECT DISTINCT run_id, 'point_action' FROM internal.point_action
     ) AS t
     ANTI JOIN internal.run AS r ON r.run_id = t.run_id
     UNION ALL

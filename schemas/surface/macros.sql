@@ -514,7 +514,11 @@ SELECT
     sum(energy_fj) AS energy_fj
 FROM internal.ledger_line
 WHERE run_id BETWEEN first_run AND last_run
-GROUP BY run_id, action_id;
+GROUP BY run_id, action_id
+UNION ALL
+SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
+FROM internal.point_action
+WHERE run_id BETWEEN first_run AND last_run;
 
 -- What is stored of runs as totals, of those numbered from the first to the last: sums over their parts, and half-widths
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
@@ -569,6 +573,19 @@ placed AS (
         WHERE run_id BETWEEN first_run AND last_run
     )
     GROUP BY run_id
+    UNION ALL
+    SELECT
+        run_id,
+        latency_fs,
+        compute_fs,
+        memory_fs,
+        launch_fs,
+        dram_bytes,
+        moved_bytes,
+        CAST(unit_high AS HUGEINT) * 67108864 + unit_low,
+        computed_mac_count
+    FROM internal.point_total
+    WHERE run_id BETWEEN first_run AND last_run
 ),
 given AS (
     SELECT
@@ -593,6 +610,10 @@ worked AS (
     LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
     WHERE p.run_id BETWEEN first_run AND last_run
     GROUP BY p.run_id
+    UNION ALL
+    SELECT run_id, mac_count, interval_fs
+    FROM internal.point_total
+    WHERE run_id BETWEEN first_run AND last_run
 ),
 scored AS (
     SELECT

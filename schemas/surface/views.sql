@@ -233,6 +233,7 @@ SELECT
     r.uncapped_power_w,
     r.throughput_limit,
     r.placement,
+    r.has_ledger,
     w.parameter_count,
     r.created_at,
     r.formula_version,
@@ -371,6 +372,7 @@ SELECT
     r.unit_name,
     r.memory_bandwidth_bytes_per_s,
     r.parameter_count,
+    r.has_ledger,
     r.refusal
 FROM run_configurations AS r
 LEFT JOIN (
@@ -614,7 +616,7 @@ JOIN LATERAL (
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
 LEFT JOIN internal.hardware_fact AS f
     ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
-COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
+COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'What one of the units is called that the work is done by: of the hardware, or others that take what these leave, such as a vector unit';
 COMMENT ON COLUMN subgraph_results.units_used_count IS 'Of those, with work in the fullest wave';
 COMMENT ON COLUMN subgraph_results.units_total_count IS 'Of those, that there are';
@@ -716,7 +718,7 @@ JOIN LATERAL (
     WHERE c.run_id = r.run_id
     GROUP BY c.subgraph_index
 ) AS n ON n.subgraph_index = p.subgraph_index;
-COMMENT ON VIEW operator_results IS 'Each operator''s exact share of a run, and what it would cost as a kernel of its own';
+COMMENT ON VIEW operator_results IS 'Runs with has_ledger only. Each operator''s exact share of a run, and what it would cost as a kernel of its own';
 COMMENT ON COLUMN operator_results.kernel_count IS '1 where it leads a kernel, else 0';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
 COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
@@ -753,7 +755,7 @@ JOIN internal.action AS a ON a.action_id = l.action_id
 JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
-COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action x voltage factor of the line, with the configuration of the run. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
+COMMENT ON VIEW energy_ledger IS 'Runs with has_ledger only. One line per run, operator and action: count x energy per action x voltage factor of the line, with the configuration of the run. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
 
 CREATE VIEW energy_parts AS
 SELECT

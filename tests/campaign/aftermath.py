@@ -15,7 +15,7 @@ from joulemap.system.errors import JoulemapError
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""
 
-REMEMBERED: Final = frozenset({"cache/code.json", "cache/queries.json"})
+REMEMBERED: Final = frozenset({"cache/code.json", "cache/queries.json", "cache/wings.txt"})
 """What any command may keep of the package's files; a folder that another command prepared holds them already."""
 
 CHECKED_EVERY: Final = 3

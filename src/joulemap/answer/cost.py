@@ -371,7 +371,7 @@ def cost(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
     options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
-    with holding_runs(source, plan, needs_catalogue=True) as runs:
+    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         ids = _keep_limits(connection, runs.ids, limits, used["host_share"])
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid, seller=pay["seller"])

@@ -217,7 +217,7 @@ def pareto(
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
     used, pay = read_usage(usage)
-    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         ids = list(runs.ids)
         rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)

@@ -13,7 +13,7 @@ from joulemap.plan.source import Source, reading as reading_database
 from joulemap.store.connection import READING, Connection, limit
 from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
+from joulemap.store.query import Rows, check_ledgers, check_query, check_runs, find_projected, prepare_query, run_query
 from joulemap.store.sharing import Kind
 from joulemap.store.statement import Statement, prepare
 from joulemap.system.errors import SqlError
@@ -71,6 +71,8 @@ def stream_query(
         if is_own:
             check_query(connection, found, SCHEMA_VERSION)
         check_runs(connection, given)
+        if _find_folder(source) is None:  # a lake says itself what it does not hold
+            check_ledgers(connection, found, given)
         _tell_absent(source, connection, found.sql)
         with contextlib.closing(
             find_projected(connection, prepare_query(connection, found, given, bounds))

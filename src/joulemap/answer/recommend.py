@@ -339,7 +339,7 @@ def recommend(
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
     plan = plan_candidates(model, settings)
-    with holding_runs(source, plan, needs_catalogue=True) as runs:
+    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
         rows = start(

@@ -12,9 +12,10 @@ and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
     experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
 
 A library has a protocol that sends flags with the data, quick and half as fast, and one that fills the link after a
-ramp; the quicker is taken. A device passes own_share of the buffer through the same channels for itself. Direct kernels
-are a GPU's sums of at most DIRECT_MOST bytes within a host whose devices reach each other at once; beyond, engines take
-the library too. Words of `variant` name a library where one is meant.
+ramp; the quicker is taken. Links start and ramp up while the host launches. A device passes own_share of the buffer
+through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST bytes within a host whose
+devices reach each other at once; beyond, engines take the library too. Words of `variant` name a library where one is
+meant.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     of all to all in a ring or torus of d dimensions, which others' bytes pass; else 1
@@ -100,8 +101,13 @@ class Exchange:
     """What collectives take and send. Per-operator arrays, 0 of all else."""
 
     start_s: Floats
-    """Before bytes flow at the rate of the link, the steps of the algorithm included."""
+    """Before bytes flow, the steps of the algorithm included."""
+    ramp_s: Floats
+    """Before they flow at the rate of the link, where that is waited for."""
     busy_s: Floats
+    """Seconds of the bytes at the rate of the link."""
+    slow_s: Floats
+    """Seconds of the bytes at the rate of short messages, which flow at once."""
     sent_bytes: Floats
     """By the device, to all others."""
 
@@ -206,10 +212,7 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
     rate = np.where((operation == "all_to_all") & np.greater(path.far_rate, 0.0), path.far_rate, rate)
     busy = np.where(is_send, 1.0, passed) * whole / rate
     slow, ramp = busy / hardware.coefficient("link_low_share"), hardware.coefficient("link_ramp_clocks") * clocks
-    is_short = slow <= busy + ramp
-    start = hardware.coefficient("link_start_clocks") * clocks + latency * steps + np.where(is_short, 0.0, ramp)
-    start = start + path.far_latency * times
-    busy = np.where(is_short, slow, busy)
+    start = hardware.coefficient("link_start_clocks") * clocks + latency * steps + path.far_latency * times
     sent = np.where(is_send, 1.0, times * others / devices) * whole
 
     starts = (hardware.coefficient("link_start_clocks", name) for name in ("trtllm", "direct"))
@@ -223,9 +226,12 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
     routed_rate = np.minimum(path.ring_rate, hardware.coefficient("link_expert_bytes") / clocks)
     routed_start = hardware.coefficient("link_start_clocks", "deepep") * clocks
     first = [is_direct, is_routed]
+    own = [np.where(is_one, one, two), sent / routed_rate]
     return {
         "start_s": np.select(first, [direct_start + np.where(is_one, 0.0, more), routed_start], start),
-        "busy_s": np.select(first, [np.where(is_one, one, two), sent / routed_rate], busy),
+        "ramp_s": np.where(is_direct | is_routed, 0.0, ramp),
+        "busy_s": np.select(first, own, busy),
+        "slow_s": np.select(first, own, slow),
         "sent_bytes": np.where(is_direct & is_one, others * whole, sent),
     }
 
@@ -236,7 +242,11 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
     if found is None:
         return placement
     is_ours = kernels.work.of_kind(KIND)
-    led, start = is_ours[kernels.leader], kernels.of_leader(found.start_s)
+    launch = kernels.per_operator(placement.launch_s)  # of the host, during which links get ready
+    at_once = np.maximum(launch, found.start_s) + found.slow_s
+    is_short = at_once <= np.maximum(launch, found.start_s + found.ramp_s) + found.busy_s
+    busy = np.where(is_short, found.slow_s, found.busy_s)
+    led, start = is_ours[kernels.leader], kernels.of_leader(found.start_s + np.where(is_short, 0.0, found.ramp_s))
 
     def own(column: Floats, mine: Floats | float) -> Floats:
         return np.where(is_ours, mine, column)
@@ -246,14 +256,14 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
         overlap = attrs.evolve(
             overlap,
             compute_s=own(overlap.compute_s, 0.0),
-            memory_s=own(overlap.memory_s, found.busy_s),
+            memory_s=own(overlap.memory_s, busy),
             launch_s=np.where(led, np.maximum(overlap.launch_s, start), overlap.launch_s),
             shared_s=own(overlap.shared_s, 0.0),
         )
     return attrs.evolve(
         placement,
         compute_s=own(placement.compute_s, 0.0),
-        memory_s=own(placement.memory_s, np.maximum(found.busy_s, placement.memory_s)),
+        memory_s=own(placement.memory_s, np.maximum(busy, placement.memory_s)),
         launch_s=np.where(led, np.maximum(placement.launch_s, start), placement.launch_s),
         overlap=overlap,
     )

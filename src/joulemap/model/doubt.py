@@ -10,7 +10,7 @@ taken as given. docs/doubt.md says where the numbers come from and how they have
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from typing import Final
 
 import attrs
@@ -18,7 +18,7 @@ import numpy as np
 
 from joulemap.domain.change import SOURCE
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import FULL_GROUPS, UNMEASURED, Doubt, ErrorScale
+from joulemap.domain.doubt import FULL_GROUPS, SAME_SIZE, UNMEASURED, Doubt, ErrorScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path
 from joulemap.domain.workload import DECOMPOSITION
@@ -51,9 +51,40 @@ def half_widths(
     models that its fit had not seen, of latency and energy, where it has one. Raises ValueError where nothing is known
     of the errors.
     """
+    sizes = _find_sizes(points, hardware, configuration)
+    least = np.sort([one.least_ops_per_s / SAME_SIZE for one in doubt.scales])
+    most = np.sort([one.most_ops_per_s * SAME_SIZE for one in doubt.scales])
+    cells = np.stack([np.searchsorted(least, sizes, "right"), np.searchsorted(most, sizes, "left")])
+    _, firsts, places = np.unique(cells, axis=1, return_index=True, return_inverse=True)
+    widths = np.zeros((2, len(points)))
+    for place, first in enumerate(firsts.tolist()):
+        scales = [
+            _find_scale(doubt, quantity, hardware, configuration, work, float(sizes[first]))
+            for quantity in ("latency", "energy")
+        ]
+        found = _combine(points, hardware, configuration, doubt, scales, varied, left_out)
+        widths = np.where(places.ravel() == place, found, widths)
+    return widths[0], widths[1]
+
+
+def _find_sizes(points: PointColumns, hardware: Hardware, configuration: Configuration) -> Floats:
+    """Return the peak of each point at its fastest precision; all peaks of a chip grow alike, with units and clock."""
+    fastest = max(peak.rate.value for peak in hardware.peaks.values())
+    return fastest * points.peak_ops_per_s / hardware.peaks[configuration.precision].rate.value
+
+
+def _combine(
+    points: PointColumns,
+    hardware: Hardware,
+    configuration: Configuration,
+    doubt: Doubt,
+    scales: Sequence[ErrorScale],
+    varied: AbstractSet[Path],
+    left_out: tuple[float | None, float | None],
+) -> tuple[Floats, Floats]:
+    """Return half-widths of latency and energy under the scales of both."""
     latency_off, energy_off = left_out
-    latency = _find_scale(doubt, "latency", hardware, configuration, work)
-    energy = _find_scale(doubt, "energy", hardware, configuration, work)
+    latency, energy = scales
     spreads = dict(zip((one.number_basis for one in doubt.spreads), doubt.spreads, strict=True))
     beyond = dict(zip(spreads, doubt.own_half_widths(), strict=True))
     whole = np.maximum(points.latency_fs, 1).astype(np.float64)
@@ -88,8 +119,10 @@ def half_widths(
     return np.where(is_there, latency_width, 0.0), np.where(is_there, energy_width, 0.0)
 
 
-def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: Configuration, work: str) -> ErrorScale:
-    """Return the finest group of measurements that runs of a configuration are in."""
+def _find_scale(
+    doubt: Doubt, quantity: str, hardware: Hardware, configuration: Configuration, work: str, size: float
+) -> ErrorScale:
+    """Return the finest group of measurements that runs of a configuration are in, on a chip of this peak."""
     runtime = configuration.runtime
     if runtime == "fused" and hardware.architecture not in ("cpu", "gpu"):
         runtime = "engine"
@@ -100,7 +133,6 @@ def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: 
         "precision": configuration.precision,
         "hardware": hardware.id,
     }
-    size = max(peak.rate.value for peak in hardware.peaks.values())
     found = [
         one
         for one in doubt.scales

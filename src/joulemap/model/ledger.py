@@ -135,7 +135,7 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
         zip(energies_fj(counts, hardware, voltage_factor), counts.values(), strict=True)
     ):
         often[place], energies[place] = count[..., row], energy[..., row]
-    _check_range(energies, hardware, "one ledger line")
+    check_range(energies, hardware, "one ledger line")
     often, energies = np.reshape([often, energies], (2, len(counts), points * len(row)))
     operator_index, line = np.nonzero(often.T)
     return LedgerColumns(
@@ -152,12 +152,13 @@ def operator_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> I
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
     energies = [energy for _, energy in energies_fj(counts, hardware, voltage_factor)]
-    _check_range(sum(energies, np.zeros(1)), hardware, "the energy of one operator")
+    check_range(sum(energies, np.zeros(1)), hardware, "the energy of one operator")
     total: Integers = sum((energy.astype(np.int64) for energy in energies), np.zeros(1, dtype=np.int64))
     return total
 
 
-def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
+def check_range(energy: Floats, hardware: Hardware, what: str) -> None:
+    """Raise UnsupportedError for an energy that the store cannot hold."""
     if energy.size and energy.max() >= float(MAX_LINE_FJ):
         raise UnsupportedError(
             f"{hardware.id}: {what} exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "

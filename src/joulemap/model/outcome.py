@@ -150,31 +150,15 @@ def cut_runs(
     columns = own.list_columns(points) | {"interval_fs": own.expand(own.interval_fs, points)}
     separate = alone.list_columns(others, "separate_")
     separate["separate_energy_fj"] = alone.expand(alone.operator_fj, others)
-    macs = int(kernels.work.mac_count.sum())
-    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
-    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
-    limits, clocks_apart = timing.throughput_limit.ravel(), alone.timing.clock_fraction.ravel()
+    clocks_apart = alone.timing.clock_fraction.ravel()
+    facts = list_facts(own, places, asked)
     found = []
-    for place, other, (hardware, configuration) in zip(places, beside, asked, strict=True):
+    for place, other, given in zip(places, beside, facts, strict=True):
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
-        clock = float(clocks[place % len(clocks)])
-        peak = hardware.peaks[hardware.product_precision(configuration.precision)]
         found.append(
             RunColumns(
-                configuration=configuration,
-                hardware=hardware,
-                units_total_count=int(units[place % len(units)]) if count else hardware.units,
-                peak_ops_per_s=peak.rate.value,
-                memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
-                weight_bytes=round(float(kernels.total_weight_bytes)),
-                activation_bytes=round(find_activations(kernels, hardware)),
-                mac_count=macs,
-                clock_fraction=clock,
-                clock_hz=clock * hardware.full_clock.value,
-                voltage_factor=float(factors[place % len(factors)]),
-                uncapped_power_w=float(watts[place % len(watts)]),
-                throughput_limit=str(limits[place % len(limits)]),
+                **given,
                 separate_clock_fraction=float(clocks_apart[other % len(clocks_apart)]),
                 subgraphs=SubgraphColumns(**{name: column[rows] for name, column in subgraphs.items()}),
                 operators=OperatorColumns(
@@ -192,6 +176,37 @@ def cut_runs(
                     energy_fj=ledger.energy_fj[some],
                 ),
             )
+        )
+    return found
+
+
+def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Return the columns of `RunFacts` of each configuration, at its place in what was timed."""
+    timing, kernels = own.timing, own.kernels
+    macs = int(kernels.work.mac_count.sum())
+    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
+    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
+    limits = timing.throughput_limit.ravel()
+    found = []
+    for place, (hardware, configuration) in zip(places, asked, strict=True):
+        clock = float(clocks[place % len(clocks)])
+        peak = hardware.peaks[hardware.product_precision(configuration.precision)]
+        found.append(
+            {
+                "configuration": configuration,
+                "hardware": hardware,
+                "units_total_count": int(units[place % len(units)]) if kernels.work.operator_count else hardware.units,
+                "peak_ops_per_s": peak.rate.value,
+                "memory_bandwidth_bytes_per_s": hardware.memory_bandwidth.value,
+                "weight_bytes": round(float(kernels.total_weight_bytes)),
+                "activation_bytes": round(find_activations(kernels, hardware)),
+                "mac_count": macs,
+                "clock_fraction": clock,
+                "clock_hz": clock * hardware.full_clock.value,
+                "voltage_factor": float(factors[place % len(factors)]),
+                "uncapped_power_w": float(watts[place % len(watts)]),
+                "throughput_limit": str(limits[place % len(limits)]),
+            }
         )
     return found
 

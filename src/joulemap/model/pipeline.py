@@ -1,6 +1,7 @@
 """Runs of a workload on any number of configurations.
 
     form kernels ─► place ─► count ─► power cap ─► latency ─► price ─► ledger
+         │                                        └─ or sums: totals alone
          └─ the same once more with a kernel per call: what each operator would cost on its own
 
 Kernels are formed here, once for all hardware; `timing` places, counts and times them, at the clock that `pace` and
@@ -10,8 +11,8 @@ as one of a kind (`kind`). A model that a chip's compiler does not run whole goe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import numpy as np
@@ -23,8 +24,9 @@ from joulemap.model.column import gather, skeleton
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.outcome import Asked, Timed, cut_runs, find_activations
-from joulemap.model.run import RunColumns
+from joulemap.model.run import RunColumns, RunFacts, RunTotals
 from joulemap.model.stream import count_streams
+from joulemap.model.sum import add_up_runs
 from joulemap.model.timing import count_parts, find_parts
 from joulemap.model.workload import Booleans, Integers, Work, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
 
 SEPARATE: Final = "graph"
 """The runtime that says what each ATen call takes by itself."""
+
+Place = tuple[Timed, int, int]
+"""What was timed, the place of one hardware in it, and how many there are in it."""
+
+Made = TypeVar("Made", bound=RunFacts)
+Make = Callable[[Sequence[Asked]], Sequence[Made]]
 
 TOGETHER: Final = 8192
 """Operators of all hardware that are evaluated at once: more gain nothing and leave the processor's caches."""
@@ -72,7 +80,19 @@ class Evaluator:
 
         Those whose hardware are alike are evaluated together, so that many cost hardly more than a few.
         """
-        found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
+        return self._evaluate_all(asked, self._cut)
+
+    def evaluate_totals(self, asked: Sequence[Asked]) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
+        """Return the totals of each configuration, or what `evaluate` raises of it because of its hardware.
+
+        A run that a host computes in part, or whose totals exceed 64 bits, is returned with its ledger.
+        """
+        return self._evaluate_all(asked, self._add_up)
+
+    def _evaluate_all(
+        self, asked: Sequence[Asked], make: Make[Made]
+    ) -> list[RunColumns | Made | UnsupportedError | KeyError]:
+        found: dict[int, RunColumns | Made | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
         shapes: dict[tuple[int, str], Hashable] = {}
         exchanges = bool(self.work.of_kind("communication").any())
@@ -83,7 +103,7 @@ class Evaluator:
                     continue
                 self._check(hardware, configuration)
                 if len(asked) == 1:
-                    return list(self._evaluate_alike(asked))
+                    return list(self._evaluate_alike(asked, make))
                 precision = configuration.precision
                 if (id(hardware), precision) not in shapes:
                     links = tuple(hardware.links) if exchanges else ()
@@ -99,7 +119,7 @@ class Evaluator:
             for start in range(0, len(chips), most):
                 some = frozenset(chips[start : start + most])
                 mine = [number for number in numbers if id(asked[number][0]) in some]
-                found |= zip(mine, self._evaluate_alike([asked[number] for number in mine]), strict=True)
+                found |= zip(mine, self._evaluate_alike([asked[number] for number in mine], make), strict=True)
         return [found[number] for number in range(len(asked))]
 
     def falls_back(self, hardware: Hardware) -> bool:
@@ -129,45 +149,53 @@ class Evaluator:
             hardware,
         )
 
-    def _evaluate_alike(self, asked: Sequence[Asked]) -> Sequence[RunColumns | UnsupportedError | KeyError]:
+    def _evaluate_alike(
+        self, asked: Sequence[Asked], make: Make[Made]
+    ) -> Sequence[RunColumns | Made | UnsupportedError | KeyError]:
         try:
-            return self._evaluate_together(asked)
+            return make(asked)
         except (JoulemapError, KeyError) as error:
             if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
                 return [error]
             if len(asked) == 1:
                 raise
-        return [run for one in asked for run in self._evaluate_alike([one])]
+        return [run for one in asked for run in self._evaluate_alike([one], make)]
 
-    def _evaluate_together(self, asked: Sequence[Asked]) -> list[RunColumns]:
+    def _time(self, asked: Sequence[Asked], chips: Iterable[int], runtime: str) -> dict[int, Place]:
+        """Return the place of each of these chips in what was timed, those together whose engines cut a batch alike."""
+        kernels = self.form(asked[0][1], runtime)
+        by_id = {id(hardware): hardware for hardware, _ in asked}
+        names = list(dict.fromkeys(chips))
+        key: tuple[str | int, ...] = (kernels.precision, *names)
+        if key not in self._gathered:
+            mine = [by_id[one] for one in names]
+            self._gathered[key] = mine, gather(mine, kernels.precision)
+        whole = self._gathered[key][1]
+        if len(names) == 1:
+            return {names[0]: (Timed.of(kernels, whole), 0, 1)}
+        parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
+        timed: dict[int, Place] = {}
+        for count in np.unique(parts).tolist():
+            cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
+            some = whole if len(cut) == len(names) else gather([by_id[one] for one in cut], kernels.precision)
+            found = Timed.of(kernels, some, count)
+            timed |= {name: (found, place, len(cut)) for place, name in enumerate(cut)}
+        return timed
+
+    def _time_all(self, asked: Sequence[Asked]) -> dict[tuple[str, int], Place]:
+        """Return the place of each (runtime, chip) of configurations at one precision in what was timed."""
+        timed: dict[tuple[str, int], Place] = {}
+        for runtime in dict.fromkeys(configuration.runtime for _, configuration in asked):
+            chips = [id(chip) for chip, one in asked if one.runtime == runtime]
+            timed |= {(runtime, name): place for name, place in self._time(asked, chips, runtime).items()}
+        return timed
+
+    def _cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision, of hardware that are alike."""
-        chips = {id(hardware): hardware for hardware, _ in asked}
-        timed: dict[tuple[str, int], tuple[Timed, int, int]] = {}
-
-        def time(runtime: str, names: Sequence[int]) -> None:
-            """Time the kernels of a runtime on chips, those together whose engines cut the batch alike."""
-            kernels = self.form(asked[0][1], runtime)
-            key: tuple[str | int, ...] = (kernels.precision, *names)
-            if key not in self._gathered:
-                mine = [chips[one] for one in names]
-                self._gathered[key] = mine, gather(mine, kernels.precision)
-            whole = self._gathered[key][1]
-            if len(names) == 1:
-                timed[runtime, names[0]] = Timed.of(kernels, whole), 0, 1
-                return
-            parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
-            for count in np.unique(parts).tolist():
-                cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
-                some = whole if len(cut) == len(names) else gather([chips[one] for one in cut], kernels.precision)
-                found = Timed.of(kernels, some, count)
-                timed.update(((runtime, name), (found, place, len(cut))) for place, name in enumerate(cut))
-
-        runtimes = dict.fromkeys(configuration.runtime for _, configuration in asked)
-        for runtime in runtimes:
-            time(runtime, list(dict.fromkeys(id(chip) for chip, one in asked if one.runtime == runtime)))
+        timed = self._time_all(asked)
         merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
         if apart := [name for name in merged if (SEPARATE, name) not in timed]:
-            time(SEPARATE, apart)
+            timed |= {(SEPARATE, name): place for name, place in self._time(asked, apart, SEPARATE).items()}
         cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
             own, place, _ = timed[one.runtime, id(chip)]
@@ -179,6 +207,23 @@ class Evaluator:
             numbers, places, beside = zip(*each, strict=True)
             runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
             found |= zip(numbers, runs, strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
+        """Return the totals of configurations at one precision, of hardware that are alike; beyond 64 bits, runs."""
+        timed = self._time_all(asked)
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for number, (chip, one) in enumerate(asked):
+            own, place, _ = timed[one.runtime, id(chip)]
+            groups.setdefault(id(own), []).append((number, place))
+        by_id = {id(one): (one, count) for one, _, count in timed.values()}
+        found: dict[int, RunTotals] = {}
+        for own_id, each in groups.items():
+            numbers, places = zip(*each, strict=True)
+            totals = add_up_runs(by_id[own_id], places, [asked[number] for number in numbers])
+            if totals is None:
+                return self._cut(asked)
+            found |= zip(numbers, totals, strict=True)
         return [found[number] for number in range(len(asked))]
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:

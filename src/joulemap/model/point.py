@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
@@ -19,16 +18,17 @@ from joulemap.domain.point import Path, read_number, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
-from joulemap.model.ledger import MAX_LINE_FJ, energies_fj
-from joulemap.model.outcome import Timed, at_leaders
+from joulemap.model.ledger import MAX_LINE_FJ
+from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import decides, describe_shortage
-from joulemap.model.run import BOTTLENECKS, THROUGHPUT_LIMITS
+from joulemap.model.run import THROUGHPUT_LIMITS
+from joulemap.model.sum import Sums
 from joulemap.model.timing import count_parts, find_parts
-from joulemap.model.workload import Booleans, Floats, Integers, sum_by
+from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.errors import ConservationError, UnsupportedError
 from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.system.units import FJ_PER_J
 
 TOGETHER: Final = 262144
 """Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
@@ -46,8 +46,8 @@ Block = tuple[Integers, ...]
 LIMIT: Final = f"<U{max(map(len, THROUGHPUT_LIMITS))}"
 """Type of a throughput limit."""
 
-EXACT: Final = 2.0**53
-"""Whole numbers below it are sums of doubles without rounding."""
+SUMMED: Final = ("latency_fs", "interval_fs", "dram_bytes", "moved_bytes", "bound_fs", "share_fs")
+"""Columns that are sums under the same name."""
 
 
 class Spent(NamedTuple):
@@ -229,114 +229,41 @@ def _cut(block: Block, most: int) -> Iterator[Block]:
             yield (*(np.array([one]) for one in first), block[axis][start : start + step], *block[axis + 1 :])
 
 
-@define(kw_only=True, eq=False)
-class _Patterns:
-    """Subgraphs whose operators are of the same kinds, in the same order, once each."""
-
-    row: Integers
-    """Of the kinds' operators: those of each, one behind the other."""
-    owner: Integers
-    """The pattern of each of them."""
-    times: Floats
-    """Per pattern: how many subgraphs there are of it."""
-
-    @classmethod
-    def of(cls, kernels: KernelColumns) -> _Patterns:
-        """Return those of a workload's kernels."""
-        found = kernels.memo.get(("patterns",))
-        if isinstance(found, _Patterns):
-            return found
-        row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
-        order = np.argsort(owner, kind="stable")
-        starts = np.flatnonzero(np.append(True, np.diff(owner[order]) != 0)) if len(order) else order
-        counts = Counter(tuple(one.tolist()) for one in np.split(row[order], starts[1:]) if len(one))
-        found = kernels.memo["patterns",] = cls(
-            row=np.array([place for pattern in counts for place in pattern], dtype=np.int64),
-            owner=np.repeat(np.arange(len(counts)), [len(pattern) for pattern in counts]),
-            times=np.array(list(counts.values()), dtype=np.float64),
-        )
-        return found
-
-
 def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any]], dict[Spent, Integers]]:
     """Return the columns of points that were timed, and what they spend.
 
     Raises UnsupportedError for energies that no store can hold.
     """
-    timing, placement, kinds = timed.timing, timed.timing.placement, timed.timing.kernels
-    patterns = _Patterns.of(timed.kernels)
-    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
-
-    def summed(per_operator: Floats) -> Floats:
-        """Return the sum of an operator's whole bytes, which no order of adding changes."""
-        total: Floats = kinds.each(per_operator) @ times
-        return total
-
-    def of_pattern(per_operator: Floats) -> Floats:
-        return sum_by(patterns.owner, kinds.each(per_operator)[..., patterns.row], len(patterns.times))
-
-    def over_patterns(values: Floats) -> Integers:
-        total: Integers = values.astype(np.int64) @ patterns.times.astype(np.int64)
-        return total
-
-    compute, memory = of_pattern(placement.compute_s), of_pattern(placement.memory_s)
-    launch = of_pattern(at_leaders(kinds, placement.launch_s))
-    latency = np.zeros((*timed.operator_fs.shape[:-1], len(patterns.times)), dtype=np.int64)
-    each = kinds.each(timed.operator_fs)[..., patterns.row]
-    starts = np.flatnonzero(np.append(True, np.diff(patterns.owner) != 0)) if len(patterns.owner) else patterns.owner
-    latency = np.add.reduceat(each, starts, axis=-1) if len(starts) else latency
-    compute, memory, launch = np.broadcast_arrays(compute, memory, launch)
-    code = np.argmax(np.stack([compute, memory, launch]), axis=0)
-    bound = np.stack([over_patterns(np.where(code == one, latency, 0)) for one in range(len(BOTTLENECKS))], axis=-1)
-    launch_fs = np.minimum(np.rint(launch * FS_PER_S), latency)
-    busy_fs = latency - launch_fs
-    shares = [np.where(compute >= memory, busy_fs, 0.0), np.where(compute < memory, busy_fs, 0.0), launch_fs]
-    spent = add_spent(timed, varied)
+    sums, timing = Sums.of(timed), timed.timing
+    spent = add_spent(sums, varied)
     found: dict[str, NDArray[Any]] = {
-        "latency_fs": over_patterns(latency),
-        "interval_fs": timed.sum_exactly(timed.interval_fs)[..., 0],
         "clock_fraction": timing.clock_fraction[..., 0],
         "voltage_factor": np.asarray(timing.voltage_factor)[..., 0],
         "uncapped_power_w": timing.uncapped_power_w[..., 0],
-        "dram_bytes": summed(placement.dram_bytes),
-        "moved_bytes": summed(kinds.moved_bytes),
-        "computed_mac_count": (np.floor(of_pattern(placement.real_macs(kinds))) * patterns.times).sum(axis=-1),
-        "bottleneck": np.argmax(bound, axis=-1),
-        "bound_fs": bound,
-        "share_fs": np.stack([over_patterns(one) for one in shares], axis=-1),
+        "bottleneck": np.argmax(sums.bound_fs, axis=-1),
         "throughput_limit": timing.throughput_limit[..., 0],
         "energy_fj": np.asarray(sum(spent.values(), np.zeros(1, dtype=np.int64))),
+        "computed_mac_count": sums.computed_mac_count.astype(np.float64),
     }
-    return found, spent
+    return found | {name: getattr(sums, name) for name in SUMMED}, spent
 
 
-def add_spent(timed: Timed, varied: frozenset[Path]) -> dict[Spent, Integers]:
+def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
     """Return the femtojoules of each point, exact, by what they are of.
 
     Raises UnsupportedError for more than 9.2 kJ.
     """
-    reference = timed.hardware.reference
-    factor = timed.timing.row_factor
-    kinds = timed.timing.kernels
-    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
-    sums: dict[Spent, Floats] = {}
-    for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
-        key = name_spent(reference.actions[place], varied)
-        sums[key] = sums.get(key, np.zeros(1)) + kinds.each(energy) @ times
-    whole = np.max(sum(sums.values(), np.zeros(1)), initial=0.0)
-    if whole < EXACT:
-        return {key: one.astype(np.int64) for key, one in sums.items()}
-    if whole >= float(MAX_LINE_FJ):
+    hardware = sums.timed.hardware
+    if sums.most_fj >= float(MAX_LINE_FJ):
         raise UnsupportedError(
-            f"{timed.hardware.id}: its energy exceeds {MAX_LINE_FJ / FJ_PER_J:.0f} J, more than a point can hold; "
+            f"{hardware.id}: its energy exceeds {MAX_LINE_FJ / FJ_PER_J:.0f} J, more than a point can hold; "
             "use a smaller batch"
         )
-    slow: dict[Spent, Integers] = {}
-    count = times.astype(np.int64)
-    for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
-        key = name_spent(reference.actions[place], varied)
-        slow[key] = slow.get(key, np.zeros(1, dtype=np.int64)) + kinds.each(energy).astype(np.int64) @ count
-    return slow
+    found: dict[Spent, Integers] = {}
+    for place, energy in sums.list_energies():
+        key = name_spent(hardware.reference.actions[place], varied)
+        found[key] = found.get(key, np.zeros(1, dtype=np.int64)) + energy
+    return found
 
 
 def name_spent(action: EnergyAction, varied: frozenset[Path]) -> Spent:

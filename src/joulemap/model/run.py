@@ -96,8 +96,8 @@ class OperatorColumns:
 
 
 @define(kw_only=True, eq=False)
-class RunColumns:
-    """A run: a workload evaluated on one configuration."""
+class RunFacts:
+    """A workload evaluated on one configuration, as a whole."""
 
     configuration: Configuration
     hardware: Hardware
@@ -117,8 +117,43 @@ class RunColumns:
     """What it would draw at the full clock of its power mode, repeated without a pause."""
     throughput_limit: str
     """In `THROUGHPUT_LIMITS`."""
+
+
+@define(kw_only=True, eq=False)
+class RunTotals(RunFacts):
+    """A point: a run evaluated to totals only. They equal the sums of its ledger, to the femtojoule."""
+
+    latency_fs: int
+    interval_fs: int
+    """Time from one batch to the next in steady state."""
+    compute_fs: int
+    """Latency that follows compute time: that of subgraphs that compute bounds, without their launches."""
+    memory_fs: int
+    launch_fs: int
+    unit_fs: int
+    """Units used x latency, over subgraphs."""
+    dram_bytes: float
+    moved_bytes: float
+    """Crossing kernel boundaries at any level."""
+    computed_mac_count: int
+    """MACs that the chip computes."""
+    action_index: Integers
+    """Row of the hardware's reference table, for each action that happens."""
+    action_count: Floats
+    action_fj: Integers
+
+    @property
+    def energy_fj(self) -> int:
+        """Energy of the run, femtojoules, exact."""
+        return sum(self.action_fj.tolist())
+
+
+@define(kw_only=True, eq=False)
+class RunColumns(RunFacts):
+    """A run with its ledger."""
+
     separate_clock_fraction: float
-    """The same where every ATen call is a kernel of its own."""
+    """Of the full clock, where every ATen call is a kernel of its own."""
     subgraphs: SubgraphColumns
     operators: OperatorColumns
     ledger: LedgerColumns

@@ -11,7 +11,7 @@ from joulemap.domain.change import Change
 from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import Evaluator
-from joulemap.model.run import RunColumns
+from joulemap.model.run import RunColumns, RunTotals
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.catalogue import known_hardware
@@ -48,6 +48,8 @@ class Queue:
 
     writer: RunWriter
     targets: Targets
+    has_ledger: bool = True
+    """Whether runs are stored with their ledgers; without, those of a box or with a fallback have one all the same."""
     _finish: Callable[[], None] | None = None
 
     def add(self, evaluator: Evaluator, workload_id: int, runs: Sequence[PlannedRun]) -> Iterator[bool]:
@@ -63,11 +65,13 @@ class Queue:
                 )
                 for run in some
             ]
-            for run, (_, configuration), found in zip(some, asked, _evaluate(evaluator, asked), strict=True):
+            for run, (_, configuration), found in zip(
+                some, asked, _evaluate(evaluator, asked, has_ledger=self.has_ledger), strict=True
+            ):
                 yield self._queue(workload_id, run, configuration.batch, found)
 
     def _queue(
-        self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | UnsupportedError | KeyError
+        self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | RunTotals | UnsupportedError | KeyError
     ) -> bool:
         """Queue what a run was evaluated to; return whether it was refused."""
         target = self.targets[run.target]
@@ -91,10 +95,13 @@ class Queue:
         if isinstance(found, UnsupportedError):
             self.writer.add_refusal(identity, str(found))
             return True
-        if not len(found.subgraphs.latency_fs):
+        if isinstance(found, RunTotals):
+            self.writer.add_totals(identity, found)
+        elif not len(found.subgraphs.latency_fs):
             self.writer.add_refusal(identity, NOTHING_RUNS)
             return True
-        self.writer.add(identity, found)
+        else:
+            self.writer.add(identity, found)
         if self.writer.line_count >= CHUNK_LINES:
             self.store()
         return False
@@ -135,11 +142,12 @@ class Queue:
 
 
 def _evaluate(
-    evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]]
-) -> list[RunColumns | UnsupportedError | KeyError]:
-    """Return the run of each configuration, or why there is none; all chips are evaluated together."""
+    evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]], *, has_ledger: bool
+) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
+    """Return the run or totals of each configuration, or why there is none; all chips are evaluated together."""
     kinds = [find_kind(hardware.architecture) for hardware, _ in asked]
-    found = iter(evaluator.evaluate_all([one for one, kind in zip(asked, kinds, strict=True) if kind is None]))
+    evaluate = evaluator.evaluate_all if has_ledger else evaluator.evaluate_totals
+    found = iter(evaluate([one for one, kind in zip(asked, kinds, strict=True) if kind is None]))
     return [
         next(found) if kind is None else _evaluate_one(kind, evaluator, *one)
         for one, kind in zip(asked, kinds, strict=True)

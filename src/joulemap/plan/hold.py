@@ -77,8 +77,12 @@ class StoredRuns:
 
 
 @contextlib.contextmanager
-def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -> Iterator[StoredRuns]:
+def holding_runs(
+    source: Source, plan: Plan, *, needs_catalogue: bool = False, has_ledger: bool = True
+) -> Iterator[StoredRuns]:
     """Give out the runs of a plan and a connection that holds them, and the current catalogue if that is needed.
+
+    Runs have their ledgers; where the question reads none, those that are not stored yet are evaluated to totals.
 
     Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first; what takes
     longer lets others have the database between whiles. Raises CatalogueError for a calibration that does not fit,
@@ -87,13 +91,13 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     with reading_if_there(source) as connection:
         is_there = not plan.models[0].is_traced
         if connection is not None:
-            ids = _stored_ids(connection, (plan,))
+            ids = _stored_ids(connection, (plan,), has_ledger=has_ledger)
             if ids is not None and (not needs_catalogue or has_catalogue(connection, catalogue_digest())):
                 tally = RunTally(stored_count=plan.run_count, evaluated_count=0, refused_count=0)
                 yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=tally)
                 return
             is_there = is_there or stored_key(connection, plan.models[0]) is not None
-    work = _Work(source, (plan,))
+    work = _Work(source, (plan,), has_ledger=has_ledger)
     if not is_there:
         work.trace_next()
     prepare(plan)
@@ -116,16 +120,16 @@ Held = tuple[Model, PlannedRun, int]
 
 @contextlib.contextmanager
 def holding_plans(
-    source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False
+    source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[tuple[Connection, list[Held]]]:
     """Give out a connection that holds the runs of several plans at one boundary, and each run; as `holding_runs`."""
     if len(plans) > 1:
-        ensure_all(source, plans, is_lenient=False)
+        ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
     ids: list[int] = []
     for plan in plans[:-1]:
-        with holding_runs(source, plan) as runs:
+        with holding_runs(source, plan, has_ledger=has_ledger) as runs:
             ids += runs.ids
-    with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue) as runs:
+    with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
         held = ((model, run) for plan in plans for model in plan.models for run in plan.runs(""))
         yield runs.connection, [(*one, run_id) for one, run_id in zip(held, (*ids, *runs.ids), strict=True)]
 
@@ -174,16 +178,18 @@ def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTING
     return ensure_runs(source, plan_runs(models, settings))
 
 
-def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True) -> dict[str, ModelError]:
+def ensure_all(
+    source: Source, plans: Sequence[Plan], *, is_lenient: bool = True, has_ledger: bool = True
+) -> dict[str, ModelError]:
     """Evaluate and write the runs of plans at one boundary that are not stored, each workload on all that ask for it.
 
     Where it `is_lenient`, returns the models that cannot be traced, by name, with their errors: UntrustedError for code
     that may not run. Raises otherwise as `holding_runs`.
     """
     with reading_if_there(source) as connection:
-        if not plans or (connection is not None and _stored_ids(connection, plans) is not None):
+        if not plans or (connection is not None and _stored_ids(connection, plans, has_ledger=has_ledger) is not None):
             return {}
-    work = _Work(source, tuple(plans), is_lenient=is_lenient)
+    work = _Work(source, tuple(plans), is_lenient=is_lenient, has_ledger=has_ledger)
     for plan in plans:
         prepare(plan)
     while not work.is_done:
@@ -196,7 +202,7 @@ def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True
     return work.left_out
 
 
-def _stored_ids(connection: Connection, plans: Sequence[Plan]) -> tuple[int, ...] | None:
+def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bool) -> tuple[int, ...] | None:
     """Return the ids of plans' runs; None where one is not stored."""
     keys = {key for plan in plans for model in plan.models for key in model.workload_keys}
     workloads = find_workloads(connection, keys)
@@ -207,7 +213,7 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan]) -> tuple[int, ...
             if key is None:
                 return None
             planned += [run.run_key for run in plan.runs(key)]
-    stored = find_runs(connection, planned)
+    stored = find_runs(connection, planned, has_ledger=has_ledger)
     if any(key not in stored for key in planned):
         return None
     return tuple(dict.fromkeys(stored[key] for key in planned))
@@ -221,6 +227,8 @@ class _Work:
     plans: tuple[Plan, ...]
     is_lenient: bool = False
     """True if a model that cannot be traced is left out."""
+    has_ledger: bool = True
+    """Whether the question reads ledgers."""
     needs_trace: bool = False
     """Whether the next model is neither stored nor shipped, and is to be traced while others have the database."""
     left_out: dict[str, ModelError] = attrs.field(factory=dict)
@@ -286,7 +294,7 @@ class _Work:
                     targets |= ensure_hardware(connection, plan, needed)
         self._targets = targets
         began = time.monotonic()
-        with contextlib.closing(Queue(RunWriter(connection.cursor()), targets)) as queue:
+        with contextlib.closing(Queue(RunWriter(connection.cursor()), targets, self.has_ledger)) as queue:
             while not self.is_done and not self.needs_trace and not self._gives_way(time.monotonic() - began):
                 self._evaluate(connection, queue)
         return self.is_done
@@ -302,7 +310,7 @@ class _Work:
 
     def give_out(self, connection: Connection, plan: Plan) -> StoredRuns:
         """Return the runs of a plan, all of which are stored."""
-        ids = _stored_ids(connection, (plan,))
+        ids = _stored_ids(connection, (plan,), has_ledger=self.has_ledger)
         assert ids is not None
         return StoredRuns(plan=plan, ids=ids, connection=connection, tally=self.tally)
 
@@ -325,11 +333,12 @@ class _Work:
         self._traced = None
         workload_id = find_workload_id(connection, key)
         runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key)}.values())
-        stored = find_runs_of(connection, workload_id)
+        stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
         self._stored_count += len(runs) - len(missing)
         self._tell()
         if missing:
+            queue.writer.points = find_runs_of(connection, workload_id, has_ledger=False)
             evaluator = Evaluator(read_columns(connection, workload_id))
             for is_refused in queue.add(evaluator, workload_id, missing):
                 self._refused_count += is_refused

@@ -47,6 +47,9 @@ STAR: Final = "★"
 
 BEST: Final = "best"
 
+TIED: Final = "tied"
+"""Mark of a cell that cannot be told apart from the best of its column."""
+
 SHORT_TEXT: Final = 24
 """Maximum characters of a cell that stays on one line and that can name its row."""
 
@@ -57,7 +60,7 @@ SHARE_HEADING: Final = "assumed"
 """Of a column of shares of energies that rest on assumed numbers."""
 
 NUMBER: Final = re.compile(
-    rf"(({STAR}|{BEST}) )?"
+    rf"(({STAR}|{BEST}|{TIED}) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
 )
 """A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
@@ -119,16 +122,18 @@ class Grid:
     """Whether the first cells begin with spaces that show what belongs to what."""
     best: frozenset[tuple[int, int]] = frozenset()
     """Row and column of the cells that are the best of their columns."""
+    tied: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of the cells that cannot be told apart from the best of their columns."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
     """Row and column of the cells that show an energy of a run."""
 
     def marked(self, mark: str = STAR) -> Grid:
-        """Return it with a mark before each best cell."""
-        rows = (
-            tuple(f"{mark} {cell}" if (row, column) in self.best else cell for column, cell in enumerate(cells))
-            for row, cells in enumerate(self.rows)
-        )
-        return attrs.evolve(self, rows=rows, best=frozenset()) if self.best else self
+        """Return it with a mark before each best cell, and a word before each that ties with it."""
+        marks = dict.fromkeys(self.tied, TIED) | dict.fromkeys(self.best, mark)
+        rows = [list(cells) for cells in self.rows]
+        for (row, column), word in marks.items():
+            rows[row][column] = f"{word} {rows[row][column]}"
+        return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
         """Return it with the assumed share of each energy, as a function shows it, beside its cell.
@@ -169,6 +174,7 @@ class Grid:
             headings=(*self.headings[:after], heading, *self.headings[after:]),
             rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
             best=frozenset((row, place + (place > column)) for row, place in self.best),
+            tied=frozenset((row, place + (place > column)) for row, place in self.tied),
         )
 
     def column(self, index: int) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.store.connection import Connection, is_full, is_internal, transaction
+from joulemap.store.connection import Connection, as_file_error, is_full, is_internal, transaction
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
@@ -132,7 +132,7 @@ def _copy(connection: Connection, file: Path, form: str, columns: Mapping[str, s
     try:
         ((count,),) = connection.execute(f"COPY ({statement}) TO {quote_text(str(file))} ({OPTIONS[form]})").fetchall()
     except duckdb.IOException as error:
-        raise OSError(str(error).splitlines()[0]) from error
+        raise as_file_error(error) from error
     return Entry(rows=int(count), columns=columns, digest=digest_file(file))
 
 

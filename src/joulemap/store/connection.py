@@ -317,6 +317,12 @@ def is_full(error: duckdb.Error) -> bool:
     return any(reason in str(error) for reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)))
 
 
+def as_file_error(error: duckdb.IOException) -> OSError | duckdb.IOException:
+    """Return what writing a file beside the database failed with, or the engine's error if reading the database did."""
+    first = str(error).splitlines()[0]
+    return error if "Corrupt database file" in first else OSError(first)
+
+
 def is_internal(error: duckdb.Error) -> bool:
     """Return whether the engine failed by a fault of its own, or goes on failing after one."""
     return isinstance(error, duckdb.InternalError) or (

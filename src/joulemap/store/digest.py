@@ -57,6 +57,9 @@ REPLACED_TABLES: Final = (
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 
+PLACED: Final = ("ledger_line", "point_action")
+"""Parts of a run whose actions are named by their places in the reference table."""
+
 UNPRICED: Final = 65_535
 """Place of an action without a price."""
 
@@ -95,10 +98,11 @@ class Seal:
 RUN: Final = Seal(
     table="run",
     key="run_id",
-    parts=("run_subgraph", "run_operator", "ledger_line"),
+    parts=("run_subgraph", "run_operator", "ledger_line", "point_total", "point_action"),
     named={
         "run": "(SELECT w.workload_key FROM internal.workload AS w WHERE w.workload_id = t.workload_id)",
         "ledger_line": "t.action_id",  # replaced by its place in the reference table, which no join gives in order
+        "point_action": "t.action_id",
     },
 )
 WORKLOAD: Final = Seal(
@@ -282,7 +286,7 @@ class Digester:
     def read_part(self, seal: Seal, part: str, keys: Sequence[Any]) -> dict[Any, str]:
         """Return key -> digest of its rows in one of the other tables."""
         columns = self._select(seal, part, keys).fetchnumpy()
-        if part == "ledger_line":
+        if part in PLACED:
             columns[NAMED] = self._place_actions(keys, columns[seal.key], columns[NAMED])
         return digest_groups(columns.pop(seal.key), list(columns.values()))
 

@@ -49,6 +49,8 @@ KEYS: Final[Mapping[str, str]] = {
     "run_subgraph": "run_id",
     "run_operator": "run_id",
     "ledger_line": "run_id",
+    "point_total": "run_id",
+    "point_action": "run_id",
 }
 """table -> the column that says which of its rows belong to chosen runs."""
 

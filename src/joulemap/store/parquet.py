@@ -12,6 +12,7 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.table import Table
+from joulemap.store.connection import as_file_error
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.migration import SCHEMA_VERSION
@@ -127,6 +128,6 @@ def copy_to_parquet(
         done = execute(connection, copy, parameters)
         return int(done.fetchall()[0][0])
     except duckdb.IOException as error:
-        raise OSError(str(error).splitlines()[0]) from error
+        raise as_file_error(error) from error
     except (duckdb.NotSupportedError, duckdb.ConversionException) as error:
         raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error

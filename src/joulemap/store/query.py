@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import duckdb
 
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.store import literal
@@ -217,16 +219,53 @@ RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for the first run that is asked about and not stored."""
-    named: list[int] = []
-    for name in RUN_PARAMETERS:
-        value = given.get(name, [])
-        named += value if isinstance(value, list | tuple) else [value]
+    named = _list_runs(given)
     missing = (
         "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI "
         "JOIN internal.run USING (run_id) ORDER BY 1 LIMIT 1"
     )
     for (run_id,) in literal.execute(connection, missing, {"named": named}).fetchall() if named else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+
+
+PARTS: Final = re.compile(
+    r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
+    r"|event_counts|run_overheads|other_units_of)\b"
+)
+"""Tables, views and macros of the parts of runs, which a run of totals has no rows in."""
+
+TOTALS_SUFFICE: Final = ("cost", "fleet", "pareto", "recommend", "sweep")
+"""Questions whose queries read totals, though the cubes that they read have columns of parts."""
+
+
+def reads_parts(query: Query) -> bool:
+    """Return whether a query reads subgraphs, operators or ledger lines of runs, itself or through a cube."""
+    return query.title.partition(".")[0] not in TOTALS_SUFFICE and PARTS.search(query.sql) is not None
+
+
+def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:
+    """Raise UsageError, saying how to evaluate it, for the first run without a ledger that a query would find empty."""
+    named = _list_runs(given)
+    if not named or not reads_parts(query):
+        return
+    statement = (
+        "SELECT r.run_id, r.model, r.configured_hardware, r.precision_label, r.batch, r.runtime, r.boundary, r.host "
+        "FROM run_configurations AS r WHERE list_contains($named, r.run_id) AND NOT r.has_ledger AND r.refusal IS NULL "
+        "ORDER BY r.run_id LIMIT 1"
+    )
+    for run_id, model, hardware, precision, batch, runtime, boundary, host in literal.execute(
+        connection, statement, {"named": named}
+    ).fetchall():
+        command = f"joulemap analyze '{model}' {hardware} --precision {precision} --batch {batch} --runtime {runtime}"
+        command += f" --boundary {boundary}" if boundary != BOARD else ""
+        command += f" --host {host}" if host else ""
+        raise UsageError(f"run {run_id} was evaluated to totals only: `{command}` evaluates its ledger")
+
+
+def _list_runs(given: Mapping[str, Any]) -> list[int]:
+    """Return the runs that parameters name."""
+    values = (given.get(name, []) for name in RUN_PARAMETERS)
+    return [run for value in values for run in (value if isinstance(value, list | tuple) else [value])]
 
 
 def read_value(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from joulemap.domain.compiler import UNLISTED_NAME
 from joulemap.domain.configuration import LAUNCH
@@ -11,20 +12,21 @@ from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 
+DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
+"""Which runs answer a question that reads ledgers, or one that reads totals."""
 
-def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
-    """Return run_key -> run_id for those of the keys that are stored."""
-    rows = execute(
-        connection, "SELECT run_key, run_id FROM internal.run WHERE list_contains(?, run_key)", [list(run_keys)]
-    ).fetchall()
+
+def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
+    """Return run_key -> run_id for those of the keys that are stored, with a ledger or in whatever detail."""
+    statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
+    rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
-def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
-    """Return run_key -> run_id for every stored run of a workload."""
-    rows = execute(
-        connection, "SELECT run_key, run_id FROM internal.run WHERE workload_id = ?", [workload_id]
-    ).fetchall()
+def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
+    """Return run_key -> run_id for stored runs of a workload, with a ledger or in whatever detail."""
+    statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
+    rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 

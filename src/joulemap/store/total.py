@@ -7,7 +7,7 @@ in the same transaction, and an audit compares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -57,6 +57,21 @@ def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, A
         f"CAST(energy_high AS HUGEINT) * {2**HALF} + energy_low FROM _incoming"
     )
     connection.unregister("_incoming")
+
+
+def copy_actions(connection: duckdb.DuckDBPyConnection, first_run: int, last_run: int) -> None:
+    """Store what runs without a ledger spend by action, of those from one number to another."""
+    execute(
+        connection,
+        "INSERT INTO internal.run_action FROM internal.point_action WHERE run_id BETWEEN $first AND $last",
+        {"first": first_run, "last": last_run},
+    )
+
+
+def drop_sums(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[int]) -> None:
+    """Remove the sums of runs whose ledgers are stored, and the actions that followed from them."""
+    for table in ("point_total", "point_action", "run_action") if run_ids else ():
+        execute(connection, f"DELETE FROM internal.{table} WHERE list_contains($runs, run_id)", {"runs": list(run_ids)})
 
 
 def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:

@@ -8,13 +8,14 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.model.run import BOTTLENECKS, RunColumns
+from joulemap.model.run import BOTTLENECKS, RunColumns, RunFacts, RunTotals
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
-from joulemap.store.total import sum_actions, write_actions, write_totals
+from joulemap.store.total import HALF, copy_actions, drop_sums, sum_actions, write_actions, write_totals
 from joulemap.system.record import define, frozen
 
 
@@ -40,6 +41,17 @@ class RunIdentity:
     """Of a box: form and devices; empty for a chip."""
 
 
+FACTS: Final = tuple(
+    field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware", "mac_count")
+)
+"""Columns of `run` that an evaluation fills, whether to totals or to a ledger."""
+
+SUMS: Final = (
+    "latency_fs", "interval_fs", "compute_fs", "memory_fs", "launch_fs", "mac_count", "computed_mac_count",
+    "dram_bytes", "moved_bytes",
+)  # fmt: skip
+"""Columns of `point_total` that totals have under the same name."""
+
 CHUNK_LINES: Final = 1_000_000
 """Ledger lines that are worth a transaction of their own: fewer cost time, more cost memory."""
 
@@ -49,39 +61,30 @@ class RunWriter:
     """Collects evaluated runs and writes them together, table by table, each run's rows contiguous."""
 
     connection: Connection
+    points: Mapping[str, int] = attrs.field(factory=dict)
+    """run_key -> run_id of stored runs without a ledger, of which one is to be added."""
     line_count: int = attrs.field(default=0, init=False)
     """Ledger lines queued."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
+    _detailed: dict[int, float] = attrs.field(factory=dict)
+    """Id of each run of totals whose ledger is queued -> its separate_clock_fraction."""
     _next: int | None = None
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
     _vocabulary: dict[tuple[str, ...], int] | None = None
 
     def add_refusal(self, identity: RunIdentity, reason: str) -> int:
         """Queue a configuration that the hardware cannot run; return its run id."""
-        return self._add_run(identity, refusal=reason)
+        return self._add_run(identity, has_ledger=False, refusal=reason)
 
     def add(self, identity: RunIdentity, run: RunColumns) -> int:
-        """Queue an evaluated run; return its run id."""
-        run_id = self._add_run(
-            identity,
-            units_total_count=run.units_total_count,
-            peak_ops_per_s=run.peak_ops_per_s,
-            memory_bandwidth_bytes_per_s=run.memory_bandwidth_bytes_per_s,
-            weight_bytes=run.weight_bytes,
-            activation_bytes=run.activation_bytes,
-            clock_fraction=run.clock_fraction,
-            clock_hz=run.clock_hz,
-            voltage_factor=run.voltage_factor,
-            uncapped_power_w=run.uncapped_power_w,
-            throughput_limit=run.throughput_limit,
-            separate_clock_fraction=run.separate_clock_fraction,
-        )
-        digest = identity.hardware_digest
-        if digest not in self._action_ids:
-            if self._vocabulary is None:
-                self._vocabulary = read_vocabulary(self.connection)
-            ids = [self._vocabulary[identity] for identity in identify_actions(run.hardware)]
-            self._action_ids[digest] = np.array(ids, dtype=np.uint16)
+        """Queue an evaluated run, under the id of its totals where they are stored; return its run id."""
+        run_id = self.points.get(identity.run_key)
+        separate = run.separate_clock_fraction
+        if run_id is None:
+            run_id = self._add_run(identity, has_ledger=True, separate_clock_fraction=separate, **_list_facts(run))
+        else:
+            self._detailed[run_id] = separate
+        action_ids = self._find_actions(identity, run)
         subgraphs, operators, ledger = run.subgraphs, run.operators, run.ledger
         self._append("run_subgraph", run_id, len(subgraphs.subgraph_index), {
             field.name: getattr(subgraphs, field.name) for field in attrs.fields(type(subgraphs))
@@ -96,15 +99,40 @@ class RunWriter:
         self._append("ledger_line", run_id, len(ledger.energy_fj), {
             "subgraph_index": subgraph_of[ledger.operator_index],
             "operator_index": ledger.operator_index,
-            "action_id": self._action_ids[digest][ledger.action_index],
+            "action_id": action_ids[ledger.action_index],
             NAMED: ledger.action_index.astype(np.uint16),
             "action_count": ledger.action_count,
             "energy_fj": ledger.energy_fj,
         })  # fmt: skip
-        spent = sum_actions(ledger, self._action_ids[digest])
+        spent = sum_actions(ledger, action_ids)
         self._append("run_action", run_id, len(spent["action_id"]), spent)
         self.line_count += len(ledger.energy_fj)
         return run_id
+
+    def add_totals(self, identity: RunIdentity, run: RunTotals) -> int:
+        """Queue a run of which totals are known; return its run id."""
+        run_id = self._add_run(identity, has_ledger=False, **_list_facts(run))
+        sums = {name: [getattr(run, name)] for name in SUMS}
+        sums |= {"unit_high": [run.unit_fs >> HALF], "unit_low": [run.unit_fs & (2**HALF - 1)]}
+        self._append("point_total", run_id, 1, {name: np.array(value) for name, value in sums.items()})
+        self._append("point_action", run_id, len(run.action_index), {
+            "action_id": self._find_actions(identity, run)[run.action_index],
+            NAMED: run.action_index.astype(np.uint16),
+            "action_count": run.action_count,
+            "energy_fj": run.action_fj,
+        })  # fmt: skip
+        self.line_count += len(run.action_index)
+        return run_id
+
+    def _find_actions(self, identity: RunIdentity, run: RunFacts) -> Any:
+        """Return the action_id of each row of the reference table of a run's hardware."""
+        digest = identity.hardware_digest
+        if digest not in self._action_ids:
+            if self._vocabulary is None:
+                self._vocabulary = read_vocabulary(self.connection)
+            ids = [self._vocabulary[one] for one in identify_actions(run.hardware)]
+            self._action_ids[digest] = np.array(ids, dtype=np.uint16)
+        return self._action_ids[digest]
 
     def flush(self) -> None:
         """Insert everything queued."""
@@ -113,6 +141,7 @@ class RunWriter:
     def hand_over(self) -> Callable[[], None]:
         """Return what inserts everything queued up to now, in any thread; runs may be queued meanwhile."""
         rows, self._rows, self.line_count = self._rows, {}, 0
+        detailed, self._detailed = self._detailed, {}
 
         def insert() -> None:
             digester = Digester(self.connection)
@@ -126,13 +155,30 @@ class RunWriter:
                 columns = parts.pop(table)
                 columns.pop(NAMED, None)
                 insert_columns(self.connection, table, columns)
+            drop_sums(self.connection, list(detailed))
             if spent:
                 write_actions(self.connection, _joined(spent))
+            if detailed:
+                self._mark_detailed(digester, detailed)
             if runs:
+                copy_actions(self.connection, runs["run_id"][0], runs["run_id"][-1])
                 write_totals(self.connection, runs["run_id"][0], runs["run_id"][-1])
             mark_newest(self.connection)
 
         return insert
+
+    def _mark_detailed(self, digester: Digester, detailed: Mapping[int, float]) -> None:
+        """Make runs of totals, whose parts are stored now, runs with a ledger; their totals stay as they are."""
+        given = {"runs": list(detailed), "fractions": list(detailed.values())}
+        statement = "SELECT content_digest FROM internal.run WHERE list_contains($runs, run_id)"
+        old = execute(self.connection, statement, {"runs": list(detailed)}).fetchall()
+        execute(
+            self.connection,
+            "UPDATE internal.run SET has_ledger = TRUE, separate_clock_fraction = s.fraction "
+            "FROM (SELECT unnest($runs) AS run_id, unnest($fractions) AS fraction) AS s WHERE run.run_id = s.run_id",
+            given,
+        )
+        digester.change_set(RUN, digester.reseal(RUN, list(detailed)), [digest for (digest,) in old])
 
     def _append(self, table: str, run_id: int, count: int, columns: dict[str, Any]) -> None:
         block = {"run_id": np.full(count, run_id, dtype=np.int32), **columns}
@@ -148,6 +194,10 @@ class RunWriter:
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id
+
+
+def _list_facts(run: RunFacts) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in FACTS}
 
 
 def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -157,12 +157,14 @@ def lay_across(
     runs = {row.hardware: row.run_id for contest in contests for row in contest}
     hardware = sorted(runs, key=lambda name: runs[name])
     marked: set[tuple[int, int]] = set()
+    tied: set[tuple[int, int]] = set()
     cells: list[tuple[str, ...]] = []
     has_beside = any(contest[0].value is not None and not contest[0].is_available for contest in contests)
     for place, contest in enumerate(contests[index] for index in shown or range(len(contests))):
         first, rows = contest[0], {row.hardware: row for row in contest}
         best = [row for row in contest if row.value is not None and row.value == first.value]
-        marked |= {(place, len(heads) + hardware.index(row.hardware)) for row in best}
+        cells_of = [(place, len(heads) + hardware.index(row.hardware)) for row in best]
+        (marked if len(best) == 1 else tied).update(cells_of)
         named = f"{first.tied_count} alike" if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
         values = (
             show_quantity(rows[name].value, rows[name].unit) or REFUSED if name in rows else "" for name in hardware
@@ -177,6 +179,7 @@ def lay_across(
         rows=tuple(cells),
         keep=(*sorted(names, key=lambda name: -wins[name]), *words),
         best=frozenset(marked if len(hardware) > 1 else ()),
+        tied=frozenset(tied if len(hardware) > 1 else ()),
     )
 
 

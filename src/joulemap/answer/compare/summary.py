@@ -168,26 +168,26 @@ class CompareAnswer(ComparedAnswer):
         )
         noun = "configurations" if self.varying else "hardware"
         drawn = drawn.out_of(len(answered), len(shown), noun)
-        return attrs.evolve(drawn, best=self._mark_best(shown, drawn.headings, label))
+        best, tied = self._mark_best(shown, drawn.headings, label)
+        return attrs.evolve(drawn, best=best, tied=tied)
 
     def _mark_best(
         self, shown: Sequence[Comparison], headings: Sequence[str], energy: str
-    ) -> frozenset[tuple[int, int]]:
-        """Return the cells that are the best of their columns, and those that cannot be told apart from them."""
-        found = set()
+    ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
+        """Return the best cell of each column, and the cells that cannot be told apart from it."""
+        found, tied = set(), set()
         for goal in self.available:
             heading = energy if GOALS.get(goal.goal) == "energy" else GOALS.get(goal.goal)
             if heading not in headings or goal.tied_count == len(self.scope.evaluated_ids):
                 continue
-            best = {goal.hardware, *goal.rivals}
             column = headings.index(heading)
             value = METRIC[goal.goal].column
-            found |= {
-                (place, column)
-                for place, row in enumerate(shown)
-                if row.label in best or (row.is_available and getattr(row, value) == goal.value)
-            }
-        return frozenset(found)
+            for place, row in enumerate(shown):
+                if row.label == goal.hardware:
+                    found.add((place, column))
+                elif row.label in goal.rivals or (row.is_available and getattr(row, value) == goal.value):
+                    tied.add((place, column))
+        return frozenset(found), frozenset(tied)
 
     def _sentences(self) -> list[str]:
         """Return what a reader must know of the table."""

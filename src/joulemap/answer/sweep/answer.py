@@ -387,7 +387,7 @@ def sweep(
     Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
     """
     asked = attrs.evolve(settings, batch=settings.batch or BATCHES)
-    with holding_runs(source, plan_runs(models, asked)) as runs:
+    with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:
         connection, ids = runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)
         scope = find_scope(runs)

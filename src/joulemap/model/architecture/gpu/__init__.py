@@ -174,7 +174,7 @@ class Gpu:
             multiplied_macs=multiplied,
             computed_macs=work.mac_count * times.seen_share,
             seen_share=times.seen_share,
-            near_bytes=kernels.moved_bytes - far + times.pass_bytes - again,
+            near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # a sum that rounds
             pass_bytes=times.pass_bytes,
             sharpness=SHARPNESS,
         )

@@ -52,7 +52,8 @@ MOST_MEMORY: Final = "700MB"
 ABSENT: Final = (
     "subgraph_results", "operator_results", "energy_ledger", "energy_parts", "event_counts",
     "run_overheads", "operators", "uncounted", "assumptions", "caveats", "placements", "placement_ledger", "estimates",
-    "run_subgraph", "run_operator", "ledger_line", "run_action", "workload_operator",
+    "run_subgraph", "run_operator", "ledger_line", "run_action",
+    "point_total", "point_action", "workload_operator",
 )  # fmt: skip
 """Views, and tables behind them, of what a lake does not hold: parts of runs."""
 

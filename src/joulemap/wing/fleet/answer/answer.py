@@ -87,7 +87,7 @@ def fleet(
     _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
-    with holding_runs(source, plan, needs_catalogue=True) as runs:
+    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         found = _read(runs.connection, list(runs.ids), usage, prices)
         scope = find_scope(runs)
     scope.check_evaluated()

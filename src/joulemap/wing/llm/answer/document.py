@@ -27,12 +27,12 @@ SHOWN: Final = 18
 """Configurations that a table has, unless it is told else."""
 
 GOALS: Final = {
-    "first_token": "first token",
-    "between_tokens": "between",
-    "energy": "J/token",
-    "cost": "USD/M",
+    "first_token": ("first token", "first_token_s"),
+    "between_tokens": ("between", "between_s"),
+    "energy": ("J/token", "output_token_j"),
+    "cost": ("USD/M", "output_usd_per_million"),
 }
-"""Goal -> the column of the table whose best it is."""
+"""Goal -> heading of the column whose best it is, and its field."""
 
 
 @frozen(kw_only=True)
@@ -168,7 +168,8 @@ class LlmAnswer(ServedAnswer):
             decode_bound=lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}",
             prefill_bound=lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}",
         )
-        return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
+        best, tied = self._mark_best(drawn.headings, limit)
+        return attrs.evolve(drawn, best=best, tied=tied)
 
     def _pools(self) -> Grid:
         """Return the servers of two pools."""
@@ -194,15 +195,30 @@ class LlmAnswer(ServedAnswer):
             up=lambda row: "no" if row.is_growing else "yes",
         )
 
-    def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
+    def _mark_best(
+        self, headings: Sequence[str], limit: int
+    ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
+        """Return the best cell of each column, and the best cell of each hardware that ties with it."""
         ids = {row.place: (row.label, row.batch) for row in self.phases}
         rows = choose_rows(self.served, limit, self._wins)
         shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
-        return frozenset(
-            (shown[ids[winner.place]], headings.index(GOALS[winner.goal]))
-            for winner in self.winners
-            if winner.hardware_count > 1 and ids[winner.place] in shown and GOALS[winner.goal] in headings
-        )
+        best, tied = set(), set()
+        for winner in self.winners:
+            heading, field = GOALS[winner.goal]
+            if winner.hardware_count < 2 or heading not in headings:
+                continue
+            column = headings.index(heading)
+            if ids[winner.place] in shown:
+                best.add((shown[ids[winner.place]], column))
+            for rival in winner.rivals:
+                values = [
+                    (float(value), row.batch)
+                    for row in self.served
+                    if row.label == rival and (value := getattr(row, field)) is not None
+                ]
+                if values and (place := (rival, min(values)[1])) in shown:
+                    tied.add((shown[place], column))
+        return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
         """Return whether a configuration is the best at something: sentences name it, so its row stays."""

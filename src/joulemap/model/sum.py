@@ -1,0 +1,249 @@
+"""Sums of timed kernels: the totals of their ledger, to the femtojoule, without a row for each operator.
+
+    kinds of kernels, timed ─► patterns of subgraphs, each once ─► sums over all subgraphs
+
+Totals of one run, of many gathered hardware and of a grid of varied numbers are the same sums.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.kind import Kinds
+from joulemap.model.ledger import check_range, energies_fj
+from joulemap.model.outcome import Asked, Timed, at_leaders, list_facts
+from joulemap.model.run import BOTTLENECKS, RunTotals
+from joulemap.model.workload import Booleans, Floats, Integers, sum_by
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
+
+EXACT: Final = 2.0**53
+"""Whole numbers below it are sums of doubles without rounding."""
+
+MOST: Final = 2.0**60
+"""Femtoseconds or femtojoules above which a run is stored with its ledger, whose sums need more than 64 bits."""
+
+HALF: Final = 26
+"""Bits below which a latency is split, so that its product with a number of units fits 64 bits."""
+
+
+@define(kw_only=True, eq=False)
+class Patterns:
+    """Subgraphs whose operators are of the same kinds in the same order, once each."""
+
+    row: Integers
+    """Row of the kinds of operators, pattern after pattern."""
+    owner: Integers
+    """Pattern of each row."""
+    starts: Integers
+    """First row of each pattern."""
+    times: Integers
+    """Subgraphs of each pattern."""
+
+    @classmethod
+    def of(cls, kernels: KernelColumns) -> Patterns:
+        """Return the patterns of a workload's kernels, found once."""
+        found = kernels.memo.get(("patterns",))
+        if isinstance(found, Patterns):
+            return found
+        row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
+        order = np.argsort(owner, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(owner[order]) != 0)) if len(order) else order
+        counts = Counter(tuple(one.tolist()) for one in np.split(row[order], starts[1:]) if len(one))
+        lengths = [len(pattern) for pattern in counts]
+        found = kernels.memo["patterns",] = cls(
+            row=np.array([place for pattern in counts for place in pattern], dtype=np.int64),
+            owner=np.repeat(np.arange(len(counts)), lengths),
+            starts=np.cumsum([0, *lengths])[:-1].astype(np.int64),
+            times=np.array(list(counts.values()), dtype=np.int64),
+        )
+        return found
+
+
+@frozen(kw_only=True, eq=False)
+class Sums:
+    """Sums over the subgraphs and operators of timed kernels, with the axes of the numbers of their hardware."""
+
+    timed: Timed
+    patterns: Patterns
+
+    @classmethod
+    def of(cls, timed: Timed) -> Sums:
+        """Return the sums of timed kernels of one workload."""
+        return cls(timed=timed, patterns=Patterns.of(timed.kernels))
+
+    @cached_property
+    def pattern_fs(self) -> Integers:
+        """Latency of each pattern of subgraphs."""
+        each = self.timed.timing.kernels.each(self.timed.operator_fs)[..., self.patterns.row]
+        starts = self.patterns.starts
+        found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
+        return found
+
+    @cached_property
+    def bounds_s(self) -> tuple[Floats, Floats, Floats]:
+        """Compute, memory and launch time of each pattern, with the axes of all three."""
+        placement = self.timed.timing.placement
+        launch = at_leaders(self.timed.timing.kernels, placement.launch_s)
+        each = [self._of_pattern(one) for one in (placement.compute_s, placement.memory_s, launch)]
+        compute, memory, start = np.broadcast_arrays(*each)
+        return compute, memory, start
+
+    @cached_property
+    def latency_fs(self) -> Integers:
+        """Latency of all subgraphs."""
+        return self._over(self.pattern_fs)
+
+    @cached_property
+    def interval_fs(self) -> Integers:
+        """Time from one batch to the next."""
+        total: Integers = self.timed.sum_exactly(self.timed.interval_fs)[..., 0]
+        return total
+
+    @cached_property
+    def share_fs(self) -> Integers:
+        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
+        compute, memory, launch = self.bounds_s
+        launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
+        busy_fs = self.pattern_fs - launch_fs
+        is_compute: Booleans = compute >= memory
+        shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs), launch_fs
+        return np.stack([self._over(one) for one in shares], axis=-1)
+
+    @cached_property
+    def bound_fs(self) -> Integers:
+        """Latency of the subgraphs that each of `BOTTLENECKS` bounds."""
+        code = np.argmax(np.stack(self.bounds_s), axis=0)
+        found = [self._over(np.where(code == one, self.pattern_fs, 0)) for one in range(len(BOTTLENECKS))]
+        return np.stack(found, axis=-1)
+
+    @cached_property
+    def unit_parts(self) -> tuple[Integers, Integers]:
+        """Units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
+        used = self.timed.timing.kernels.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
+        units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
+        units = units.astype(np.int64)
+        return self._over(units * (self.pattern_fs >> HALF)), self._over(units * (self.pattern_fs & (2**HALF - 1)))
+
+    @cached_property
+    def computed_mac_count(self) -> Integers:
+        """MACs that the chip computes, whole in each subgraph."""
+        return self._over(np.floor(self._of_pattern(self.timed.timing.placement.real_macs(self.timed.timing.kernels))))
+
+    @cached_property
+    def dram_bytes(self) -> Floats:
+        """Bytes read and written off chip."""
+        return self._over_operators(self.timed.timing.placement.dram_bytes)
+
+    @cached_property
+    def moved_bytes(self) -> Floats:
+        """Bytes that cross kernel boundaries at any level."""
+        return self._over_operators(self.timed.timing.kernels.moved_bytes)
+
+    @cached_property
+    def action_counts(self) -> dict[int, Floats]:
+        """Row of the reference table -> how often its action happens."""
+        return {place: self._over_operators(count) for place, count in self.timed.closed_counts.items()}
+
+    @cached_property
+    def rough_fj(self) -> dict[int, Floats]:
+        """Row of the reference table -> its energy as doubles, exact where their sum is below `EXACT`."""
+        return {place: self._over_operators(energy) for place, energy in self._energies()}
+
+    @cached_property
+    def most_fj(self) -> float:
+        """Largest energy, about."""
+        return float(np.max(sum(self.rough_fj.values(), np.zeros(1)), initial=0.0))
+
+    def list_energies(self) -> Iterator[tuple[int, Integers]]:
+        """Yield (row of the reference table, femtojoules), exact below 2^63 in all."""
+        if self.most_fj < EXACT:
+            yield from ((place, energy.astype(np.int64)) for place, energy in self.rough_fj.items())
+            return
+        times = self._row_times.astype(np.int64)
+        for place, energy in self._energies():
+            yield place, self.timed.timing.kernels.each(energy).astype(np.int64) @ times
+
+    def check_range(self) -> None:
+        """Raise UnsupportedError for a ledger line that no store can hold."""
+        for _, energy in self._energies() if self.most_fj >= MOST else ():
+            check_range(energy, self.timed.hardware, "one ledger line")
+
+    def is_beyond(self) -> bool:
+        """Return whether a total may not fit 64 bits."""
+        latency = np.sum(self.pattern_fs.astype(np.float64) * self.patterns.times, axis=-1)
+        return max(self.most_fj, float(np.max(latency, initial=0.0))) >= MOST
+
+    def _energies(self) -> Iterator[tuple[int, Floats]]:
+        timed = self.timed
+        return energies_fj(timed.closed_counts, timed.hardware, timed.timing.row_factor)
+
+    @cached_property
+    def _row_times(self) -> Floats:
+        kinds = self.timed.timing.kernels
+        return np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
+
+    def _of_pattern(self, per_operator: Floats) -> Floats:
+        each = self.timed.timing.kernels.each(per_operator)[..., self.patterns.row]
+        return sum_by(self.patterns.owner, each, len(self.patterns.times))
+
+    def _over(self, per_pattern: Floats | Integers) -> Integers:
+        """Return the exact sum over subgraphs of whole numbers of each pattern."""
+        total: Integers = per_pattern.astype(np.int64) @ self.patterns.times
+        return total
+
+    def _over_operators(self, per_operator: Floats) -> Floats:
+        """Return the sum over operators; of whole numbers below 2^53 no order of adding changes it."""
+        total: Floats = self.timed.timing.kernels.each(per_operator) @ self._row_times
+        return total
+
+
+def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
+    """Return the totals of what was timed on so many hardware, each at its place in it; None beyond 64 bits.
+
+    Raises UnsupportedError as the ledger does.
+    """
+    own, points = timed
+    sums = Sums.of(own)
+    sums.check_range()
+    if sums.is_beyond():
+        return None
+
+    def each(column: Any) -> list[Any]:
+        values: list[Any] = np.broadcast_to(np.ravel(column), points).tolist()
+        return values
+
+    high, low = map(each, sums.unit_parts)
+    shares = [each(sums.share_fs[..., one]) for one in range(len(BOTTLENECKS))]
+    names = ("latency_fs", "interval_fs", "dram_bytes", "moved_bytes", "computed_mac_count")
+    columns = {name: each(getattr(sums, name)) for name in names}
+    energies = dict(sums.list_energies())
+    actions = np.array(list(energies), dtype=np.int64)
+    counts, spent = (
+        np.array([np.broadcast_to(np.ravel(one), points) for one in some.values()])
+        for some in (sums.action_counts, energies)
+    )
+    facts = list_facts(own, places, asked)
+    found = []
+    for place, given in zip(places, facts, strict=True):
+        happens = np.flatnonzero(counts[:, place])
+        found.append(
+            RunTotals(
+                **given,
+                **{name: column[place] for name, column in columns.items()},
+                compute_fs=shares[0][place],
+                memory_fs=shares[1][place],
+                launch_fs=shares[2][place],
+                unit_fs=(high[place] << HALF) + low[place],
+                action_index=actions[happens],
+                action_count=counts[happens, place],
+                action_fj=spent[happens, place],
+            )
+        )
+    return found

@@ -1,0 +1,73 @@
+"""Runs that are stored as totals, and their ledgers when a question reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from joulemap.domain.settings import Settings
+from joulemap.store.check import check_database
+from joulemap.system.errors import UsageError
+from joulemap.workspace import Workspace
+
+CHIPS = ("l4", "xeon_8490h")
+ASKED = Settings(hardware=CHIPS, precision=("fp32",), batch=(1,))
+FIGURES = (
+    "SELECT hardware, energy_j, latency_s, energy_low_j, latency_low_s, bandwidth_utilization_fraction, "
+    "units_used_count FROM runs ORDER BY hardware"
+)
+LEDGER = (
+    "SELECT hardware, operator_index, component, action, action_count, line_energy_fj FROM energy_ledger ORDER BY ALL"
+)
+
+
+def _flags(workspace: Workspace) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in workspace.sql("SELECT run_id, has_ledger FROM runs ORDER BY run_id").rows]
+
+
+def test_a_question_over_many_configurations_stores_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "points.duckdb"
+    workspace = Workspace(path)
+    workspace.pareto("mobilenet_v2", ASKED)
+    assert _flags(workspace) == [(1, False), (2, False)]
+    assert not workspace.sql("SELECT run_id FROM energy_ledger").rows
+    assert check_database(path) == []
+    with pytest.raises(UsageError, match=r"run 1 was evaluated to totals only: `joulemap analyze 'mobilenet_v2' l4"):
+        workspace.query("edp.distribution", {"run_id": 1})
+
+
+def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(tmp_path: Path) -> None:
+    path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
+    workspace, whole = Workspace(path), Workspace(other)
+    workspace.pareto("mobilenet_v2", ASKED)
+    before = workspace.sql(FIGURES).rows
+    workspace.compare("mobilenet_v2", ASKED)
+    whole.compare("mobilenet_v2", ASKED)
+    assert _flags(workspace) == _flags(whole) == [(1, True), (2, True)]
+    assert workspace.sql(FIGURES).rows == before == whole.sql(FIGURES).rows
+    assert workspace.sql(LEDGER).rows == whole.sql(LEDGER).rows
+    assert len(workspace.sql(LEDGER)) > 500
+    digests = "SELECT hardware_digest, split_part(content_digest, '-', 4) FROM internal.run ORDER BY ALL"
+    assert workspace.sql(digests).rows == whole.sql(digests).rows
+    assert check_database(path) == []
+    assert workspace.query("edp.distribution", {"run_id": 1}).rows
+
+
+def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
+    path = tmp_path / "ledgers.duckdb"
+    workspace = Workspace(path)
+    workspace.compare("mobilenet_v2", ASKED)
+    workspace.pareto("mobilenet_v2", ASKED)
+    assert _flags(workspace) == [(1, True), (2, True)]
+
+
+def test_sums_that_were_changed_are_found(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "points.duckdb"
+    Workspace(path).pareto("mobilenet_v2", ASKED)
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE internal.point_action SET energy_fj = energy_fj + 1 WHERE run_id = 1")
+    rules = {rule for rule, *_ in check_database(path)}
+    assert rules == {"the rows of a run are those that were written", "actions of a run are those of its ledger"}

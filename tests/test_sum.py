@@ -1,0 +1,93 @@
+"""Totals of runs are the sums of their ledgers, on every class, runtime and precision."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+import joulemap.model.sum
+from chips import FORMS
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns, RunFacts, RunTotals
+from joulemap.system.units import FS_PER_S
+from models import shipped
+
+MODELS = ("mobilenet_v2", "vit_b_16")
+FACTS = tuple(field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware"))
+
+
+def _sum_by_hand(run: RunColumns) -> dict[str, object]:
+    """Return the totals of a run from its parts."""
+    parts = run.subgraphs
+    launch = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
+    computes = parts.compute_s >= parts.memory_s
+    busy = parts.latency_fs - launch
+    actions = np.unique(run.ledger.action_index)
+    return {
+        **{name: getattr(run, name) for name in FACTS},
+        "latency_fs": run.latency_fs,
+        "interval_fs": run.interval_fs,
+        "energy_fj": run.energy_fj,
+        "compute_fs": int(busy[computes].sum()),
+        "memory_fs": int(busy[~computes].sum()),
+        "launch_fs": int(launch.sum()),
+        "unit_fs": sum(int(n) * int(t) for n, t in zip(parts.units_used_count, parts.latency_fs, strict=True)),
+        "dram_bytes": float(parts.dram_bytes.sum()),
+        "moved_bytes": float(parts.moved_bytes.sum()),
+        "computed_mac_count": int(parts.computed_mac_count.sum()),
+        "action_index": actions.tolist(),
+        "action_fj": [int(run.ledger.energy_fj[run.ledger.action_index == one].sum()) for one in actions],
+    }
+
+
+def _list_asked(chips: tuple[Hardware, ...]) -> list[tuple[Hardware, Configuration]]:
+    return [
+        (one, Configuration(hardware=one.id, power_mode=one.power_mode, precision=precision, runtime=runtime, batch=1))
+        for one in chips
+        for precision in (*one.peaks, "fp64")
+        for runtime in RUNTIMES
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
+    evaluator, asked = Evaluator(shipped(model)), _list_asked(FORMS)
+    runs, points = evaluator.evaluate_all(asked), evaluator.evaluate_totals(asked)
+    assert {one.architecture for one, _ in asked} == {one.architecture for one in FORMS}
+    for run, point in zip(runs, points, strict=True):
+        if not isinstance(run, RunColumns):
+            assert str(point) == str(run)
+            continue
+        assert isinstance(point, RunTotals | RunColumns)
+        expected = _sum_by_hand(run)
+        if isinstance(point, RunColumns):
+            assert evaluator.falls_back(point.hardware)
+            assert _sum_by_hand(point) == expected
+            continue
+        found = {name: getattr(point, name) for name in expected}
+        found |= {name: getattr(point, name).tolist() for name in ("action_index", "action_fj")}
+        assert found == expected
+        counts = np.bincount(run.ledger.action_index, run.ledger.action_count)[point.action_index]
+        assert np.allclose(point.action_count, counts, rtol=1e-12, atol=0.0)
+
+
+def test_a_point_does_not_depend_on_those_beside_it() -> None:
+    evaluator, asked = Evaluator(shipped("mobilenet_v2")), _list_asked(FORMS[:4])
+    together = evaluator.evaluate_totals(asked)
+    for one, point in zip(asked, together, strict=True):
+        (alone,) = evaluator.evaluate_totals([one])
+        if isinstance(point, RunTotals):
+            assert isinstance(alone, RunTotals)
+            assert (alone.energy_fj, alone.latency_fs) == (point.energy_fj, point.latency_fs)
+        else:
+            assert str(alone) == str(point)
+
+
+def test_totals_beyond_64_bits_come_with_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joulemap.model.sum, "MOST", 1.0)
+    found = Evaluator(shipped("mobilenet_v2")).evaluate_totals(_list_asked(FORMS[:1]))
+    assert any(isinstance(one, RunColumns) for one in found)
+    assert not any(isinstance(one, RunTotals) for one in found)
