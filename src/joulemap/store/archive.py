@@ -163,6 +163,8 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
         try:
             add_up(connection)
         except duckdb.Error as error:
+            if is_full(error) or is_internal(error):
+                raise
             raise CatalogueError(
                 f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}"
             ) from error
