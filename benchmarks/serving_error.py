@@ -19,7 +19,6 @@ from pathlib import Path
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import ServingRow, read_serving_row
-from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.wing.llm.serving.predict import predict
 
@@ -45,7 +44,7 @@ def find_hardware(names: set[str]) -> dict[str, Hardware]:
     found = {}
     for name in sorted(names & known.keys()):
         one = known[name]
-        found[name] = bound_hardware(used.apply(one, used.find(one)), "default", "board")
+        found[name] = used.target(one, "default", "board").bind(one)
     return found
 
 

@@ -13,10 +13,11 @@ import attrs
 
 import gpu_coefficient
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.domain.configuration import FLOPS_PER_MAC, Boundary
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
+from joulemap.plan.target import AtBoundary, AtMode, Target
 from joulemap.system.units import FJ_PER_J
 
 CLOCK_HZ = 1e9
@@ -40,6 +41,11 @@ def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, Energ
     found = [one for one in load_catalogue().hardware.values() if one.architecture == architecture]
     units = {name: quantity.unit for one in found for name, quantity in one.coefficients.items()}
     return units, {action.key: action for one in found for action in one.reference}
+
+
+def bound(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
+    """Return a hardware, given with its anchor, at a power mode and a boundary."""
+    return Target(hardware, (AtMode(power_mode), AtBoundary.of(hardware, boundary))).bind(hardware)
 
 
 def level(

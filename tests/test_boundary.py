@@ -19,16 +19,17 @@ from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
-from joulemap.domain.hardware import Hardware, Link, bounded_digest
+from joulemap.domain.hardware import Hardware, Link
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
+from joulemap.domain.target import boundary_word, extend_digest
 from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
 from joulemap.model.replica import join_units
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
+from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
@@ -127,7 +128,7 @@ def test_a_product_is_anchored_at_each_precision_by_itself() -> None:
 def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
     slow = anchored(toy(nj_per_byte=0.4))
     prices = {one.key: one for one in slow.reference}
-    halved = bound_hardware(anchored_record(toy(nj_per_byte=0.4)), "500MHz", "board")
+    halved = chip.bound(anchored_record(toy(nj_per_byte=0.4)), "500MHz", "board")
     assert halved.reference.position(cycle_action("fp32")) is not None
     for key in (cycle_action("fp32"), MEMORY_ACTION):
         row = halved.reference.position(key)
@@ -185,16 +186,18 @@ def anchored_record(hardware: Hardware) -> Hardware:
 
 def test_each_boundary_has_a_digest_of_its_own() -> None:
     for one in CATALOGUE.values():
-        found = {boundary: bounded_digest(one.digest, boundary, one.priced_at, "1") for boundary in BOUNDARIES}
+        found = {
+            boundary: extend_digest(one.digest, boundary_word(boundary, one.priced_at, "1")) for boundary in BOUNDARIES
+        }
         assert found["chip"] not in (one.digest, found["board"])
         assert (found["board"] == one.digest) == (one.priced_at == "board")
-    assert bounded_digest("a", "board", "chip", "1") != bounded_digest("a", "board", "chip", "2")
+    assert boundary_word("board", "chip", "1") != boundary_word("board", "chip", "2")
 
 
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("hardware", SOLD, ids=lambda one: one.id)
 def test_boards_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
-    bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
+    bounded = chip.bound(anchor_hardware(hardware), "default", "board")
     for precision in hardware.peaks:
         run = run_of(join_units(bounded), PRODUCT, precision)
         limit = hardware.tdp.value
@@ -209,7 +212,7 @@ def test_more_of_a_model_never_takes_less_and_the_chip_less_than_the_board(name:
     workload = shipped("resnet18")
     configuration = Configuration(hardware=name, precision="int8" if "int8" in hardware.peaks else "bf16")
     found = {
-        boundary: evaluate(workload, bound_hardware(anchor_hardware(hardware), "default", boundary), configuration)
+        boundary: evaluate(workload, chip.bound(anchor_hardware(hardware), "default", boundary), configuration)
         for boundary in BOUNDARIES
     }
     assert np.array_equal(found["chip"].operators.latency_fs, found["board"].operators.latency_fs)
@@ -231,7 +234,7 @@ def test_bulk_totals_are_those_of_the_ledger() -> None:
     found = find_operator(PRODUCT)
     assert found is not None
     for boundary in BOUNDARIES:
-        bounded = bound_hardware(anchor_hardware(CATALOGUE["gaudi3"]), "default", boundary)
+        bounded = chip.bound(anchor_hardware(CATALOGUE["gaudi3"]), "default", boundary)
         (total,) = evaluate_all([describe(found, 1, KEY)], bounded, "fp8", "graph")
         assert total.energy_fj == int(run_of(bounded, PRODUCT, "fp8").ledger.energy_fj.sum())
 
@@ -300,7 +303,7 @@ def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str
                 coefficients={**own.coefficients, "cap_share": chip.number(1.0)},
                 digest=f"{own.digest} at {limit.value}",
             )
-            bounded = bound_hardware(anchor_hardware(stated), "default", "board")
+            bounded = chip.bound(anchor_hardware(stated), "default", "board")
             configuration = Configuration(hardware=own.id, precision=next(iter(own.peaks)))
             run = evaluate(shipped("mobilenet_v2"), bounded, configuration)
             if run.clock_fraction == 1.0:

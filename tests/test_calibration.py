@@ -23,9 +23,10 @@ from joulemap.catalog.calibration import (
 )
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, calibrated_digest
+from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.target import extend_digest
 from joulemap.model.version import formula_version
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
@@ -109,7 +110,7 @@ def test_hardware_under_a_calibration() -> None:
     assert calibration.label in under.coefficients["device_time_scale"].source
     assert under.coefficients["device_time_scale"].note == plain.coefficients["device_time_scale"].note
     assert under.static_power.value == 50.0
-    assert under.digest == calibrated_digest(plain.digest, calibration.digest) != plain.digest
+    assert under.digest == extend_digest(plain.digest, f"+{calibration.digest}") != plain.digest
     for before, after in zip(plain.reference, under.reference, strict=True):
         factor = 3.0 if after.component == "dram" else 1.0
         if after.key == STATIC_ACTION:
@@ -226,7 +227,7 @@ def test_a_hardware_inherits_ratios() -> None:
     under = plain.inheriting(calibration)
     assert_close(under.coefficient("launch_time_scale"), 1.5, rel=1e-12)
     assert_close(under.static_power.value, 1.1 * plain.static_power.value, rel=1e-12)
-    assert under.digest == calibrated_digest(plain.digest, calibration.digest)
+    assert under.digest == extend_digest(plain.digest, f"+{calibration.digest}")
     for before, after, there in zip(
         plain.reference, under.reference, source.calibrated(calibration).reference, strict=True
     ):

@@ -29,7 +29,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
-from joulemap.plan.boundary import anchor_hardware
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnsupportedError
 from models import shipped
 from test_calibration import made

@@ -13,12 +13,12 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.change import Change, change_hardware, changed_digest
+from joulemap.domain.change import Change, change_hardware, word_changes
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
-from joulemap.plan.boundary import anchor_hardware
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from sample import thin
@@ -248,8 +248,8 @@ def test_the_digest_tells_what_was_set() -> None:
     def one(value: float) -> Change:
         return Change(name="tdp", kind="quantity", value=value, before=72.0, unit="W")
 
-    assert changed_digest("d", ()) == "d"
-    assert changed_digest("d", (one(70.0),)) != changed_digest("d", (one(71.0),))
+    assert word_changes(()) == ""
+    assert word_changes((one(70.0),)) != word_changes((one(71.0),))
 
 
 @pytest.mark.slow

@@ -504,12 +504,12 @@ def test_a_refusal_says_what_a_class_means(tmp_path: Path) -> None:
 def test_a_calibration_that_misfits_keeps_nothing_else_out(
     joulemap: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from joulemap.plan import boundary
+    from joulemap.plan import anchor
 
     def refuse(hardware: Hardware, calibration: Calibration) -> Hardware:
         raise ValueError(f"{calibration.hardware} was fitted to another description than {hardware.id}")
 
-    monkeypatch.setattr(boundary, "apply_calibration", refuse)
+    monkeypatch.setattr(anchor, "apply_calibration", refuse)
     done = joulemap("hardware", "list", "--format", "csv", variables={"JOULEMAP_CACHE": str(tmp_path / "cache")})
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1 + len(CATALOGUE.hardware)

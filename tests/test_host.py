@@ -20,7 +20,6 @@ from joulemap.domain.settings import Settings
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.plan.boundary import anchor_hardware, bound_hardware
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UsageError
@@ -75,10 +74,11 @@ def test_only_what_needs_a_host_is_put_in_one() -> None:
     asked = Settings(hardware=("jetson_orin_nano_8gb", "l4"), host="raspberry_pi_5")
     hosts = select_hardware(asked).hosts
     assert set(hosts) == {"l4"}
-    bounded = bound_hardware(anchor_hardware(CATALOGUE["l4"]), "default", "board")
-    hosted = hosts["l4"].place(bounded, CalibrationUse("none"), "board")
-    assert hosted.host == HOST.id
-    assert hosted.digest == hosts["l4"].digest(bounded.digest, CalibrationUse("none"), "board")
+    use = CalibrationUse("none")
+    plain = use.target(CATALOGUE["l4"], "default", "board")
+    hosted = plain.modified(hosts["l4"].modifier(use, "board"))
+    assert hosted.bind(CATALOGUE["l4"]).host == HOST.id
+    assert hosted.digest != plain.digest
 
 
 def test_a_host_launches_at_its_own_pace() -> None:

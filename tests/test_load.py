@@ -20,7 +20,7 @@ from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
 from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
+from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
@@ -124,7 +124,7 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("hardware", "measured"), MEASURED)
 def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> None:
-    bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
+    bounded = chip.bound(anchor_hardware(hardware), "default", "board")
     configuration = Configuration(
         hardware=hardware.id, precision=measured.precision, batch=measured.batch, runtime=measured.runtime
     )

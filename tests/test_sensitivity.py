@@ -32,7 +32,7 @@ from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import evaluate
 from joulemap.model.variation import FAILURES, Varied
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.plan.boundary import anchor_hardware
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace

@@ -23,7 +23,7 @@ from joulemap.domain.name import name_precision
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import anchor_hardware
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names

@@ -20,7 +20,6 @@ from joulemap.domain.host import suggest_host
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
@@ -278,7 +277,7 @@ def opening_hardware(
     if boundary is None:
         hardware = use.adjust(plain, used).in_mode(mode)
     else:
-        hardware = bound_hardware(use.apply(plain, used), mode, boundary)
+        hardware = use.target(plain, mode, boundary).bind(plain)
     calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used

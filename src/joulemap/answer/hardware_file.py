@@ -13,7 +13,7 @@ from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.silicon import RETICLE, count_dies
-from joulemap.plan.budget import find_target
+from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.run import uses_tf32
 from joulemap.present.cell import show
@@ -170,7 +170,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
 
     workloads = _trial_workloads()
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
-        plain = find_target(hardware, mode)
+        plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
             point = {"precision": precision, "weight_precision": precision}
             target = plain.with_tf32() if uses_tf32(HardwareEntry.of(hardware), point) else plain

@@ -59,13 +59,6 @@ def _are_in_range(_instance: object, attribute: attrs.Attribute[Any], value: Map
             raise ValueError(f"{attribute.name}.{name}: {error}") from error
 
 
-def calibrated_digest(digest: str, calibration_digest: str) -> str:
-    """Return the digest of a hardware under a calibration."""
-    import hashlib
-
-    return hashlib.sha256(f"{digest}+{calibration_digest}".encode()).hexdigest()[:16]
-
-
 @frozen(kw_only=True)
 class CalibrationEntry:
     """What must be known of a calibration to choose it and to find what was evaluated with it."""

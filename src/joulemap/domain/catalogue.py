@@ -17,6 +17,7 @@ from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, 
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.target import DEFAULT_MODE as DEFAULT_MODE
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
 from joulemap.system.record import frozen
 
@@ -31,9 +32,6 @@ LIST_HINT: Final = "see `joulemap hardware list`"
 
 SHOWN_CANDIDATES: Final = 8
 """Hardware that a part of a name may mean, as an error lists them."""
-
-DEFAULT_MODE: Final = "default"
-"""The power mode of a chip that is in none of its named ones."""
 
 
 STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +11,7 @@ from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.constant import LOSS, STATIC, Constant
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import FJ_PER_J
+from joulemap.domain.target import changes_word, extend_digest
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -46,12 +46,9 @@ def check_value(constant: Constant, value: float) -> None:
         raise ValueError(f"{value:g} is not a whole number")
 
 
-def changed_digest(digest: str, changes: Sequence[Change], name: str = "") -> str:
-    """Return the digest of a hardware with changes, under another name if one is given; its own without any."""
-    if not changes and not name:
-        return digest
-    told = "|".join((*(f"{one.name}={one.value!r}" for one in changes), *([f"as {name}"] if name else [])))
-    return hashlib.sha256(f"{digest}|set {told}".encode()).hexdigest()[:16]
+def word_changes(changes: Sequence[Change], name: str = "") -> str:
+    """Return the word of changes in a digest, and of another name."""
+    return changes_word(((one.name, one.value) for one in changes), name)
 
 
 def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
@@ -111,7 +108,7 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
         memory_levels=tuple(levels),
         reference=reference,
         described_digest=hardware.described_digest or hardware.digest,
-        digest=changed_digest(hardware.digest, changes, name),
+        digest=extend_digest(hardware.digest, word_changes(changes, name)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.calibration import calibrated_digest, scale_reference
+from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import (
     BOARD,
     BOUNDARIES,
@@ -33,6 +33,15 @@ from joulemap.domain.reference import (
     EnergyReference,
     host_key,
     price_by,
+)
+from joulemap.domain.target import (
+    FIXED_VOLTAGE_WORD,
+    TF32_WORD,
+    boundary_word,
+    calibration_word,
+    extend_digest,
+    host_word,
+    mode_word,
 )
 from joulemap.system.record import frozen
 
@@ -234,29 +243,6 @@ def name_guessed_price(quantities: object) -> str:
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
-
-
-def mode_digest(digest: str, power_mode: str) -> str:
-    """Return the digest of a hardware at a power mode; its own at `default`."""
-    return digest if power_mode == "default" else hashlib.sha256(f"{digest}@{power_mode}".encode()).hexdigest()[:16]
-
-
-def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> str:
-    """Return the digest of a hardware at a boundary; its own at `board` where its prices were fitted there."""
-    if boundary == priced_at == BOARD:
-        return digest
-    return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
-
-
-def tf32_digest(digest: str) -> str:
-    """Return the digest of a hardware where libraries may compute fp32 products in TF32, from that without."""
-    return hashlib.sha256(f"{digest}|tf32".encode()).hexdigest()[:16]
-
-
-def hosted_digest(digest: str, host_digest: str, *, is_counted: bool) -> str:
-    """Return the digest of a hardware in a host, from that of either."""
-    how = "in" if is_counted else "beside"
-    return hashlib.sha256(f"{digest}|{how} {host_digest}".encode()).hexdigest()[:16]
 
 
 def _time_launch(host: Hardware, own: Quantity) -> Quantity:
@@ -467,7 +453,7 @@ class Hardware:
             self,
             coefficients={**self.coefficients, TF32_ALLOWED: allowed},
             described_digest=self.described_digest or self.digest,
-            digest=tf32_digest(self.digest),
+            digest=extend_digest(self.digest, TF32_WORD),
         )
 
     def coefficient(self, name: str, *qualifiers: str) -> float:
@@ -562,7 +548,7 @@ class Hardware:
             },
             reference=self.reference.with_static(static),
             power_mode=name,
-            digest=mode_digest(self.digest, name),
+            digest=extend_digest(self.digest, mode_word(name)),
         )
 
     def _idle_within(self, tdp: Quantity) -> Quantity | None:
@@ -683,7 +669,7 @@ class Hardware:
             coefficients={**self.coefficients, **coefficients},
             static_power=static,
             reference=scale_reference(self.reference, calibration.energy_scales, source).with_static(static),
-            digest=calibrated_digest(self.digest, calibration.digest),
+            digest=extend_digest(self.digest, calibration_word(calibration.digest)),
         )
 
     def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
@@ -699,7 +685,7 @@ class Hardware:
         `version` is of the formulas that found the anchor. At `chip` what the board takes is in no energy of a run, and
         in what the power limit holds as before, so that no time differs.
         """
-        digest = bounded_digest(self.digest, boundary, self.priced_at, version)
+        digest = extend_digest(self.digest, boundary_word(boundary, self.priced_at, version))
         if digest == self.digest:
             return self
         return attrs.evolve(
@@ -743,7 +729,7 @@ class Hardware:
             host=host.id if is_counted or is_paced else "",
             helper=helper,
             described_digest=self.described_digest or self.digest,
-            digest=hosted_digest(self.digest, host.digest, is_counted=is_counted),
+            digest=extend_digest(self.digest, host_word(host.digest, is_counted=is_counted)),
         )
 
     def at_fixed_voltage(self) -> Hardware:
@@ -753,7 +739,7 @@ class Hardware:
             self,
             coefficients={**self.coefficients, **fixed},
             described_digest=self.described_digest or self.digest,
-            digest=hashlib.sha256(f"{self.digest}|fixed voltage".encode()).hexdigest()[:16],
+            digest=extend_digest(self.digest, FIXED_VOLTAGE_WORD),
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

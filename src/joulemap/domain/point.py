@@ -12,7 +12,6 @@ What a number is varied to is set and nothing else: who varies a clock varies th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import attrs
 from joulemap.domain.change import SOURCE
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION, EnergyReference
+from joulemap.domain.target import changes_word, extend_digest
 from joulemap.system.record import vary
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def point_hardware(hardware: Hardware, varied: Mapping[Path, Any], index: int) -
     values = {path: float(numbers[index]) for path, numbers in varied.items()}
     if not values:
         return hardware
-    told = "|".join(f"{'.'.join(map(str, path))}={value!r}" for path, value in sorted(values.items(), key=str))
-    digest = hashlib.sha256(f"{hardware.digest}|set {told}".encode()).hexdigest()[:16]
+    told = ((".".join(map(str, path)), value) for path, value in sorted(values.items(), key=str))
+    digest = extend_digest(hardware.digest, changes_word(told))
     found = set_numbers(hardware, values, attrs.evolve)
     return attrs.evolve(found, digest=digest, described_digest=hardware.described_digest or hardware.digest)
 

@@ -11,10 +11,10 @@ from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import BOARD
-from joulemap.domain.hardware import hosted_digest
 from joulemap.domain.settings import Settings
-from joulemap.plan.boundary import bound_digest, bound_hardware
+from joulemap.domain.target import host_word
 from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.plan.target import Target
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -26,6 +26,25 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
+class InHost:
+    """A host in which a hardware sits, or that computes beside it."""
+
+    host: Target
+    is_counted: bool
+    """Whether its static power is in the energy of every run."""
+
+    @property
+    def word(self) -> str:
+        """The word of the host."""
+        return host_word(self.host.digest, is_counted=self.is_counted)
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware in its host; raises as `Target.bind`."""
+        digest = self.host.described.digest
+        return hardware.with_host(self.host.bind(read_known([digest])[digest]), is_counted=self.is_counted)
+
+
+@frozen(kw_only=True)
 class Hosting:
     """What hardware sits in, or has beside it."""
 
@@ -34,16 +53,9 @@ class Hosting:
     is_counted: bool
     """Whether its static power is in the energy of every run; what it computes is in any case."""
 
-    def digest(self, bounded: str, calibration: CalibrationUse, boundary: Boundary) -> str:
-        """Return the digest of hardware in it, from that of the hardware as a run has it by itself."""
-        own = bound_digest(self.entry, calibration.find(self.entry), self.power_mode, boundary)
-        return hosted_digest(bounded, own, is_counted=self.is_counted)
-
-    def place(self, hardware: Hardware, calibration: CalibrationUse, boundary: Boundary) -> Hardware:
-        """Return hardware in it; both are as a run has them."""
-        described = read_known([self.entry.digest])[self.entry.digest]
-        adjusted = calibration.apply(described, calibration.find(self.entry))
-        return hardware.with_host(bound_hardware(adjusted, self.power_mode, boundary), is_counted=self.is_counted)
+    def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
+        """Return what it makes of hardware in it; the host has its own calibration, at the same boundary."""
+        return InHost(host=calibration.target(self.entry, self.power_mode, boundary), is_counted=self.is_counted)
 
 
 def find_hosts(
@@ -76,7 +88,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
     return Hosting(entry=entry, power_mode=entry.find_mode(mode) if at else DEFAULT_MODE, is_counted=is_counted)
 
 
-def find_target(hardware: Hardware, power_mode: str) -> Hardware:
+def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
     """Return a hardware as a run has it where nothing else is asked: calibrated, at its board, beside its host.
 
     Raises CatalogueError for a hardware that cannot be mapped or a calibration that does not fit.
@@ -84,9 +96,11 @@ def find_target(hardware: Hardware, power_mode: str) -> Hardware:
     from joulemap.plan.calibration import CalibrationUse
 
     calibration, entry = CalibrationUse(), HardwareEntry.of(hardware)
-    target = bound_hardware(calibration.apply(hardware, calibration.find(entry)), power_mode, BOARD)
+    target = calibration.target(hardware, power_mode, BOARD)
     hosts = find_hosts(Settings(), [entry], known_hardware())
-    return hosts[entry.id].place(target, calibration, BOARD) if entry.id in hosts else target
+    if entry.id in hosts:
+        target = target.modified(hosts[entry.id].modifier(calibration, BOARD))
+    return target.bind(hardware)
 
 
 Pair = tuple[HardwareEntry, str]

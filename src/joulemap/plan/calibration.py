@@ -6,19 +6,21 @@ A person's own calibration counts for its hardware alone. One that ships is inhe
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration, shipped_generations
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import anchor_hardware, apply_calibration
+from joulemap.plan.anchor import anchor_hardware, apply_calibration
 from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
+    from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
@@ -119,6 +121,12 @@ class CalibrationUse:
             raise CatalogueError(f"{_name(entry)}: it changed while it was read; try again")
         self._loaded[entry.digest] = calibration
         return calibration
+
+    def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: Boundary) -> Target:
+        """Return a chip as runs have it where nothing else is asked: calibrated, at a power mode and a boundary."""
+        entry = self.find(hardware)
+        fitted = Calibrated(digest=entry.digest if entry else "", fit=partial(self.apply, entry=entry))
+        return Target(hardware, (fitted, AtMode(mode), AtBoundary.of(hardware, boundary)))
 
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
         """Return the hardware with its anchor and under a calibration, at the default mode.

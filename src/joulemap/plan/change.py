@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.catalogue import Variant, find_entry
-from joulemap.domain.change import Change, change_hardware
+from joulemap.domain.change import Change, change_hardware, word_changes
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
-from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.plan.kind import find_kind
+from joulemap.plan.target import Target
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
@@ -82,9 +82,8 @@ def find_changes(
     met: set[Demand] = set()
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
-        target = bind_target(records[entry.digest], entry, mode, calibration, settings.boundary)
-        if (host := selection.hosts.get(entry.described)) is not None:
-            target = host.place(target, calibration, settings.boundary)
+        record = records[entry.digest]
+        target = find_target(selection, entry, mode, calibration, settings.boundary).bind(record)
         constants = list_numbers(target)
         names |= dict.fromkeys(constants)
         own = read_demands(dict(entry.variant.changes), entry.id) if entry.variant is not None else ()
@@ -113,13 +112,38 @@ def find_changes(
     return attrs.evolve(selection, pairs=tuple(pairs)), found
 
 
-def bind_target(
-    record: Hardware, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
-) -> Hardware:
-    """Return a hardware or box as runs have it: under its calibration, at its mode and boundary. Raises as either."""
-    if (kind := find_kind(record.architecture)) is not None:
-        return kind.bind(record, calibration, mode, boundary)
-    return bound_hardware(calibration.apply(record, calibration.find(entry)), mode, boundary)
+def find_target(
+    selection: Selection, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
+) -> Target:
+    """Return the target of a selected hardware before anything is set of it: in its host, where it has one."""
+    box, kind = selection.boxes.get(entry.described), find_kind(entry.architecture)
+    if box is not None and kind is not None:
+        target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
+    else:
+        target = calibration.target(entry, mode, boundary)
+    host = selection.hosts.get(entry.described)
+    return target if host is None else target.modified(host.modifier(calibration, boundary))
+
+
+@frozen
+class Changed:
+    """Numbers that were set, and the name of the variant."""
+
+    changes: tuple[Change, ...]
+    name: str = ""
+    """Name of the variant; empty for the hardware's own."""
+
+    @property
+    def word(self) -> str:
+        """The word of the changes and the name."""
+        return word_changes(self.changes, self.name)
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware with these numbers; raises CatalogueError where they contradict each other."""
+        try:
+            return change_numbers(hardware, self.changes, self.name)
+        except ValueError as error:
+            raise CatalogueError(f"{hardware.id}: {error}") from error
 
 
 def list_numbers(hardware: Hardware) -> dict[str, Constant]:
@@ -214,14 +238,3 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
 def describe_change(change: Change) -> str:
     """Return what was set, and what it was before."""
     return f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
-
-
-def change_target(hardware: Hardware, changes: tuple[Change, ...], name: str = "") -> Hardware:
-    """Return the hardware of a run with what was set of it, under another name if one is given.
-
-    CatalogueError where the numbers contradict each other.
-    """
-    try:
-        return change_numbers(hardware, changes, name)
-    except ValueError as error:
-        raise CatalogueError(f"{hardware.id}: {error}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.operator.name import find_operator
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import describe_gap
+from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading_if_there
@@ -60,7 +60,7 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
     with writing(source.anchor()) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
-            target = ensure_hardware(connection, plan, (run,))[run.target]
+            target = ensure_hardware(connection, plan, (run,))[run.target.digest]
         with transaction(connection):
             write_estimates(connection, _evaluate(workloads, [named[place] for place in workloads], target, run))
 

@@ -7,15 +7,14 @@ from typing import Final
 
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.change import Change
 from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns, RunTotals
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import bound_hardware, describe_gap
+from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.change import change_target, describe_change
+from joulemap.plan.change import describe_change
 from joulemap.plan.kind import HardwareKind, find_kind
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.store.catalogue import ensure_calibrations, find_calibrations
@@ -27,9 +26,8 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.resource import package_version
 
-Targets = Mapping[tuple[str, str, str, tuple[Change, ...], str, bool], Hardware]
-"""What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the
-boundary of the plan, with what is set of it."""
+Targets = Mapping[str, Hardware]
+"""Digest of a target -> its record: the hardware as runs have it."""
 
 
 AHEAD: Final = 50_000
@@ -60,7 +58,7 @@ class Queue:
             batch = evaluator.work.batch
             asked = [
                 (
-                    self.targets[run.target],
+                    self.targets[run.target.digest],
                     Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
                 )
                 for run in some
@@ -74,7 +72,7 @@ class Queue:
         self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | RunTotals | UnsupportedError | KeyError
     ) -> bool:
         """Queue what a run was evaluated to; return whether it was refused."""
-        target = self.targets[run.target]
+        target = self.targets[run.target.digest]
         if isinstance(found, KeyError):  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(run.hardware, found) from found
         identity = RunIdentity(
@@ -169,38 +167,27 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
     """
     stored = read_targets(connection, plan, planned)
-    found = {run.target: run for run in planned if run.target not in stored}
+    found = {run.target.digest: run for run in planned if run.target.digest not in stored}
     if not found:
         return stored
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
-    calibrated = {
-        (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
-        for run in found.values()
-    }
-    bounded = {
-        target: _bind(plan, calibrated[run.hardware_digest, run.calibration], run) for target, run in found.items()
-    }
-    hosts = plan.selection.hosts
-    plain = {
-        target: hosts[one.id].place(one, plan.calibration, plan.settings.boundary) if one.id in hosts else one
-        for target, one in bounded.items()
-    }
-    plain = {target: plain[target].with_tf32() if run.tf32 else plain[target] for target, run in found.items()}
-    targets = {target: change_target(plain[target], run.changes, run.variant) for target, run in found.items()}
-    told = {targets[key].digest: [describe_change(one) for one in run.changes] for key, run in found.items()}
+    plain = {run.plain.digest: run.plain.bind(known[run.hardware_digest]) for run in found.values()}
+    targets = {digest: run.changed.apply(plain[run.plain.digest]) for digest, run in found.items()}
+    told = {digest: [describe_change(one) for one in run.changed.changes] for digest, run in found.items()}
+    used = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
     ensure_calibrations(
         connection,
         [
             (entry, plan.calibration.load(entry, known[digest].architecture), known[digest])
-            for digest, entry in calibrated
+            for digest, entry in used
             if entry is not None
         ],
     )
     helpers = [one.helper for one in plain.values() if one.helper is not None]
     needed = (*helpers, *plain.values(), *targets.values())
     fresh = {one.digest: one for one in needed if one.digest not in known or one.digest in own}
-    fresh |= {digest: known[digest] for digest, _ in calibrated if digest in own}
+    fresh |= {run.hardware_digest: known[run.hardware_digest] for run in found.values() if run.hardware_digest in own}
     write_hardware(
         connection,
         [one for one in fresh.values() if not has_hardware(connection, one.digest)],
@@ -208,15 +195,6 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         told,
     )
     return {**stored, **targets}
-
-
-def _bind(plan: Plan, hardware: Hardware, run: PlannedRun) -> Hardware:
-    """Return the hardware of a run, given under its calibration, at its mode and boundary."""
-    box = plan.selection.boxes.get(hardware.id)
-    kind = None if box is None else find_kind(box.architecture)
-    if box is None or kind is None:
-        return bound_hardware(hardware, run.power_mode, plan.settings.boundary)
-    return kind.bind(box, plan.calibration, run.power_mode, plan.settings.boundary)
 
 
 def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
@@ -229,7 +207,7 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
 
     def is_certain(run: PlannedRun) -> bool:
         entry, used = entries[run.hardware], run.calibration
-        if run.changes or run.variant or run.hardware_digest in own:
+        if run.changed.word or run.hardware_digest in own:
             return False
         if used is None:
             return run.power_mode == DEFAULT_MODE or not plan.settings.boundary == entry.priced_at == BOARD
@@ -240,7 +218,5 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
         )
 
     own = {hardware.digest for hardware in plan.selection.own.values()}
-    certain = {run.target: run.target_digest for run in planned if is_certain(run)}
-    there = {digest for digest in set(certain.values()) if has_hardware(connection, digest)}
-    read = read_hardware(connection, there)
-    return {target: read[digest] for target, digest in certain.items() if digest in there}
+    certain = {run.target.digest for run in planned if is_certain(run)}
+    return read_hardware(connection, {digest for digest in certain if has_hardware(connection, digest)})

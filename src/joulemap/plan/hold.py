@@ -155,7 +155,7 @@ def find_targets(source: Source, plan: Plan) -> Targets:
     with reading_if_there(source) as connection:
         if connection is not None and has_catalogue(connection, catalogue_digest()):
             stored = read_targets(connection, plan, runs)
-            if all(run.target in stored for run in runs):
+            if all(run.target.digest in stored for run in runs):
                 return stored
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
@@ -289,7 +289,7 @@ class _Work:
             ensure_catalogue(connection)
             targets = {key: one for key, one in self._targets.items() if has_hardware(connection, one.digest)}
             for plan in self.plans:
-                needed = [run for run in plan.runs("") if run.target not in targets]
+                needed = [run for run in plan.runs("") if run.target.digest not in targets]
                 if needed:
                     targets |= ensure_hardware(connection, plan, needed)
         self._targets = targets

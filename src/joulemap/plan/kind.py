@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from joulemap.model.variation import Totals
     from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.calibration import CalibrationUse
+    from joulemap.plan.target import Modifier
 
 PORT: Final = "hardware"
 
@@ -76,12 +77,8 @@ class HardwareKind(Protocol):
         """Return the chips that hardware consists of."""
         ...
 
-    def bind(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Hardware:
-        """Return hardware as runs have it: its chips under their calibrations, at a mode and boundary."""
-        ...
-
-    def digest(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> str:
-        """Return the digest of what `bind` returns."""
+    def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Modifier:
+        """Return what makes a described hardware one that runs have: its chips calibrated, at a mode and boundary."""
         ...
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.domain.calibration import CalibrationEntry
-from joulemap.domain.change import changed_digest
 from joulemap.domain.configuration import TF32, TF32_VENDOR
-from joulemap.domain.hardware import tf32_digest
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import bound_digest
 from joulemap.plan.calibration import CalibrationUse, use_calibration
-from joulemap.plan.change import find_changes
-from joulemap.plan.kind import find_kind
+from joulemap.plan.change import Changed, find_changes, find_target
 from joulemap.plan.model import Model
 from joulemap.plan.selection import Selection, select_hardware
+from joulemap.plan.target import AllowingTf32, Target
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -41,21 +38,13 @@ class PlannedRun:
     point: Mapping[str, str]
     """The other dimensions of the run -> their values."""
     calibration: CalibrationEntry | None
-    changes: tuple[Change, ...] = ()
-    """What is set of the hardware."""
-    variant: str = ""
-    """What it is then called, where that is another name."""
-    tf32: bool = False
-    """True if its libraries may compute fp32 products in TF32."""
-    target_digest: str
-    """Of the hardware as the run has it: under its calibration, at its mode and boundary, with what is set of it."""
+    plain: Target
+    """The hardware before anything is set of it."""
+    changed: Changed
+    """What is set of it, and the name of its variant."""
+    target: Target
+    """The hardware as the run has it."""
     run_key: str
-
-    @property
-    def target(self) -> tuple[str, str, str, tuple[Change, ...], str, bool]:
-        """Key of its hardware: digests of hardware and calibration, mode, changes, another name, TF32."""
-        calibration = self.calibration.digest if self.calibration else ""
-        return self.hardware_digest, calibration, self.power_mode, self.changes, self.variant, self.tf32
 
 
 @frozen(kw_only=True)
@@ -68,6 +57,9 @@ class Plan:
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> what is set of it."""
+    _targets: dict[tuple[HardwareEntry, str, bool], tuple[Target, Changed, Target]] = attrs.field(
+        factory=dict, init=False, eq=False, repr=False
+    )
 
     @property
     def run_count(self) -> int:
@@ -79,37 +71,36 @@ class Plan:
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: point by point, in the order of hardware."""
         planned = []
-        hosts, boxes, boundary = self.selection.hosts, self.selection.boxes, self.settings.boundary
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
-                calibration = self.calibration.find(entry)
-                version = formula_version(entry.architecture)
-                digest = bound_digest(entry, calibration, mode, boundary)
-                if entry.id in boxes and (kind := find_kind(entry.architecture)) is not None:
-                    digest = kind.digest(boxes[entry.id], self.calibration, mode, boundary)
-                changes = self.changes.get((entry, mode), ())
-                if entry.described in hosts:
-                    digest = hosts[entry.described].digest(digest, self.calibration, boundary)
                 tf32 = self.settings.tf32 == "allowed" and uses_tf32(entry, point)
-                digest = tf32_digest(digest) if tf32 else digest
-                name = "" if entry.variant is None else entry.id
-                changed = changed_digest(digest, changes, name)
-                parts = (workload_key, changed, mode, *point.values(), version)
+                plain, changed, target = self.find_targets(entry, mode, tf32=tf32)
+                version = formula_version(entry.architecture)
+                parts = (workload_key, target.digest, mode, *point.values(), version)
                 planned.append(
                     PlannedRun(
                         hardware=entry.id,
                         hardware_digest=entry.digest,
                         power_mode=mode,
                         point=point,
-                        calibration=calibration,
-                        changes=changes,
-                        variant=name,
-                        tf32=tf32,
-                        target_digest=changed,
+                        calibration=self.calibration.find(entry),
+                        plain=plain,
+                        changed=changed,
+                        target=target,
                         run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                     )
                 )
         return tuple(planned)
+
+    def find_targets(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> tuple[Target, Changed, Target]:
+        """Return a hardware at a power mode before anything is set of it, what is set, and as its runs have it."""
+        key = entry, mode, tf32
+        if key not in self._targets:
+            plain = find_target(self.selection, entry, mode, self.calibration, self.settings.boundary)
+            plain = plain.modified(AllowingTf32()) if tf32 else plain
+            changed = Changed(self.changes.get((entry, mode), ()), "" if entry.variant is None else entry.id)
+            self._targets[key] = plain, changed, plain.modified(changed)
+        return self._targets[key]
 
     def check_calibration(self) -> None:
         """Raise CatalogueError, before anything takes time, for a calibration that does not fit."""

@@ -22,7 +22,7 @@ from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
-from joulemap.plan.change import bind_target, change_numbers, change_target, list_numbers
+from joulemap.plan.change import change_numbers, list_numbers
 from joulemap.plan.kind import find_kind
 from joulemap.plan.selection import name_pair
 from joulemap.store.literal import execute
@@ -302,9 +302,8 @@ def _vary_kind(
     """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest."""
     entry, mode = next(pair for pair in plan.selection.pairs if name_pair(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
-    bound = bind_target(record, entry, mode, plan.calibration, plan.settings.boundary)
-    variant = "" if entry.variant is None else entry.id
-    hardware = change_target(bound, plan.changes.get((entry, mode), ()), variant)
+    _, _, target = plan.find_targets(entry, mode, tf32=False)
+    hardware = target.bind(record)
     return Variation(
         **one,
         hardware=hardware,

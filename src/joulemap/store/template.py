@@ -41,7 +41,8 @@ WRITERS: Final = (
     "trace/formula",
     "trace/single",
     "model",
-    "plan/boundary.py",
+    "plan/anchor.py",
+    "plan/target.py",
 )
 """Code that decides what a template holds beside the catalogue."""
 

@@ -13,7 +13,6 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.serving import QUANTITIES
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import bound_digest, bound_hardware
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.store.catalogue import has_catalogue
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.serving import ServingRow
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.source import Source
+    from joulemap.plan.target import Target
     from joulemap.wing.llm.serving.predict import Prediction
 
 CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
@@ -62,6 +62,8 @@ class _Target:
     """None for one that is not known."""
     mode: str = DEFAULT_MODE
     calibration: CalibrationEntry | None = None
+    bound: Target | None = None
+    """The board as its runs have it; None for one that is not known."""
     refusal: str = ""
 
     @property
@@ -76,7 +78,7 @@ class _Target:
     @property
     def key(self) -> str:
         """Digest of all that a prediction depends on, but its row."""
-        digest = bound_digest(self.entry, self.calibration, self.mode, BOARD) if self.entry else ""
+        digest = self.bound.digest if self.bound else ""
         return hashlib.sha256(f"{digest}|{self.version}|{self.refusal}".encode()).hexdigest()[:16]
 
 
@@ -115,7 +117,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
         group = {number: row for number, row in missing.items() if row.hardware == name}
         if group:
             source.talk(f"{name}: {len(group)} measurements of served models")
-            found = _predict(group, target, use)
+            found = _predict(group, target)
             with writing(source.anchor()) as connection, transaction(connection):
                 write_predictions(connection, found)
     used = (target for target in targets.values() if target.entry is not None and target.calibration is not None)
@@ -127,7 +129,7 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
     found: dict[int, ServingPrediction] = {}
     for name in dict.fromkeys(row.hardware for row in rows):
         mine = {number: row for number, row in enumerate(rows) if row.hardware == name}
-        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(name, use), use)}
+        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(name, use))}
     return [found[number] for number in range(len(rows))]
 
 
@@ -135,22 +137,22 @@ def _find_target(name: str, use: CalibrationUse) -> _Target:
     plain, at, mode = name.partition("@")
     try:
         entry = find_entry(known_hardware(), plain)
-        return _Target(
-            name=name, entry=entry, mode=entry.find_mode(mode) if at else DEFAULT_MODE, calibration=use.find(entry)
-        )
+        chosen = entry.find_mode(mode) if at else DEFAULT_MODE
+        bound = use.target(entry, chosen, BOARD)
+        return _Target(name=name, entry=entry, mode=chosen, calibration=use.find(entry), bound=bound)
     except UnknownNameError as error:
         return _Target(name=name, refusal=str(error))
 
 
-def _predict(rows: Mapping[int, ServingRow], target: _Target, use: CalibrationUse) -> Sequence[ServingPrediction]:
+def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
     """Return the predictions of rows of one hardware, refused ones included."""
     from joulemap.wing.llm.serving.predict import predict
 
-    if target.entry is None:
+    if target.entry is None or target.bound is None:
         return [_record(number, rows[number], target, target.refusal) for number in rows]
     try:
         known = read_known([target.entry.digest])[target.entry.digest]
-        hardware = bound_hardware(use.apply(known, target.calibration), target.mode, BOARD)
+        hardware = target.bound.bind(known)
     except CatalogueError as error:
         return [_record(number, rows[number], target, str(error)) for number in rows]
     numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -13,9 +12,10 @@ from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.plan.boundary import bound_digest, bound_hardware
+from joulemap.domain.target import extend_digest
 from joulemap.plan.catalogue import read_known
 from joulemap.system.errors import CatalogueError, JoulemapError
+from joulemap.system.record import frozen
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
+    from joulemap.plan.target import Target
 
 
 def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
@@ -57,26 +58,34 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
     return entry, entry.find_mode(mode or DEFAULT_MODE)
 
 
-def bind_box(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxHardware:
-    """Return a box at a mode, its devices as runs have them: each under its calibration, at its mode and boundary.
+@frozen(kw_only=True)
+class BoxedTargets:
+    """The devices of a box as runs have them, each at its own power mode, and the mode of the whole box."""
 
-    Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that a box has not.
-    """
-    bound: dict[tuple[str, str], Hardware] = {}
-    for one, own in _pair(hardware):
-        if (one.digest, own) not in bound:
-            bound[one.digest, own] = bound_hardware(calibration.apply(one, calibration.find(one)), own, boundary)
-    chips = [bound[one.digest, own] for one, own in _pair(hardware)]
-    digest = bound_box_digest(hardware, calibration, mode, boundary)
-    whole = combine(hardware.box, chips, hardware.device_modes, digest)
-    return attrs.evolve(whole, described_digest=hardware.digest).in_mode(mode)
+    devices: tuple[Target, ...]
+    mode: str
+
+    @property
+    def word(self) -> str:
+        """The word of the mode and the devices."""
+        return "".join(f"|{one}" for one in (self.mode, *(one.digest for one in self.devices)))
+
+    def apply(self, hardware: Hardware) -> BoxHardware:
+        """Return the box with its devices bound.
+
+        Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that a box lacks.
+        """
+        box = cast("BoxHardware", hardware)
+        bound: dict[str, Hardware] = {}
+        for target, device in zip(self.devices, box.devices, strict=True):
+            if target.digest not in bound:
+                bound[target.digest] = target.bind(device)
+        chips = [bound[one.digest] for one in self.devices]
+        whole = combine(box.box, chips, box.device_modes, extend_digest(box.digest, self.word))
+        return attrs.evolve(whole, described_digest=box.digest).in_mode(self.mode)
 
 
-def _pair(hardware: BoxHardware) -> list[tuple[Hardware, str]]:
-    return list(zip(hardware.devices, hardware.device_modes, strict=True))
-
-
-def bound_box_digest(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> str:
-    """Return the digest of what `bind_box` returns."""
-    parts = [bound_digest(one, calibration.find(one), own, boundary) for one, own in _pair(hardware)]
-    return hashlib.sha256("|".join((hardware.digest, mode, *parts)).encode()).hexdigest()[:16]
+def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
+    """Return what makes a described box one that runs have: each device under its calibration, at its own mode."""
+    pairs = zip(hardware.devices, hardware.device_modes, strict=True)
+    return BoxedTargets(devices=tuple(calibration.target(one, own, boundary) for one, own in pairs), mode=mode)

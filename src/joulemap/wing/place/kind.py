@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.wing.place.box.hardware import BoxHardware
     from joulemap.wing.place.box.variation import VariedBox
+    from joulemap.wing.place.device import BoxedTargets
 
 
 class BoxKind:
@@ -73,17 +74,11 @@ class BoxKind:
         """Return the devices of a box, one by one."""
         return cast("BoxHardware", hardware).devices
 
-    def bind(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Hardware:
-        """Return a box at a mode, its devices as runs have them."""
-        from joulemap.wing.place.device import bind_box
+    def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
+        """Return what makes a described box one that runs have."""
+        from joulemap.wing.place.device import bind_devices
 
-        return bind_box(cast("BoxHardware", hardware), calibration, mode, boundary)
-
-    def digest(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> str:
-        """Return the digest of what `bind` returns."""
-        from joulemap.wing.place.device import bound_box_digest
-
-        return bound_box_digest(cast("BoxHardware", hardware), calibration, mode, boundary)
+        return bind_devices(cast("BoxHardware", hardware), calibration, mode, boundary)
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
         """Return name -> constant of a box that is bound."""

@@ -126,8 +126,8 @@ def pose(
     chips: dict[tuple[str, str], Space] = {}
     for run in plan.runs(""):
         key = run.hardware, run.power_mode
-        if key not in chips or run.tf32:  # of no effect on runs at other precisions
-            chip = targets[run.target]
+        chip = targets[run.target.digest]
+        if key not in chips or chip.tf32:  # TF32 does not affect runs at other precisions
             chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
     total = sum(space.size for space in chips.values()) * len(settings.points) * batches

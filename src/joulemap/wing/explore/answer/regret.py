@@ -216,7 +216,7 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
         runs = [run for run in plan.runs("") if run.hardware in ranked]
         asked = [
             (
-                targets[run.target],
+                targets[run.target.digest],
                 Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
             )
             for run in runs

@@ -281,14 +281,15 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     runs, batches = plan.runs(""), plan.settings.batch
     if question.takes_published:
         chosen = {
-            target: choose_precision(question.decoder, targets[target]) for target in {one.target for one in runs}
+            target: choose_precision(question.decoder, targets[target.digest])
+            for target in {one.target for one in runs}
         }
         own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
         runs = tuple(own)
     order = list(dict.fromkeys(run.target for run in runs))
     found: list[Case] = []
     for run in sorted(runs, key=lambda one: order.index(one.target)):
-        target = targets[run.target]
+        target = targets[run.target.digest]
         asked = question.serving.devices or question.divide(run.hardware)
         asked = asked or (_count_devices(question, run, target, batches[0]) or 1,)
         found += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]

@@ -20,7 +20,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.answer import SERVING
 from joulemap.wing.llm.answer.demand import SIXTEEN_BITS, Question
-from joulemap.wing.place.device import bind_box
+from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
@@ -146,7 +146,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
 
 def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> OffloadAnswer:
     """Return the divisions for the GPU with the quickest memory and the processor of a box; raises as `offload`."""
-    bound = bind_box(box, use_calibration(settings.calibration), "default", settings.boundary)
+    bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     hosts = [one for one in chips if one[1].architecture == "cpu"]
     others = [one for one in chips if one[1].architecture == "gpu"]

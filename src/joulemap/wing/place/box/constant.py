@@ -14,10 +14,11 @@ from typing import Final, TypeVar
 import attrs
 
 from joulemap.domain.box import Box, BoxLink, BoxMemory
-from joulemap.domain.change import SOURCE, Change, change_hardware, changed_digest
+from joulemap.domain.change import SOURCE, Change, change_hardware, word_changes
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.target import extend_digest
 from joulemap.system.record import vary
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 
@@ -93,7 +94,7 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
     if not changes and not name:
         return hardware
     value, varied = {one.name: one.value for one in changes}, vary_box(hardware, changes)
-    digest = changed_digest(hardware.digest, changes, name)
+    digest = extend_digest(hardware.digest, word_changes(changes, name))
     whole = combine(varied.box, varied.devices, hardware.device_modes, digest)
     prices = {one: _set(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
     return attrs.evolve(

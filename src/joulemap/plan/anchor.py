@@ -1,4 +1,4 @@
-"""Hardware at the boundary that a question asks for: with what its board takes, or the chip and its memory alone."""
+"""Prices that the anchor of a hardware adds: what its board takes beyond the chip, found by probing its numbers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.calibration import calibrated_digest
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import BOARD
-from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.domain.key import NO_KEY
+from joulemap.domain.target import DEFAULT_MODE
 from joulemap.model.version import formula_version
+from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
 from joulemap.system.errors import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Boundary
+    from joulemap.domain.calibration import CalibrationEntry
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
     from joulemap.model.workload import WorkloadColumns
@@ -67,19 +65,19 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     return hardware.inheriting(calibration)
 
 
-def usual_hardware(hardware: Hardware, calibration: Calibration | None) -> Hardware:
-    """Return a hardware as described, as it answers at its default mode and the boundary of its board.
+def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
+    """Return a hardware as it answers at its default mode and the boundary of its board.
 
-    Raises CatalogueError for one that cannot be mapped, ValueError for a calibration that does not fit.
+    An entry of a calibration gives the digest alone. `bind` raises CatalogueError for a hardware that cannot be mapped,
+    ValueError for a calibration that does not fit.
     """
-    anchored = anchor_hardware(hardware)
-    fitted = anchored if calibration is None else apply_calibration(anchored, calibration)
-    return bound_hardware(fitted, DEFAULT_MODE, BOARD)
 
+    def fit(hardware: Hardware) -> Hardware:
+        anchored = anchor_hardware(hardware)
+        return apply_calibration(anchored, calibration) if isinstance(calibration, Calibration) else anchored
 
-def usual_digest(hardware: Hardware, calibration: CalibrationEntry | None) -> str:
-    """Return the digest of `usual_hardware`."""
-    return bound_digest(hardware, calibration, DEFAULT_MODE, BOARD)
+    fitted = Calibrated(digest=calibration.digest if calibration else "", fit=fit)
+    return Target(described, (fitted, AtMode(DEFAULT_MODE), AtBoundary.of(described, BOARD)))
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
@@ -102,23 +100,6 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
         ids = dict(zip(places, read_shipped(scratch, ZOO, wanted), strict=True))
         found = {place: read_columns(scratch, workload_id) for place, workload_id in ids.items()}
     return tuple(found[load.model, load.batch] for load in hardware.loads)
-
-
-def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
-    """Return a hardware, given with its anchor and under its calibration, at a power mode and a boundary.
-
-    Raises KeyError or UnknownNameError as `Hardware.in_mode`.
-    """
-    return hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
-
-
-def bound_digest(
-    entry: HardwareEntry | Hardware, calibration: CalibrationEntry | None, power_mode: str, boundary: Boundary
-) -> str:
-    """Return the digest of what `bound_hardware` returns of a hardware as it is described."""
-    digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
-    version = formula_version(entry.architecture)
-    return bounded_digest(mode_digest(digest, power_mode), boundary, entry.priced_at, version)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

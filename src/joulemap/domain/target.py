@@ -1,0 +1,53 @@
+"""How the digest of a hardware follows what a question makes of it.
+
+A hardware as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
+changes) extends it by a word, in the order in which they apply. No word leaves the digest as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
+from joulemap.domain.configuration import BOARD
+
+DEFAULT_MODE: Final = "default"
+"""Power mode of a chip that is in none of its named ones."""
+
+TF32_WORD: Final = "|tf32"
+FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
+
+
+def extend_digest(digest: str, word: str) -> str:
+    """Return the digest of a hardware after a modifier of this word."""
+    return hashlib.sha256(f"{digest}{word}".encode()).hexdigest()[:16] if word else digest
+
+
+def calibration_word(calibration_digest: str) -> str:
+    """Return the word of a calibration; none for the class's own numbers."""
+    return f"+{calibration_digest}" if calibration_digest else ""
+
+
+def mode_word(power_mode: str) -> str:
+    """Return the word of a power mode; none for the default mode."""
+    return "" if power_mode == DEFAULT_MODE else f"@{power_mode}"
+
+
+def boundary_word(boundary: str, priced_at: str, version: str) -> str:
+    """Return the word of a boundary; none at the board where the prices were fitted there.
+
+    `version` is that of the formulas, because they find what the board takes beyond the chip.
+    """
+    return "" if boundary == priced_at == BOARD else f"|{boundary}|{version}"
+
+
+def host_word(host_digest: str, *, is_counted: bool) -> str:
+    """Return the word of a host, given by the digest that a run has it under."""
+    return f"|{'in' if is_counted else 'beside'} {host_digest}"
+
+
+def changes_word(values: Iterable[tuple[str, float]], name: str = "") -> str:
+    """Return the word of numbers that were set, and of another name; none without either."""
+    told = [*(f"{key}={value!r}" for key, value in values), *([f"as {name}"] if name else [])]
+    return f"|set {'|'.join(told)}" if told else ""

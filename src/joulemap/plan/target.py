@@ -1,0 +1,144 @@
+"""Targets: what runs are evaluated on, a hardware as described and the modifiers of a question in their order.
+
+    described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
+
+A modifier knows the word by which it extends the digest and how it changes the numbers. The digest of a target and its
+record are both folded over the same modifiers, so a stored run is found without reading the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from joulemap.domain.target import TF32_WORD, boundary_word, calibration_word, extend_digest, mode_word
+from joulemap.model.version import formula_version
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.configuration import Boundary
+    from joulemap.domain.hardware import Hardware
+
+    Described = HardwareEntry | Hardware
+    """A hardware as described, or its entry."""
+
+
+class Modifier(Protocol):
+    """One thing that a question makes of a hardware."""
+
+    @property
+    def word(self) -> str:
+        """The word by which the digest is extended; empty where it stays."""
+        ...
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware with the numbers of this modifier."""
+        ...
+
+
+@frozen(kw_only=True)
+class Calibrated:
+    """The prices of the board, and the coefficients of a calibration."""
+
+    digest: str
+    """Digest of the calibration; empty for the class's own coefficients."""
+    fit: Callable[[Hardware], Hardware] = attrs.field(eq=False)
+    """Anchors a described hardware and applies the calibration."""
+
+    @property
+    def word(self) -> str:
+        """The word of the calibration."""
+        return calibration_word(self.digest)
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware anchored and calibrated; raises CatalogueError where that fails."""
+        return self.fit(hardware)
+
+
+@frozen
+class AtMode:
+    """A power mode."""
+
+    name: str
+
+    @property
+    def word(self) -> str:
+        """The word of the mode."""
+        return mode_word(self.name)
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware at the mode; raises as `Hardware.in_mode`."""
+        return hardware.in_mode(self.name)
+
+
+@frozen(kw_only=True)
+class AtBoundary:
+    """What the energy of a run contains."""
+
+    boundary: Boundary
+    priced_at: str
+    """Boundary at which the prices of the hardware were fitted."""
+    version: str
+    """Version of the formulas that find what the board takes."""
+
+    @classmethod
+    def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
+        """Return the boundary of a described hardware."""
+        version = formula_version(described.architecture)
+        return cls(boundary=boundary, priced_at=described.priced_at, version=version)
+
+    @property
+    def word(self) -> str:
+        """The word of the boundary."""
+        return boundary_word(self.boundary, self.priced_at, self.version)
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware at the boundary."""
+        return hardware.at_boundary(self.boundary, self.version)
+
+
+@frozen
+class AllowingTf32:
+    """Libraries that may compute fp32 products in TF32."""
+
+    @property
+    def word(self) -> str:
+        """The word of TF32."""
+        return TF32_WORD
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware where libraries may use TF32."""
+        return hardware.with_tf32()
+
+
+@frozen
+class Target:
+    """A hardware as runs have it."""
+
+    described: Described = attrs.field(eq=False)
+    modifiers: tuple[Modifier, ...] = attrs.field(eq=False)
+    """In the order in which they apply."""
+    digest: str = attrs.field(init=False)
+    """Digest of the record that `bind` returns."""
+
+    @digest.default
+    def _fold(self) -> str:
+        return reduce(lambda digest, one: extend_digest(digest, one.word), self.modifiers, self.described.digest)
+
+    def bind(self, record: Hardware) -> Hardware:
+        """Return the described record with all modifiers applied.
+
+        Raises CatalogueError for a hardware that cannot be mapped, a calibration that does not fit or changes that
+        contradict each other; KeyError or UnknownNameError for a mode that it lacks.
+        """
+        bound = reduce(lambda hardware, one: one.apply(hardware), self.modifiers, record)
+        assert bound.digest == self.digest, f"{record.id}: a modifier changed the record by another word than its own"
+        return bound
+
+    def modified(self, *modifiers: Modifier) -> Target:
+        """Return this target with more modifiers after its own."""
+        return Target(self.described, (*self.modifiers, *modifiers))
