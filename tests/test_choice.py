@@ -23,9 +23,9 @@ from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
-from joulemap.plan.selection import name_pair
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -656,7 +656,7 @@ def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
 
 def test_candidates_are_every_mode_unless_one_is_named() -> None:
     plan = plan_candidates("resnet18", Settings(hardware=("KPU-T64", "tpu_v4", "kpu_t256@30W")))
-    assert [name_pair(entry.id, mode) for entry, mode in plan.selection.pairs] == [
+    assert [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs] == [
         "kpu_t64", "kpu_t64@3W", "kpu_t64@10W", "tpu_v4", "kpu_t256@30W",
     ]  # fmt: skip
     assert [model.request.batch for model in plan.models] == [1, 8, 32]

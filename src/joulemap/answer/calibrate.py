@@ -19,6 +19,7 @@ from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.calibration import DETERMINED
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -205,7 +206,7 @@ def calibrate(
     measured = [
         row
         for row in dict.fromkeys((*find_measurements(source), *beside))
-        if row.hardware.partition("@")[0] == target.id
+        if HardwareRef.read(row.hardware).label == target.id
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
@@ -245,8 +246,8 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
     from joulemap.catalog.load import load_catalogue
 
     name = hardware if isinstance(hardware, str) else ""
-    if "@" in name:
-        raise UsageError(f"a calibration is of a hardware at all its power modes: name {name.partition('@')[0]}")
+    if (ref := HardwareRef.read(name)).mode:
+        raise UsageError(f"a calibration covers all power modes of a hardware: name {ref.label}")
     if not isinstance(hardware, str) or is_hardware_path(name):
         names, own, _ = read_names([hardware], known_hardware())
         if len(names) != 1:

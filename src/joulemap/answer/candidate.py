@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import describe_chance, join_words
 from joulemap.domain.default import CANDIDATES
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Limits, Settings, Usage
@@ -119,7 +120,7 @@ def first_of_each(rows: Iterable[Row]) -> list[Row]:
 
 def find_chip(row: Candidate) -> str:
     """Return the hardware of a configuration without its power mode."""
-    return row.hardware.partition("@")[0]
+    return HardwareRef.read(row.hardware).label
 
 
 def describe_had(pay: str) -> str:
@@ -261,7 +262,7 @@ class CandidateAnswer(RunAnswer):
 
     def _tell_unknown(self, rows: Sequence[Candidate], what: str) -> list[str]:
         """Return a line for configurations that lack something the catalogue does not know."""
-        names = dict.fromkeys(self.scope.mark(row.hardware).partition("@")[0] for row in rows)
+        names = dict.fromkeys(HardwareRef.read(self.scope.mark(row.hardware)).label for row in rows)
         return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
 
     def _tell_left_out(self, status: str) -> list[str]:

@@ -24,6 +24,7 @@ from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
@@ -423,7 +424,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
     """Return which option of a break-even has no price, or is not among the configurations."""
     for side in "ab":
         name, way = options[f"hardware_{side}"], options[f"way_{side}"]
-        of_name = [row for row in rows if name in (row.hardware, row.hardware.partition("@")[0])]
+        of_name = [row for row in rows if name in (row.hardware, HardwareRef.read(row.hardware).label)]
         if not of_name:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):

@@ -16,6 +16,7 @@ from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.compiler import CUTS, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
@@ -260,8 +261,9 @@ def opening_hardware(
         check_name("boundary", boundary, BOUNDARIES)
     use = use_calibration(calibration)
     name = resolve_name(name)
-    place, at, _ = name.partition("@")
-    if not at and not is_hardware_path(place):
+    ref = HardwareRef.read(name)
+    place = ref.label
+    if not ref.mode and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
@@ -288,7 +290,8 @@ def load_named(name: str) -> tuple[Hardware, str]:
     from joulemap.catalog.load import load_catalogue, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
-    place, at, mode = name.partition("@")
+    ref = HardwareRef.read(name)
+    place = ref.label
     if is_hardware_path(place):
         found = load_files(expand_paths([Path(place).expanduser()]))
         if len(found) > 1:
@@ -296,7 +299,7 @@ def load_named(name: str) -> tuple[Hardware, str]:
         hardware = found[0]
     else:
         hardware = load_catalogue().find(place)
-    return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
+    return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
 
 
 def _tell_compiler(row: HardwareCompiler) -> str:

@@ -10,6 +10,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import find_alike
 from joulemap.domain.configuration import Precision
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
@@ -178,7 +179,7 @@ def box(source: Source, name: str) -> BoxAnswer:
 
 def is_box(name: str) -> bool:
     """Whether a name is that of a box and of no hardware, or a file that of a box."""
-    if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), name.partition("@")[0])):
+    if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), HardwareRef.read(name).label)):
         return False
     from joulemap.catalog.box import find_box
 

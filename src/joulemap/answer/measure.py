@@ -9,6 +9,7 @@ import attrs
 from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
@@ -233,8 +234,8 @@ def measure(
     plan = plan_selected(
         (model,), settings, select_chip(find_here(device, threads) if hardware is None else hardware, settings)
     )
-    if isinstance(hardware, str) and "@" in hardware:
-        raise UsageError(f"a measurement is kept by hardware, not by power mode: name {hardware.rpartition('@')[0]}")
+    if isinstance(hardware, str) and (ref := HardwareRef.read(hardware)).mode:
+        raise UsageError(f"a measurement is kept by hardware, not by power mode: name {ref.label}")
     ((target, _),) = plan.selection.pairs
     plan.check_calibration()
     source.talk(f"measuring {model} for about {seconds:g} s …")

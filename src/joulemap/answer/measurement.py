@@ -12,6 +12,7 @@ from joulemap.catalog.public import find_public_table
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
@@ -163,7 +164,7 @@ def observe(
     left_out: dict[str, list[str]] = {}
     usable: list[tuple[Measurement, str]] = []
     for row in measured:
-        mode = row.hardware.partition("@")[2] or DEFAULT_MODE
+        mode = HardwareRef.read(row.hardware).mode or DEFAULT_MODE
         reason = _unusable(row, hardware, mode)
         if reason:
             left_out.setdefault(reason, []).append(row.model)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
@@ -42,7 +43,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _is_model(word: str) -> bool:
-    place = word.partition("@")[0]
+    place = HardwareRef.read(word).label
     if place.endswith(".toml") or (os.path.isdir(place) and not is_name(word)):
         return False
     known = load_models()

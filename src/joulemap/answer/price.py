@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.answer.candidate import WAYS, describe_pay, read_usage
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.plan.selection import select_chip
@@ -138,7 +139,7 @@ def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | N
 
 def find_chip(name: str) -> str:
     """Return the id of a hardware that is priced, or owned; raises as `price_parameters`."""
-    if "@" in name:
-        raise UsageError(f"{name}: a price is of a hardware at all its power modes: name {name.partition('@')[0]}")
+    if (ref := HardwareRef.read(name)).mode:
+        raise UsageError(f"{name}: a price covers all power modes of a hardware: name {ref.label}")
     ((entry, _),) = select_chip(name, Settings()).pairs
     return entry.id

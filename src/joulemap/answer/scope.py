@@ -14,6 +14,7 @@ from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -274,7 +275,7 @@ class Scope:
         """
         told = []
         for name, widths in self.doubts.items():
-            if is_yours and name.partition("@")[0] not in self.spelling:
+            if is_yours and HardwareRef.read(name).label not in self.spelling:
                 continue
             parts = [
                 f"{show_doubt(own)} of {quantity}"
@@ -287,7 +288,7 @@ class Scope:
         return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
 
     def _own(self, name: str) -> str:
-        return "your assumed numbers" if name.partition("@")[0] in self.spelling else "assumed numbers"
+        return "your assumed numbers" if HardwareRef.read(name).label in self.spelling else "assumed numbers"
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
@@ -428,7 +429,7 @@ class Scope:
         """Return a power for people, marked where the host that the hardware needs is not in it."""
         if power_w is None:
             return ""
-        is_alone = self.hosts.get(hardware.partition("@")[0]) == ""
+        is_alone = self.hosts.get(HardwareRef.read(hardware).label) == ""
         return show_quantity(power_w, "W") + (" + host" if is_alone else "")
 
     def _describe_engines(self) -> list[str]:

@@ -19,6 +19,7 @@ from joulemap.answer.measurement import (
 )
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import Precision
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
@@ -177,14 +178,14 @@ def _ensure_runs(
         else:
             groups.setdefault((*configuration, row["batch"]), []).append(row["model"])
     use = use_calibration(calibration)
-    use.check({name.partition("@")[0] for name in (*(row["hardware"] for row in rows), *beside)})
+    use.check({HardwareRef.read(name).label for name in (*(row["hardware"] for row in rows), *beside)})
     used: set[str] = set()
 
     def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:
         target = _find_target(source, name)
         if target is None:
             return None
-        plain = name.partition("@")[0]
+        plain = HardwareRef.read(name).label
         chip = known_hardware()[plain] if isinstance(target, str) else target
         applied = use.find(chip)
         if applied is not None:
@@ -237,7 +238,7 @@ def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tupl
 def _find_target(source: Source, name: str) -> str | Hardware | None:
     """Return what to evaluate on: the name, or the description of a file or machine that runs were predicted for."""
     try:
-        find_entry(known_hardware(), name.partition("@")[0])
+        find_entry(known_hardware(), HardwareRef.read(name).label)
         return name
     except UnknownNameError:
         return find_described(source, name)

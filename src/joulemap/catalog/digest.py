@@ -39,8 +39,8 @@ def box_files() -> list[Path]:
 
 def is_hardware_path(name: str) -> bool:
     """Whether a name that someone typed means a file or folder rather than an id, or a label as l4[clock=1GHz]."""
-    plain, _, told = name.partition("[")
-    if told.endswith("]") and "=" in told:  # units such as GB/s stand in it
+    plain, bracket, settings = name.partition("[")
+    if bracket and settings.endswith("]") and "=" in settings:  # units such as GB/s stand in it
         name = plain
     return name.endswith(".toml") or os.sep in name or name in (".", "..")
 

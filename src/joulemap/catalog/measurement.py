@@ -26,6 +26,7 @@ import attrs
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
@@ -281,9 +282,9 @@ def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
 
 def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
     """Return a hardware's id, with @MODE where a power mode is named; UnknownNameError for none."""
-    plain, at, mode = name.partition("@")
-    entry = find_entry(entries, plain)
-    return f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
+    ref = HardwareRef.read(name)
+    entry = find_entry(entries, ref.label)
+    return f"{entry.id}@{entry.find_mode(ref.mode)}" if ref.mode else entry.id
 
 
 def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:

@@ -19,6 +19,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.measurement import make_measurement
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.system.errors import UnknownNameError
@@ -86,7 +87,7 @@ class PublicTable:
         key = row.get("condition", "")
         told = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
         shared = {"runtime": self.runtime, "scope": self.scope, "source": self.source, "conditions": told}
-        seen = self.seen.get(row["hardware"].partition("@")[0], "")
+        seen = self.seen.get(HardwareRef.read(row["hardware"]).label, "")
         return make_measurement({"batch": "1", **row, **shared}, seen)
 
 

@@ -17,6 +17,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import UNITS, Hardware
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import UsageError
 from joulemap.system.units import SI_SCALE
@@ -148,10 +149,10 @@ def _comment_load(measured: str, table: str) -> str:
 
 
 def _find_file(name: str) -> Path:
-    plain, at, _ = name.partition("@")
-    if at:
-        raise UsageError(f"a file describes all power modes of a chip: ask for {plain}")
-    found = find_entry(load_catalogue().entries, plain).id
+    ref = HardwareRef.read(name)
+    if ref.mode:
+        raise UsageError(f"a file describes all power modes of a chip: ask for {ref.label}")
+    found = find_entry(load_catalogue().entries, ref.label).id
     return next(path for path in (*shipped_files(), *own_files()) if read_file(path, HardwareFile)[0].id == found)
 
 

@@ -11,6 +11,7 @@ from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.target import host_word
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -83,9 +84,9 @@ def find_hosts(
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) -> Hosting:
-    plain, at, mode = name.partition("@")
-    entry = known.get(CLASS_HARDWARE.get(find_class(plain), "")) or find_entry(known, plain)
-    return Hosting(entry=entry, power_mode=entry.find_mode(mode) if at else DEFAULT_MODE, is_counted=is_counted)
+    ref = HardwareRef.read(name)
+    entry = known.get(CLASS_HARDWARE.get(find_class(ref.label), "")) or find_entry(known, ref.label)
+    return Hosting(entry=entry, power_mode=entry.find_mode(ref.mode or DEFAULT_MODE), is_counted=is_counted)
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
@@ -169,7 +170,7 @@ def keep_within(
         if fitting:
             kept.append((entry, _largest(entry, fitting)))
         else:
-            name = entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
+            name = str(HardwareRef.at(entry.id, mode))
             with_host = " with its host" if entry.id in beside_w else ""
             left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}"
     return tuple(dict.fromkeys(kept)), left_out

@@ -11,6 +11,7 @@ import attrs
 from joulemap.domain.catalogue import Variant, find_entry
 from joulemap.domain.change import Change, change_hardware, word_changes
 from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -176,7 +177,7 @@ def spread_variants(
         told = tuple(
             (one.name, show_constant(one.value, one.unit).replace(" ", "")) for one in changes if one.name in several
         )
-        label = f"{entry.id}[{';'.join(f'{name}={value}' for name, value in told)}]"
+        label = name_variant(entry.id, told)
         base = () if entry.variant is None else entry.variant.changes
         variant = Variant(base=entry.described, changes=(*base, *told), place=label)
         yield attrs.evolve(entry, id=label, variant=variant), changes
@@ -186,10 +187,10 @@ def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEn
     """Return the hardware of a selection that something is to be set of."""
     if not demand.hardware:
         return frozenset(selection.pairs)
-    plain, at, mode = demand.hardware.partition("@")
-    entry = find_entry(known, plain)
+    ref = HardwareRef.read(demand.hardware)
+    entry = find_entry(known, ref.label)
     pairs = frozenset(
-        pair for pair in selection.pairs if entry.id in (pair[0].id, pair[0].described) and (not at or pair[1] == mode)
+        pair for pair in selection.pairs if entry.id in (pair[0].id, pair[0].described) and ref.mode in ("", pair[1])
     )
     if not pairs:
         asked = ", ".join(dict.fromkeys(one.id for one, _ in selection.pairs))

@@ -24,6 +24,7 @@ from joulemap.domain.catalogue import (
     find_alike,
     find_entry,
 )
+from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Hosting, enter_scenario, find_budget, find_hosts, keep_within
@@ -101,15 +102,10 @@ class Selection:
         }
         paths |= {entry.id: entry.variant.place for entry, _ in self.pairs if entry.variant is not None}
         return {
-            name_pair(entry.id, mode): name_pair(paths[entry.id], mode)
+            name_configured(entry.id, mode): name_configured(paths[entry.id], mode)
             for entry, mode in self.pairs
             if entry.id in paths
         }
-
-
-def name_pair(hardware: str, mode: str) -> str:
-    """Return a hardware at a power mode as answers name it."""
-    return hardware if mode == DEFAULT_MODE else f"{hardware}@{mode}"
 
 
 def enter(hardware: Hardware) -> HardwareEntry:
@@ -172,7 +168,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     """Return the one hardware that is named, whatever else the settings name; UsageError where it is several."""
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
-        named = ", ".join(name_pair(entry.id, mode) for entry, mode in selection.pairs)
+        named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
         name = hardware if isinstance(hardware, str) else hardware.id
         raise UsageError(f"{name} is {len(selection.pairs)} hardware, expected one: {named}")
     return selection
@@ -189,8 +185,7 @@ def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
 
 def find_meant(name: str) -> str:
     """Return the hardware that a class means where hardware is asked for; empty where a name is no class."""
-    plain, _, _ = name.partition("@")
-    return CLASS_HARDWARE.get(find_class(plain), "")
+    return CLASS_HARDWARE.get(find_class(HardwareRef.read(name).label), "")
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
@@ -198,21 +193,21 @@ def name_configuration(name: str, settings: Settings | None = None) -> str:
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
-    return name_pair(entry.id, mode)
+    return name_configured(entry.id, mode)
 
 
 def resolve_name(name: str) -> str:
     """Return a name with the hardware that it means in place of a class; any other as it is."""
-    _, at, mode = name.partition("@")
     meant = find_meant(name)
-    return f"{meant}{at}{mode}" if meant else name
+    return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
 
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
     """Return a line for each class that stands for a hardware."""
     return [
-        f"{name} means {hardware}, the default of its class; {find_class(name.partition('@')[0])}s are all of the class"
+        f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
         for name, hardware in meanings.items()
+        for ref in (HardwareRef.read(name),)
     ]
 
 
@@ -240,7 +235,7 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
 
 def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     """Whether a text names hardware of the catalogue, a class of it, a box, or a file or folder."""
-    plain = text.partition("@")[0].partition("[")[0]
+    plain = HardwareRef.read(text).id
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
     if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):
@@ -250,7 +245,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 def _split_commas(word: str) -> tuple[str, ...]:
     """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
-    plain, _, _ = word.partition("@")
+    plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)
     return split_names(word) or (word,)
@@ -271,10 +266,11 @@ def read_names(
             if load_catalogue().hardware.get(name.id) != name:
                 own[name.id] = name.with_own_digest()
             continue
-        place, at, mode = name.partition("@")
+        ref = HardwareRef.read(name)
+        place = ref.label
         if not is_hardware_path(place):
             box = _find_box(place, known)
-            names.append(f"{box.id}{at}{mode}" if box is not None else name)
+            names.append(str(HardwareRef(box.id, "", ref.mode)) if box is not None else name)
             own |= {} if box is None else {box.id: box}
             continue
         from joulemap.catalog.design import is_design_file
@@ -282,13 +278,13 @@ def read_names(
         files = expand_paths([Path(place).expanduser()])
         whole = [path for path in files if not is_design_file(path)]
         for path, one in zip(whole, _load(whole, known), strict=True):
-            names.append(f"{one.id}{at}{mode}")
+            names.append(str(HardwareRef(one.id, "", ref.mode)))
             own[place if len(files) == 1 and path == Path(place) else str(path)] = one
         for path in files:
             if path not in whole:
                 design = _read_design(path, known, own)
                 designs[design.id] = design
-                names.append(f"{design.id}{at}{mode}")
+                names.append(str(HardwareRef(design.id, "", ref.mode)))
     return tuple(names), own, designs
 
 
@@ -374,29 +370,26 @@ def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]
 def _find(
     known: Mapping[str, HardwareEntry], name: str, power_mode: str, default: Default
 ) -> list[tuple[HardwareEntry, str]]:
-    labelled, at, mode = unmark(name).partition("@")
-    plain, bracket, told = labelled.partition("[")
-    if bracket:
-        (entry, found), *_ = _find(known, f"{plain}{at}{mode}", power_mode, default)
-        return [(_make_variant(entry, labelled, told), found)]
+    ref = HardwareRef.read(unmark(name))
+    plain = ref.id
+    if ref.settings:
+        (entry, found), *_ = _find(known, str(HardwareRef(plain, "", ref.mode)), power_mode, default)
+        return [(_make_variant(entry, ref), found)]
     if plain in load_scenarios():
         raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
-        return [(one, found) for one in entries for found in _modes(one, mode or power_mode, default)]
+        return [(one, found) for one in entries for found in _modes(one, ref.mode or power_mode, default)]
     entry = known[find_meant(plain)] if find_meant(plain) else find_chip(known, plain)
-    if at or power_mode:
-        return [(entry, entry.find_mode(mode if at else power_mode))]
+    if ref.mode or power_mode:
+        return [(entry, entry.find_mode(ref.mode or power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]
 
 
-def _make_variant(entry: HardwareEntry, label: str, told: str) -> HardwareEntry:
-    """Return the hardware of a label, as `l4[tdp=60W;clock=1GHz]`; UsageError for one that cannot be read."""
-    parts = [part.partition("=") for part in told.removesuffix("]").split(";")]
-    if not told.endswith("]") or not all(name.strip() and value.strip() for name, _, value in parts):
-        raise UsageError(f"{label}: write NAME[CONSTANT=VALUE;…], as l4[tdp=60W;clock=1GHz]")
-    changes = tuple((name.strip(), value.strip()) for name, _, value in parts)
-    name = f"{entry.id}[{';'.join(f'{key}={value}' for key, value in changes)}]"
+def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
+    """Return the variant that a reference sets numbers of; UsageError for one that cannot be read."""
+    changes = ref.changes
+    name = name_variant(entry.id, changes)
     return attrs.evolve(entry, id=name, variant=Variant(base=entry.described, changes=changes, place=name))
 
 

@@ -16,6 +16,7 @@ import attrs
 from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
@@ -24,7 +25,6 @@ from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
 from joulemap.plan.change import change_numbers, list_numbers
 from joulemap.plan.kind import find_kind
-from joulemap.plan.selection import name_pair
 from joulemap.store.literal import execute
 from joulemap.system.record import define
 
@@ -300,7 +300,7 @@ def _vary_kind(
     one: Mapping[str, Any],
 ) -> Variation:
     """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest."""
-    entry, mode = next(pair for pair in plan.selection.pairs if name_pair(pair[0].id, pair[1]) == one["name"])
+    entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
     _, _, target = plan.find_targets(entry, mode, tf32=False)
     hardware = target.bind(record)

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
 from joulemap.system.units import format_si
@@ -273,7 +274,7 @@ def show_plain(value: float | None, digits: int = 3) -> str:
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
     """Return a hardware's name, or a text that begins with it, marked if it is one of these."""
-    name = hardware.partition(" ")[0].partition("@")[0]
+    name = HardwareRef.read(hardware.partition(" ")[0]).label
     return f"{PROJECTED}{hardware}" if name in projected else hardware
 
 

@@ -21,6 +21,7 @@ from joulemap.answer.report.part import list_parts
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
@@ -157,7 +158,7 @@ class _Named:
     @classmethod
     def of(cls, row: Comparison, compared: CompareAnswer, settings: Settings) -> _Named:
         records = {one.id: one for one in settings.hardware if not isinstance(one, str)}
-        plain = row.hardware.partition("@")[0]
+        plain = HardwareRef.read(row.hardware).label
         return cls(row.hardware, records.get(plain) or compared.scope.spell(row.hardware), row.is_available)
 
 

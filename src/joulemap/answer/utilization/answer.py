@@ -23,11 +23,11 @@ from joulemap.answer.utilization.sentence import (
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
-from joulemap.plan.selection import name_pair
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_plain, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, show_under
@@ -348,7 +348,7 @@ def utilization(
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)
         given = variants or Variants(batch=(), precision=(), other=(), untraced="")
-        names = [name_pair(entry.id, mode) for entry, mode in plan.selection.pairs]
+        names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
         where = {
             "precision": label_precision(*settings.precisions[0]),
             "runtime": settings.runtime[0],

@@ -11,6 +11,7 @@ from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES
 from joulemap.model.version import formula_version
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
@@ -134,10 +135,10 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
 
 
 def _find_target(name: str, use: CalibrationUse) -> _Target:
-    plain, at, mode = name.partition("@")
+    ref = HardwareRef.read(name)
     try:
-        entry = find_entry(known_hardware(), plain)
-        chosen = entry.find_mode(mode) if at else DEFAULT_MODE
+        entry = find_entry(known_hardware(), ref.label)
+        chosen = entry.find_mode(ref.mode or DEFAULT_MODE)
         bound = use.target(entry, chosen, BOARD)
         return _Target(name=name, entry=entry, mode=chosen, calibration=use.find(entry), bound=bound)
     except UnknownNameError as error:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.box import BOX
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.name import find_meant
 from joulemap.domain.operating_point import read_point
 from joulemap.plan.model import Model
-from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.selection import select_hardware
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
@@ -119,7 +120,7 @@ def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
         return settings, {}
     names, counts = [], dict[str, int]()
     for entry, mode in selection.pairs:
-        box, name = boxes.get(entry.id), name_pair(entry.id, mode)
+        box, name = boxes.get(entry.id), name_configured(entry.id, mode)
         names.append(selection.spelling.get(name, name) if box is None else _name_chip(box, mode))
         if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
             raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
@@ -134,7 +135,11 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
     """Return a device of a box of alike ones, with its share of a cap on all of them."""
     name = box.box.devices[0].hardware
     point = read_point(mode)
-    return name if point is None else f"{name.partition('@')[0]}@{point.value / len(box.devices):g}W"
+    return (
+        name
+        if point is None
+        else str(HardwareRef.at(HardwareRef.read(name).label, f"{point.value / len(box.devices):g}W"))
+    )
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:

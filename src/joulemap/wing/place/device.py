@@ -12,6 +12,7 @@ from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.target import extend_digest
 from joulemap.plan.catalogue import read_known
 from joulemap.system.errors import CatalogueError, JoulemapError
@@ -45,7 +46,8 @@ def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
 
 def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
     """Return the hardware of a name or file, and its power mode."""
-    place, _, mode = name.partition("@")
+    ref = HardwareRef.read(name)
+    place, mode = ref.label, ref.mode
     if is_hardware_path(place):
         from joulemap.catalog.load import load_hardware
 

@@ -13,6 +13,7 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import find_class
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.configuration import PRECISION_BYTES, Configuration
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import split_names
 from joulemap.domain.quantity import Quantity
 from joulemap.model.fallback import choose_precision
@@ -76,7 +77,9 @@ def _refuse(name: str) -> UsageError | UnknownNameError:
 
 def _read_device(text: str) -> BoxDevice:
     name, equals, hardware = text.partition("=")
-    return BoxDevice(name=name if equals else find_class(text) or text.partition("@")[0], hardware=hardware or text)
+    return BoxDevice(
+        name=name if equals else find_class(text) or HardwareRef.read(text).label, hardware=hardware or text
+    )
 
 
 def _read_link(text: str) -> tuple[tuple[str, str] | None, str]:

@@ -15,6 +15,7 @@ from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
@@ -143,13 +144,13 @@ class ExploreAnswer(Answer):
         place = Path(path)
         if place.suffix != ".toml":
             raise UsageError(f"{place}: a hardware file ends with .toml")
-        chip, at, mode = group.hardware.partition("@")
+        ref = HardwareRef.read(group.hardware)
         notes = (
             f"Best at {wanted}: {describe_design(self.survey, row)}.",
-            *([f"Ask it as {place}@{mode}."] if at else ()),
+            *([f"Ask it as {place}@{ref.mode}."] if ref.mode else ()),
         )
         values = self.survey.changes_at(row)
-        text = write_design(name_design(place.stem), self.spelling.get(chip, chip), values, notes)
+        text = write_design(name_design(place.stem), self.spelling.get(ref.label, ref.label), values, notes)
         write_text(place, text, force=force)
         return place
 

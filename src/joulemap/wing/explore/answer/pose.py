@@ -15,11 +15,12 @@ import attrs
 from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Limits, check_name
 from joulemap.model.pipeline import Evaluator
 from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.selection import select_hardware
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
@@ -170,7 +171,7 @@ def pose(
                 )
                 part = space.size if count is None else max(1, round(count * space.size / total))
                 group = Group(
-                    hardware=name_pair(run.hardware, run.power_mode),
+                    hardware=name_configured(run.hardware, run.power_mode),
                     dimensions=_tell(run),
                     batch=loads[0].configuration.batch,
                     space=space,

@@ -18,6 +18,7 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
@@ -197,7 +198,6 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
     from joulemap.domain.configuration import Configuration
     from joulemap.model.pipeline import Evaluator
     from joulemap.plan.hold import find_targets
-    from joulemap.plan.selection import name_pair
     from joulemap.plan.workload import holding_workload
     from joulemap.store.workload import read_columns
     from joulemap.wing.explore.design.choice import find_choices
@@ -226,7 +226,7 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
             run = runs[place]
             mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
             if run.hardware not in mine or cost < mine[run.hardware][0]:
-                told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
+                told_of = {"hardware": name_configured(run.hardware, run.power_mode), "batch": batch}
                 point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
                 mine[run.hardware] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
         if source.progress is not None:
@@ -254,9 +254,9 @@ def _find_rivals(
         order = _order(best, name)[: MOST_RIVALS + 1]
         alike: dict[tuple[Any, ...], list[str]] = {}
         for _, chip, told_of in order:
-            _, at, mode = told_of["hardware"].partition("@")
+            mode = HardwareRef.read(told_of["hardware"]).mode
             key = tuple(told_of[one] for one in ("precision", "weights", "batch", "runtime"))
-            alike.setdefault(key, []).append(f"{spelling.get(chip, chip)}{at}{mode}")
+            alike.setdefault(key, []).append(str(HardwareRef.at(spelling.get(chip, chip), mode)))
         ids: dict[int, str] = {}
         for (precision, weights, batch, runtime), chips in alike.items():
             given = {"precision": precision, "weight_precision": weights, "runtime": runtime}

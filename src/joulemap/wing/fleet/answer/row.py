@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.answer.computed import told
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.use import add_up
 from joulemap.present.cell import show, show_quantity
 from joulemap.system.record import frozen
@@ -115,7 +116,7 @@ class FleetRow:
     @property
     def chip(self) -> str:
         """The hardware without its power mode."""
-        return self.hardware.partition("@")[0]
+        return HardwareRef.read(self.hardware).label
 
     @property
     def price_told(self) -> str:

@@ -12,10 +12,11 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.default import SERVED, USAGE
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.plan.hold import find_targets, holding_plans
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.plan.selection import is_choice, name_pair, select_hardware
+from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.connection import Connection
@@ -119,7 +120,7 @@ def _serve_load(
     }
     if not question.serving.prefill_on:
         return [], *serve_load(question, cases, prices)
-    names = [name_pair(entry.id, mode) for entry, mode in whole.selection.pairs]
+    names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
     if len(names) > 2:
         raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
     return *serve_pools(question, cases, (names[0], names[-1]), prices), []

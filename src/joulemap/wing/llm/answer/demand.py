@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.configuration import Precision
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.name import name_precision
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import Plan
-from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_model
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
@@ -246,7 +246,7 @@ class Case:
     @property
     def hardware(self) -> str:
         """The hardware as answers name it."""
-        return name_pair(self.run.hardware, self.run.power_mode)
+        return name_configured(self.run.hardware, self.run.power_mode)
 
     @property
     def label(self) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from joulemap.answer.computed import find_unknown, told
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.weight import label_precision
-from joulemap.plan.selection import name_pair
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.doubt import half_width
@@ -128,7 +128,7 @@ def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
         found.append(
             DeviceRow(
                 device=member.name,
-                hardware=name_pair(one.hardware, one.power_mode),
+                hardware=name_configured(one.hardware, one.power_mode),
                 precision=label_precision(one.precision, one.weight_precision or one.precision),
                 subgraph_count=int((run.devices == number).sum()),
                 busy_s=busy_s,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.model.communication import find_path
 from joulemap.plan.hold import StoredRuns, holding_runs
-from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.present.cell import show_quantity
 from joulemap.store.query import fetch
@@ -140,7 +140,7 @@ def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardwar
 
 
 def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
-    hardware = name_pair(run.hardware, run.power_mode)
+    hardware = name_configured(run.hardware, run.power_mode)
     return {
         "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",
         "hardware": hardware,

@@ -12,6 +12,7 @@ from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -300,12 +301,12 @@ def _calibrate(
 
     Of `count` rows that are told all must be single runs of one hardware.
     """
-    names = list(dict.fromkeys(row.hardware.partition("@")[0] for row in singles))
+    names = list(dict.fromkeys(HardwareRef.read(row.hardware).label for row in singles))
     if write and len(names) > 1:
         raise UsageError(f"--calibrate fits one hardware at a time, and these are of {', '.join(names)}")
     if len(names) != 1 or len(singles) < count:
         return [], ""
-    stored = {row for row in find_measurements(source) if row.hardware.partition("@")[0] == names[0]}
+    stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:
         return [], f"{total:,} measurements of {names[0]}, with these, would be fitted: --calibrate does it"

@@ -19,6 +19,7 @@ from joulemap.answer.computed import told
 from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.model.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -145,7 +146,7 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
 
 def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:
     """Yield what may have been otherwise than it is told of a measurement."""
-    entry = known_hardware().get(row.hardware.partition("@")[0])
+    entry = known_hardware().get(HardwareRef.read(row.hardware).label)
     if entry is None:
         return
     for cause, change, name in _list_points(row, entry):
@@ -177,8 +178,8 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
     """Yield clocks, caps and named modes other than those of a row: cause, change, hardware."""
-    if "@" in row.hardware:
-        yield "power mode", f"the default mode instead of {row.hardware.partition('@')[2]}", entry.id
+    if mode := HardwareRef.read(row.hardware).mode:
+        yield "power mode", f"the default mode instead of {mode}", entry.id
         return
     clock, cap = entry.full_clock_hz, entry.caps_w[0]
     drawn = None if isinstance(row, ServingRow) else row.power_w

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.plan.calibration import use_calibration
@@ -150,7 +151,12 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
 
 def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
     doubt = load_doubt()
-    like = {"vendor": one.vendor, "engine": one.engine, "work": one.work, "hardware": row.hardware.partition("@")[0]}
+    like = {
+        "vendor": one.vendor,
+        "engine": one.engine,
+        "work": one.work,
+        "hardware": HardwareRef.read(row.hardware).label,
+    }
     figures = {
         name: Figure(value=value, half_width=doubt.serving_half_width(name, **like))
         for name in QUANTITIES

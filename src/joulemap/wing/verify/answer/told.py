@@ -14,6 +14,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import check_name
@@ -162,7 +163,7 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
             raise UsageError(f"{path} does not tell the {name}: add --{name}, e.g. --{name} {example}")
     cells["precision"] = name_precision(cells["precision"])
     check_name("precision", cells["precision"], PRECISION_BYTES)
-    entry = known_hardware()[cells["hardware"].partition("@")[0]]
+    entry = known_hardware()[HardwareRef.read(cells["hardware"]).label]
     if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
         cells["precision"] = "fp32"  # a log says that it is allowed where the chip has none
     if cells["runtime"] == "eager" and not stated["runtime"]:
@@ -178,7 +179,8 @@ def _name_hardware(text: str, path: Path) -> str:
     """Return a hardware's id, with its power mode where one is named; asks for it where it is not told or not known."""
     if not text:
         raise UsageError(f"{path} does not tell the hardware: add --hardware, e.g. --hardware h100_sxm5")
-    plain, at, mode = text.partition("@")
+    ref = HardwareRef.read(text)
+    plain = ref.label
     near: tuple[str, ...] = ()
     for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
         try:
@@ -188,8 +190,7 @@ def _name_hardware(text: str, path: Path) -> str:
         except UnknownNameError as error:
             near = near or error.near
             continue
-        point = entry.find_mode(mode) if at else DEFAULT_MODE
-        return entry.id if point == DEFAULT_MODE else f"{entry.id}@{point}"
+        return name_configured(entry.id, entry.find_mode(ref.mode or DEFAULT_MODE))
     hint = f"{path} is of it: name one of `joulemap hardware list` with --hardware, or add a file to $JOULEMAP_HARDWARE"
     raise UnknownNameError("hardware", text, (), hint, near=near)
 

@@ -1,0 +1,62 @@
+"""References to hardware: how people and answers name one, taken apart and put together in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from joulemap.domain.target import DEFAULT_MODE
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+
+@frozen
+class HardwareRef:
+    """A hardware by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`."""
+
+    id: str
+    """Id, alias, class or path as it is written."""
+    settings: str = ""
+    """Constants that are set, in brackets as they are written."""
+    mode: str = ""
+    """Power mode as it is written; empty where none is, which is the default mode."""
+
+    @classmethod
+    def read(cls, text: str) -> HardwareRef:
+        """Return the parts of a reference; the mode follows the first `@`."""
+        label, _, mode = text.partition("@")
+        plain, bracket, settings = label.partition("[")
+        return cls(plain, bracket + settings, mode)
+
+    @classmethod
+    def at(cls, label: str, mode: str) -> HardwareRef:
+        """Return a hardware at a power mode as answers name it: the default mode is left out."""
+        return cls(label, "", "" if mode == DEFAULT_MODE else mode)
+
+    @property
+    def label(self) -> str:
+        """The hardware with what is set, without its power mode."""
+        return self.id + self.settings
+
+    @property
+    def changes(self) -> tuple[tuple[str, str], ...]:
+        """The constants that are set and their values; UsageError where a part is not NAME=VALUE."""
+        if not self.settings:
+            return ()
+        parts = [part.partition("=") for part in self.settings.removeprefix("[").removesuffix("]").split(";")]
+        if not self.settings.endswith("]") or not all(name.strip() and value.strip() for name, _, value in parts):
+            raise UsageError(f"{self.label}: write NAME[CONSTANT=VALUE;…], as l4[tdp=60W;clock=1GHz]")
+        return tuple((name.strip(), value.strip()) for name, _, value in parts)
+
+    def __str__(self) -> str:
+        """Return the reference as it is written."""
+        return f"{self.label}@{self.mode}" if self.mode else self.label
+
+
+def name_configured(hardware: str, mode: str) -> str:
+    """Return a hardware at a power mode as answers name it."""
+    return str(HardwareRef.at(hardware, mode))
+
+
+def name_variant(hardware: str, changes: Iterable[tuple[str, str]]) -> str:
+    """Return the id of a hardware of which numbers are set."""
+    return f"{hardware}[{';'.join(f'{name}={value}' for name, value in changes)}]"
