@@ -3,8 +3,8 @@
 python benchmarks/accuracy.py [--database PATH] [--print]
 
 Everything measured is evaluated in a fresh database, or in the one at PATH; `--print` leaves the page as it is. All
-figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`. Rows that
-no coefficient saw, and what others predict of them, are those of `scoreboard.py`.
+figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`.
+`scoreboard.py` scores held-out rows beside other predictors.
 """
 
 from __future__ import annotations
@@ -44,113 +44,123 @@ FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
 CALIBRATION_TEXT: Final = """\
-Each calibration that ships, as `joulemap calibrate h200_sxm --dry-run` prints it, which adds batches and families: mean
-absolute errors of the class defaults and of the fit, and, left out, of fits to all other model families scored on the
-one that they had not seen. The forms of the model and the class defaults were chosen with these measurements in view,
-so that new families may be somewhat further off.
+For each built-in calibration, the mean absolute errors of the class defaults, of the fit, and of cross-validation:
+fits to all other model families, scored on the family that was held out. `joulemap calibrate h200_sxm --dry-run`
+prints the same by batch and family. The forms of the model and the class defaults were chosen with these measurements
+in view, so new families may have somewhat larger errors.
 """
 
 HEAD: Final = """\
 # Accuracy: predictions against measurements
 
-    joulemap validate                                   all that was measured, by hardware and runtime
-    joulemap validate --hardware H200 --by family       where it fails; also split, scope, precision, batch, kind
+    joulemap validate                                   all measurements, by hardware and runtime
+    joulemap validate --hardware H200 --by family       errors by family; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
     joulemap measurements import mine.csv               your own rows
-    joulemap measurements import public:aic_gemm        what others published of single operators
+    joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers. What
-no coefficient saw, beside what others predict of it, is the [scoreboard](scoreboard.md): rows here were mostly in view.
-`validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
-(mean signed error; positive is predicted too high), the worst row, and Spearman's rank correlation. The rows behind it
-are the view `prediction_errors`, one per measured quantity, with both numbers.
+`make accuracy` evaluates every measured configuration in a fresh database and writes this page from the answers. Most
+rows here were in view when coefficients were chosen. The [scoreboard](scoreboard.md) has the held-out measurements
+and the errors of other predictors.
 
-A rate, inferences per second of one device in its steady state, is scored against the predicted rate and never against
-1 / latency: of what overlaps batches these are two numbers. Power is energy over the time from one batch to the next.
-Watts at a wall plug are those of a whole system, over its devices: what hosts, fans and supplies take of them is not
-published, so that they score no prediction and bound it, because boards cannot draw more than the system around them.
+`validate` scores the newest prediction of each measured configuration. It reports mean and median absolute relative
+error, bias (mean signed error; positive means predicted too high), the worst row, and Spearman's rank correlation.
+The view `prediction_errors` holds the individual errors, one row per measured quantity, with both numbers.
 
-Rows whose image size or device count is not that of one run are left out: MLPerf server results, those of an Orin whose
-accelerators work beside its GPU, multi-stream results of systems that share the samples over several cards, engines
-whose host starts each kernel by itself (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32), results at a lowered
-power limit (MaxQ) that is not told. Where it is told, the row is of that mode, as `h100_pcie@215W`. Of MLPerf offline
-there is a rate and no batch; 256 is taken, 64 of cards up to 75 W, and of results alike the median. Of streams on a CPU
-64 is taken too; a multi-thread rate of a DPU and a streaming rate of Hailo are those of single images. `fp16` of
-published rows is mixed precision. Single operators stand apart from models: many take less time than a launch.
+A rate is inferences per second of one device in steady state. It is scored against the predicted rate, never against
+1 / latency, because batches may overlap. Power is energy over the time from one batch to the next. Power at the wall
+plug covers a whole system, divided by its devices. The share of hosts, fans and supplies is not published, so such
+rows score no prediction. They bound it: boards cannot draw more than the system that contains them.
+
+Rows whose image size or device count differs from that of a run are excluded:
+
+- MLPerf server results, and those of an Orin whose accelerators work beside its GPU;
+- multi-stream results of systems that divide the samples over several cards;
+- engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
+- results at a lowered power limit (MaxQ), if the limit is not stated. If it is, the row belongs to that mode, such as
+  `h100_pcie@215W`.
+
+MLPerf offline results state a rate and no batch. The batch is taken as 256, as 64 for cards up to 75 W, and of
+several equal configurations the median counts. CPU streams are taken at 64. A multi-thread rate of a DPU and a
+streaming rate of Hailo refer to single images. `fp16` in published rows is mixed precision. Single operators are
+listed apart from models, because many take less time than a kernel launch.
 """
 
 SPLIT_TEXT: Final = """\
-## What was fitted, and what was not
-Agreement with a row that coefficients were chosen with says little. A row is
+## Which rows were used for fitting?
+Agreement with a row that was used for fitting says little. The splits are:
 
-| split | where coefficients were chosen with |
+| split | when coefficients were chosen |
 |---|---|
-| fitted | this row in view |
-| same family | rows of its model family on its hardware in view, but not this one |
-| unseen family | rows of its hardware in view, but none of its family |
-| unseen hardware | no row of its hardware in view |
+| fitted | this row was in view |
+| same family | rows of its model family on its hardware were in view, but not this one |
+| unseen family | rows of its hardware were in view, but none of its family |
+| unseen hardware | no row of its hardware was in view |
 
-Which rows those are stands in `src/joulemap/catalog/data/measurement/seen` and in the column `seen` of published
-rows; the view `measurement_splits` applies it. Groups of fewer than five rows, ranks and the worst rows are left to
-`joulemap validate --by split`.
-Four numbers of GPU time were chosen with errors of rows in view that count as unseen: `conv_reach_ratio`
-(a100_pcie_80gb), `peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), `again_share` (boards with A100, V100 and
-MI100).
+`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this, and the view
+`measurement_splits` applies it. `joulemap validate --by split` also prints ranks, worst rows and groups of fewer than
+five rows. Four GPU coefficients were chosen with errors of rows that count as unseen in view: `conv_reach_ratio`
+(a100_pcie_80gb), `peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100,
+V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
-## Operators that others measured
-Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
-`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing.
-Conditions and boards stand with the rows: `joulemap measurements list --format json`.
+## Published measurements of single operators
+These tables are part of the package. A database contains them after `joulemap measurements import public:NAME`;
+`joulemap validate --by kind` then scores them. Uncertain tables are not scored. `joulemap measurements list --format
+json` prints conditions and boards with each row.
 """
 
 LADDER_TEXT: Final = """\
-### On shapes and boards that were not fitted
-The class of GPUs fitted to these rows with one set of coefficients for all boards: to all of them, to all but a quarter
-of the shapes, and to all but a board; scored on what was left out. Beside it two rooflines on the same rows: 72 % of
-the peak, 80 % of the bandwidth and 2 µs for everything, and the same with three numbers fitted for each kind, left out
-in the same way. Mean / median of the absolute relative errors in per cent; `make ladder` has them by board, and says
-what each effect of the model buys.
+### Held-out shapes and boards
+The GPU class was fitted with one set of coefficients for all boards: to all rows, to all but a quarter of the shapes,
+and to all but one board. Each fit is scored on the rows that were held out. Two rooflines are scored on the same
+rows. The first uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel. The second has three fitted numbers
+per kind, held out in the same way. The table shows mean / median absolute relative errors in per cent. `make ladder`
+prints them by board, and the gain of each effect of the model.
 
-The forms of the model were chosen with all of these rows in view. A left-out figure is of coefficients fitted without
-the rows that are scored, not of forms found without them, so other sources may be somewhat further off. Coefficients
-that no row outside a board depends on keep their shipped values where it is left out. Whole models stand last, with
-each family left out in turn; their roofline is that of each kernel, one after the other.
+The forms of the model were chosen with all of these rows in view. Only the coefficients were fitted without the
+held-out rows, so other sources may have somewhat larger errors. A coefficient that depends on one board alone keeps
+its built-in value when that board is held out. Whole models come last, with each family held out in turn. Their
+roofline adds up the kernels one after another.
 """
 
 LEFT_TEXT: Final = """\
-### Looked into, and left as it is
-What was tried does not lower errors on rows that it was not fitted to, or one board alone would carry its number:
+### Known errors that remain
+For each of these, a correction did not lower held-out errors, or a single board would determine its coefficient:
 
-- **Linear layers at fp8 on L40S**, 1,286 rows, 20.9 % too fast (24.9 % off). Those at bf16 there are 1.6 % too fast:
-  neither clock nor memory. Without a split of K they are 26.7 % off. What is missing goes with the outputs: with 1.5
-  clocks of a unit for each, 17.8 % would be left. That is an epilogue of scales that no other block hides; products on
-  H200, which the quantization was fitted to, show none.
-- **Tokens on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms a step, 1.5 times what is predicted, and Llama 3.1 70B on eight
-  1.1 to 1.3 times. PipeWeave's tables have products of 3 to 5 rows there that read 2.5 to 2.9 of 4.0 TB/s, where 3.0 to
-  3.2 are predicted, in tiles of 8 rows: no padding to 64, and a quarter of the difference. The rest is not known.
-- **Prompts on RTX 6000 Ada and L40** take 2.3 and 1.4 times what is predicted: 80 to 101 and 98 to 99 TFLOP/s, no more
-  than an L20 of the same die with 92 of 142 units (103 to 109). Tokens are right there, and products that read weights.
-  On that L40 a product of 0.46 s runs at 54 TFLOP/s, where the cap leaves 135; an L40S, of the same die at 350 W, holds
-  276 in products of 0.2 s. The boards were slowed by what the rows do not tell: heat, or a lower limit.
-- **Products at fp8 without quantization** of PipeWeave's tables: on H20 alike for 1 to 128 rows (130 to 180 TFLOP/s,
-  counted as 128 rows), four times slower than predicted below 32; on H800 and H200 1.5 to 2 times. A kernel that scales
-  blocks and pads rows does that; that of AIConfigurator's rows on H200 does not, and rows do not name theirs.
+- **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6
+  %, so neither clock nor memory is the cause. Without split-K, the error is 26.7 %. The missing time grows with the
+  number of outputs: 1.5 clocks of a unit per output would lower the error to 17.8 %. This suggests an epilogue of
+  scales that is not overlapped. Products on H200, to which the quantization was fitted, show no such epilogue.
+- **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
+  takes 1.1x to 1.3x. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on this board, where
+  3.0 to 3.2 are predicted. Their tiles have 8 rows, so padding is not the cause. This explains a quarter of the
+  difference. The rest is unexplained.
+- **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of
+  the same die with 92 of 142 units reaches 103 to 109. Decode, and products that are bound by weights, are predicted
+  correctly. On that L40, a product of 0.46 s runs at 54 TFLOP/s, where the power cap allows 135. An L40S of the same
+  die at 350 W sustains 276 in products of 0.2 s. Heat or a lower power limit may have slowed the boards; the rows do
+  not say.
+- **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows (130 to 180
+  TFLOP/s if counted as 128 rows), four times the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
+  prediction. A kernel that scales blocks and pads rows would behave like this. The kernel in AIConfigurator's rows on
+  H200 does not, and the rows do not name their kernels.
 """
 PAIR_TEXT: Final = """\
-## Which is faster
-Two hardware that were measured on the same model, precision, batch and runtime make a pair. A prediction names the
-faster rightly where it has the same order. Pairs of rates are of the same model, precision and runtime, each hardware
-at the batch of its row.
+## Is the faster chip named correctly?
+Two chips measured on the same model, precision, batch and runtime form a pair. A prediction is correct if it orders
+them as the measurement does. Pairs of rates share model, precision and runtime, and each chip has the batch of its
+row.
 """
 
 EFFICIENCY_TEXT: Final = """\
-## Which is more efficient
-Energy per inference: as measured, or power over rate. Pairs are of the same model, precision, batch and runtime, rates
-at the batch of each row; of boards with boards, and of systems at the wall plug with systems in the same scope. What is
-predicted is the energy of the board: of a system with few devices, the host decides much of what was measured.
+## Is the more efficient chip named correctly?
+The measured energy per inference is stated in the row, or is power over rate. Pairs share model, precision, batch and
+runtime; rates have the batch of each row. Boards are compared with boards, and systems at the wall plug with systems
+in the same scope. The prediction is the energy of the board. In a system with few devices, the host contributes much
+of the measured energy.
 """
 
 PAIRS: Final = """
@@ -253,10 +263,11 @@ ORDER BY part
 """
 
 TAIL: Final = """\
-## Your own rows
-A CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` lists the columns.
-`scope` and `conditions` say how a row was measured, `seen` which coefficients were chosen with it in view. A file with
-a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
+## How do I add my own measurements?
+Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
+columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in
+view. A file with an invalid line is refused as a whole, with the lines and the expected values. A row that is already
+stored is not stored twice.
 """
 
 
@@ -302,7 +313,7 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
                 percent(energy["mean_error_fraction"] if energy else None),
             )
         )
-    yield from table(("hardware", part, "of", "rows", "mean", "median", "bias", "energy"), rows)
+    yield from table(("hardware", part, "quantity", "rows", "mean", "median", "bias", "energy"), rows)
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
@@ -312,9 +323,9 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         return
     parts = [1.0 + row["bias_fraction"] for row in rows]
     yield textwrap.fill(
-        f"Predicted power of a board is {min(parts):.2f} to {max(parts):.2f} of what its system drew at the wall plug, "
-        f"over its devices, in the means of {len(rows)} groups of hardware and scope; the rest is that of hosts, fans "
-        f"and power supplies. It is above 1, which can only be a fault of the prediction, in "
+        f"The predicted power of a board is {min(parts):.2f} to {max(parts):.2f} of its system's power per device at "
+        f"the wall plug, as means of {len(rows)} groups of hardware and scope. Hosts, fans and power supplies draw the "
+        f"rest. The prediction exceeds the wall power, which is an error for certain, in "
         f"{sum(row['exceeded_count'] for row in rows)} of {sum(row['measurement_count'] for row in rows)} rows "
         "(`joulemap validate --by scope`).",
         WIDTH,
@@ -353,11 +364,11 @@ def failure_lines(operators: Sequence[Row]) -> Iterator[str]:
         total = sum(wrong.values())
         rows.sort(key=lambda row: (-wrong[row["kind"]], row["kind"]))
         named = ", ".join(
-            f"{row['kind']} ({percent(wrong[row['kind']] / total)}; all of it together is "
+            f"{row['kind']} ({percent(wrong[row['kind']] / total)}, in total "
             f"{percent(abs(row['time_bias_fraction']))} {_direction(row['time_bias_fraction'])})"
             for row in rows[:FURTHEST]
         )
-        yield item(f"Of the operator time on {hardware} that is predicted wrongly, most is that of {named}.")
+        yield item(f"On {hardware}, the largest shares of the absolute error in operator time are {named}.")
         scored = [row for row in rows if row["scored_count"] >= FEW]
         if scored:
             furthest = max(scored, key=lambda row: (row["median_error_fraction"], row["kind"]))
@@ -383,11 +394,11 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
     worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
     total = sum(row["device_time_s"] for row in profiles)
     matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
-    rest = f"; what is left there is {worst['unmatched']}" if worst["unmatched"] else ""
+    rest = f". Unmatched there: {worst['unmatched']}" if worst["unmatched"] else ""
     yield textwrap.fill(
-        f"Traced operators account for {matched / total:.2%} of the device time of {len(profiles)} profiles, and for "
-        f"{worst['matched_fraction']:.2%} of that of `{worst['model']}` {worst['precision']} batch {worst['batch']}, "
-        f"which is the least{rest}.",
+        f"Traced operators account for {100.0 * matched / total:.2f} % of the device time of {len(profiles)} profiles. "
+        f"The lowest share is {100.0 * worst['matched_fraction']:.2f} %, for `{worst['model']}` {worst['precision']} "
+        f"batch {worst['batch']}{rest}.",
         WIDTH,
     )
     yield ""
@@ -410,7 +421,7 @@ def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError])
             groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
     yield f"### {calibration}"
     yield from table(
-        ("quantity", "runtime", "precision", "rows", "class defaults", "fitted", "left out", "median", "worst", "rank"),
+        ("quantity", "runtime", "precision", "rows", "class defaults", "fitted", "held out", "median", "worst", "rank"),
         (
             (
                 quantity,
@@ -447,8 +458,8 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
         rows = one.read_served() if one.is_served else one.read()
         yield item(
             f"`{one.address}`: {one.title}. {len(rows):,} rows; {one.source}; {one.licence}."
-            + (f" Left out: {'; '.join(one.left_out)}." if one.left_out else "")
-            + (f" Doubt: {one.doubt}." if one.doubt else "")
+            + (f" Excluded: {'; '.join(one.left_out)}." if one.left_out else "")
+            + (f" Uncertain: {one.doubt}." if one.doubt else "")
         )
     yield ""
 
@@ -496,13 +507,13 @@ def write_page(
     lines += score_lines(splits, "split")
     lines += sureness(workspace)
     if cross_validations:
-        lines += ["## Left out in turn", CALIBRATION_TEXT]
+        lines += ["## Cross-validation of calibrations", CALIBRATION_TEXT]
         for name, rows in cross_validations.items():
             lines += cross_validation_lines(name, rows)
-    lines += ["## Where it fails"]
+    lines += ["## Where are the largest errors?"]
     lines += failure_lines(operators)
     lines += match_lines(workspace.describe("measurement.profile").records())
-    lines += ["Of the worst row of each hardware and quantity, those that are furthest off:", ""]
+    lines += ["The largest errors, one row per hardware and quantity:", ""]
     lines += worst_lines(workspace.query("validate.worst", {"limit": 1}).records())
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]

@@ -50,34 +50,39 @@ TOLD: Final = {
 """Quantity -> what the page calls it."""
 
 HEAD: Final = """\
-# Scoreboard: measured rows that no coefficient saw
+# Scoreboard: held-out measurements
 
-    make scoreboard                                     score again, tell what changed, write this page (minutes)
+    make scoreboard                                     score again, print the changes, write this page (minutes)
     python benchmarks/scoreboard.py --rows rows.csv     every row with each prediction; writes no page
 
 ![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
 
-Each number is |predicted / measured - 1| of rows that somebody else measured: `median` and `mean` of them, and `bias`,
-the mean with its sign (above 0 is predicted too slow, or too much). **No coefficient, no calibration and no interval
-was chosen with a row of this page in view**, but for [single operators](#operators-each-board-left-out), whose section
-says so, and those of L40S at fp8: the form of the kernel that quantizes was mended with their errors in view, its
-numbers are of H200 and B200 alone. Rows that were in view are [counted below](#rows-that-are-not-here). Intervals are
-judged on what they were made without: the board of whole models, the source of what is served; 4 in 5 should hold.
-joulemap had the names of model, chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are
-counted, and those of rows in view.
+Errors are |predicted / measured - 1| on rows that other people measured. `median` and `mean` are taken over the rows.
+`bias` is the signed mean; above 0, times or energies are predicted too high. **No coefficient, calibration or
+interval was chosen with a row of this page in view**, with two exceptions:
+
+- [single operators](#operators-with-each-board-held-out), as their section explains;
+- fp8 on L40S. The form of the quantization kernel was corrected with these errors in view; its numbers come from H200
+  and B200 alone.
+
+[Rows that were in view](#rows-that-are-not-here) are counted below. Intervals are judged on held-out groups: the
+board for whole models, the source for served models. Four of five should hold. joulemap was given model, chip,
+precision, engine and batch. [Accuracy](accuracy.md) explains how errors are counted and reports those of rows in
+view.
 """
 
 BESIDE: Final = """\
-In the mean or in the median. Both are scored on the same rows: all that both predict. `nearer` is the part of them on
-which joulemap is. What others predict is as it was published, row by row; nothing of it was computed here.
+The mean or the median of the other predictor is lower. Both are scored on the rows that both predict. `nearer` is the
+share of these rows on which joulemap is nearer. Predictions of others are as published, row by row; none was computed
+here.
 """
 
 
 BOARDS: Final = """\
-Rows that coefficients saw, scored as if they had not: the class of GPUs is fitted to all boards but one, and scored on
-that one, in turn (`benchmarks/ladder.py`, about one row in sixteen, drawn by shape). The forms of the model were chosen
-with all of them in view. Beside it a roofline of 72 % of the peak, 80 % of the bandwidth and 2 us, and one of three
-numbers for each kind that are fitted in the same way.
+These rows were used for fitting, and are scored as if they were not. The GPU class is fitted to all boards except one
+and scored on that board, for each board in turn (`benchmarks/ladder.py`, about one row in sixteen, drawn by shape).
+The forms of the model were chosen with all rows in view. The first roofline uses 72 % of the peak, 80 % of the
+bandwidth and 2 us. The second has three numbers per kind, fitted in the same way.
 """
 
 
@@ -162,12 +167,12 @@ def render(lines: Sequence[Line]) -> str:
         parts[one.part].append(one)
     worse = [one for one in parts["peer"] if one.is_worse]
     better = [one for one in parts["peer"] if not one.is_worse]
-    out = [HEAD, "## Where others are nearer", BESIDE, *_beside(worse)]
+    out = [HEAD, "## Where other predictors are nearer", BESIDE, *_beside(worse)]
     out += ["## Where joulemap is nearer", *_beside(better)]
-    out += ["## By source", *_table(("source", "of"), parts["source"])]
-    out += ["## By class of hardware", "All sources together.", "", *_table(("class", "of"), parts["class"])]
-    out += ["## By year of the board", *_table(("year", "of"), parts["year"])]
-    out += ["## Operators, each board left out", BOARDS, *_beside(parts["board"])]
+    out += ["## By source", *_table(("source", "quantity"), parts["source"])]
+    out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
+    out += ["## By year of the board", *_table(("year", "quantity"), parts["year"])]
+    out += ["## Operators with each board held out", BOARDS, *_beside(parts["board"])]
     out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
     return "\n".join(out).rstrip() + "\n"
 
@@ -183,9 +188,9 @@ def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[s
 def _beside(lines: Iterable[Line]) -> Iterator[str]:
     header = (
         "source",
-        "of",
+        "quantity",
         "rows",
-        "other",
+        "other predictor",
         "its median",
         "mean",
         "bias",
@@ -228,22 +233,22 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
     yield "## Rows that are not here"
     yield textwrap.fill(
-        f"{count:,} measured numbers were in view when a coefficient was chosen. Of whole public tables of single "
-        "operators that were, the same numbers are scored above by fits without their board.",
+        f"{count:,} measured numbers were in view when a coefficient was chosen. Public tables of single operators "
+        "among them are scored above by fits without their board.",
         WIDTH,
     )
     yield ""
     yield from _rows(
-        ("source", "in view of", "numbers"), ((one.name, one.quantity, f"{one.row_count:,}") for one in seen)
+        ("source", "used for", "numbers"), ((one.name, one.quantity, f"{one.row_count:,}") for one in seen)
     )
-    yield "What could not be predicted, and why:"
+    yield "Rows that could not be predicted:"
     yield ""
     yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
 
 
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
-    yield "## What was predicted, and who measured"
-    yield "The commands print all rows of a source, those that were in view included; `--by split` tells them apart."
+    yield "## Who measured, and what was predicted?"
+    yield "The commands print all rows of a source, rows in view included. `--by split` separates them."
     yield ""
     told = list(dict.fromkeys(one.name for one in lines))
     for name in told:
@@ -280,11 +285,11 @@ def _cite(name: str) -> str:
 
 
 def _stated() -> Iterator[str]:
-    yield "## What others state of themselves"
-    yield "Published figures, not computed row by row; none is of the rows above."
+    yield "## Errors that other tools report"
+    yield "Published figures, not computed row by row. None refers to the rows above."
     yield ""
     yield from _rows(
-        ("by", "of", "error", "why not beside joulemap's"),
+        ("tool", "quantity", "error", "why it is not compared row by row"),
         ((one["by"], one["of"], one["error"], one["why"]) for one in sources()["stated"]),
     )
 
@@ -311,7 +316,7 @@ def draw(lines: Sequence[Line]) -> str:
          "scale": {"type": "log"}}  # fmt: skip
     colours = [PALETTE[5], *(colour for place, colour in enumerate(PALETTE) if place != 5)]
     view = {
-        "title": {"text": "How far off, on measured rows that no coefficient saw",
+        "title": {"text": "Mean error on held-out measurements",
                   "subtitle": "joulemap, and others on those of the rows that they predict; further left is nearer"},
         "data": {"values": rows}, "width": 380, "height": {"step": 19},
         "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},

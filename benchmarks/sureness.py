@@ -21,17 +21,17 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-What [doubt.md](doubt.md) says is tested here on whole models. Intervals are made again without the rows that they are
-judged on: without the board, then without the model family. Those of a calibration are the ones that runs state; their
-errors are of model families that the fit had not seen, while the rows judged here were in the fit. 80 % of the rows of
-a part should be covered; `width` is the median half-width.
+This section tests the intervals of [doubt.md](doubt.md) on whole models. Each interval is computed without the rows
+that it is judged on: first without the board, then without the model family. The intervals of a calibration are those
+that runs state. Their errors come from held-out model families, while the rows judged here were used for fitting. 80
+% of the rows of a part should be covered. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
 ### Called and right
-Of each pair of hardware that were measured on the same model and batch, the faster one is called with a probability, by
-intervals made without either's board where no calibration has its own. Of the pairs called about 90 %, about 90 %
-should come true.
+For each pair of chips measured on the same model and batch, the faster one is called with a probability. The
+intervals are computed without either board, unless a calibration has its own. About 90 % of the pairs called with
+about 90 % should be right.
 """
 
 

@@ -11,7 +11,19 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 
-PAGES: Final = ("README", "camera", "claims", "doubt", "fleet", "glossary", "llm", "model", "own_chip", "tutorial", "which_gpu")
+PAGES: Final = (
+    "README",
+    "camera",
+    "claims",
+    "doubt",
+    "fleet",
+    "glossary",
+    "llm",
+    "model",
+    "own_chip",
+    "tutorial",
+    "which_gpu",
+)
 """Pages held to these rules; a page joins once it keeps them."""
 
 LONGEST: Final = 30
