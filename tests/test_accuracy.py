@@ -115,10 +115,17 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
         [load_public_tables()["aic_gemm_power"]],
         ["| a line of the ladder |"],
     )
-    for title in ("Which rows were used for fitting?", "Cross-validation of calibrations", "Where are the largest errors?",
-                  "Is the faster chip named correctly?", "Is the more efficient chip named correctly?",
-                  "Published measurements of single operators", "public:aic_gemm_power", "a line of the ladder",
-                  "How do I add my own measurements?"):  # fmt: skip
+    for title in (
+        "Which rows were used for fitting?",
+        "Cross-validation of calibrations",
+        "Where are the largest errors?",
+        "Is the faster chip named correctly?",
+        "Is the more efficient chip named correctly?",
+        "Published measurements of single operators",
+        "public:aic_gemm_power",
+        "a line of the ladder",
+        "How do I add my own measurements?",
+    ):
         assert title in page
     assert "| h200_sxm | fitted |" in page
     assert "| energy | graph | fp16 | 12 | - | 10.0 % | 10.0 % | 4.0 % | 20.0 % | 0.990 |" in page
