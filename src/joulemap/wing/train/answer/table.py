@@ -84,7 +84,7 @@ def _measure(runs: StoredRuns, precision: str) -> Memories:
 def form_rows(
     runs: StoredRuns,
     step: Step,
-    targets: Mapping[Any, Hardware],
+    targets: Mapping[str, Hardware],
     found: Mapping[str, Steps],
     inner: Memories,
     training: Training,
@@ -95,7 +95,7 @@ def form_rows(
     memories = _measure(runs, step.precision)
     for batch, _ in _pair(runs.plan):
         for run in runs.plan.runs(""):
-            target = targets[run.target]
+            target = targets[run.target.digest]
             place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
             memory = memories[place]
             if step.stages > 1:
