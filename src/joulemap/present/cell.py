@@ -109,8 +109,10 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
-    if name.endswith("_fraction") or name.startswith("probability"):
-        return f"{round(float(value) * 100, 1) + 0.0:.1f} %"
+    if name.startswith("probability") or name.endswith("_probability"):
+        return show_chance(float(value))
+    if name.endswith("_fraction"):
+        return _show_fraction(float(value))
     if name.endswith("_ratio") or name == "ratio":
         return f"{float(value):.3g}x"
     if name.endswith("_fj"):
@@ -124,6 +126,17 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     number = float(value)
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
 
+
+def _show_fraction(value: float) -> str:
+    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` of what only rounds to it."""
+    percent = round(value * 100.0, 1) + 0.0
+    if percent == 100.0:
+        return "100 %" if value >= WHOLE else "over 99.9 %"
+    return f"{percent:.1f} %"
+
+
+WHOLE: Final = 1.0 - 1e-9
+"""Fraction from which on it is a whole: sums of floating-point parts may miss 1 by less."""
 
 WHOLE_USD: Final = 100.0
 """Amount from which on money is shown without cents."""
@@ -210,8 +223,13 @@ def show_signed(value: float | None, unit: str) -> str:
 
 
 def show_share(value: float | None) -> str:
-    """Return a fraction in percent; nothing for None."""
+    """Return a computed fraction in percent, to one decimal: `12.5 %`; nothing for None."""
     return show(value, "share_fraction")
+
+
+def show_chosen_share(value: float | None) -> str:
+    """Return a fraction that somebody chose in percent, to as many digits as it has: `70 %`; nothing for None."""
+    return "" if value is None else f"{100.0 * value:.6g} %"
 
 
 MOST_SURE: Final = 0.99
