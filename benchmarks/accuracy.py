@@ -385,9 +385,9 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
     matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
     rest = f"; what is left there is {worst['unmatched']}" if worst["unmatched"] else ""
     yield textwrap.fill(
-        f"Traced operators account for {matched / total:.2%} of the device time of {len(profiles)} profiles, and for "
-        f"{worst['matched_fraction']:.2%} of that of `{worst['model']}` {worst['precision']} batch {worst['batch']}, "
-        f"which is the least{rest}.",
+        f"Traced operators account for {100.0 * matched / total:.2f} % of the device time of {len(profiles)} profiles, "
+        f"and for {100.0 * worst['matched_fraction']:.2f} % of that of `{worst['model']}` {worst['precision']} batch "
+        f"{worst['batch']}, which is the least{rest}.",
         WIDTH,
     )
     yield ""

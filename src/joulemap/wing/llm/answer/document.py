@@ -13,7 +13,7 @@ from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_count, show_share
+from joulemap.present.cell import show, show_chosen_share, show_count, show_share
 from joulemap.present.document import Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -71,7 +71,9 @@ class LlmAnswer(ServedAnswer):
         cache = f", {serving.cache} cache" if serving.cache else ""
         came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
-        came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
+        came += (
+            [f"{serving.speculate} guessed, {show_chosen_share(serving.acceptance)} hold"] if serving.speculate else []
+        )
         asked = f"requests of {serving.requests}" if serving.requests else f"{self._say_lengths()}, batch {batches}"
         return f"{self.model}: {', '.join((asked, f'{precisions}{self.stored}{cache}', self.engine, *came))}"
 
