@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
 
 from joulemap.answer.answer import Figures
+from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import show, show_chosen_share, show_count, show_share
-from joulemap.present.document import Document, Grid, Section, Text, choose_rows, show_under
+from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.demand import UNSUPPORTED
@@ -142,6 +143,17 @@ class LlmAnswer(ServedAnswer):
             steps=self._steps(repeated),
         )
 
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return how much of the energies in a headline is assumed: of a load, of all that it spends."""
+        if not self.loads.rows:
+            return super()._describe_assumed(headline, chosen)
+        load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
+        if not self.pools.rows:
+            return describe_assumed(headline, {} if load.assumed is None else {load.label: [load.assumed]})
+        if load.assumed is None or not (share := show_assumed(load.assumed)):
+            return ""
+        return f"{share} of the energy of an output token is {name_assumed(load.assumed)}"
+
     def _say_answer(self) -> str:
         if self.pools.rows:
             return say_pools(self.pools.rows, self.loads[0])
@@ -184,15 +196,17 @@ class LlmAnswer(ServedAnswer):
 
     def _loads(self, limit: int) -> Grid:
         """Return what each hardware gives under the load."""
+        assumed = head_assumed(row.assumed for row in self.loads)
         return self._lay(
             self.loads,
             "hardware @label | *first token first_token_s | *99 % first_token_p99_s | *between between_s | "
-            "*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
+            f"*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}"
             "*USD/M #output_usd_per_million | *power power_w | idle idle_fraction | request request_s | kept up up | "
             "preempted preemption_count | refused refused_count | handover handover_s? | J of it handover_j?",
-            ranked="99 % | J/token",
+            ranked=f"99 % | J/token | {SHARE_HEADING}",
             limit=limit,
             noun="configurations",
+            assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             stays=lambda row: row in choose_loads(self.loads),
             up=lambda row: "no" if row.is_growing else "yes",
         )
