@@ -477,3 +477,14 @@ def test_the_assumed_share_of_a_load_by_hand() -> None:
     assert_close(found[0], 0.5, rel=1e-12)
     assert_close(found[1], 0.39, rel=1e-12)
     assert share_assumed(served, NOT_STORED, case, assumed_idle=1.0) is None
+
+
+@pytest.mark.slow
+def test_the_headline_has_the_share_of_the_batch_that_it_names(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, hardware=("h100_sxm5", "l4"), batch=(1, 16))
+    winner = next(row for row in answer.winners if row.goal == "energy")
+    row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
+    assert row.decode_run_id
+    share = show_share(answer.scope.assumed[row.decode_run_id].fraction)
+    assert f"{share} of the energy of {winner.hardware}" in answer.document().answer
+    assert f"p to {share}" not in answer.document().answer

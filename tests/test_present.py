@@ -354,8 +354,8 @@ def test_a_share_is_100_percent_only_of_a_whole(value: float, text: str) -> None
 
 
 @pytest.mark.parametrize("name", ["probability_best", "energy_probability"])
-def test_a_probability_is_never_100_percent(name: str) -> None:
-    for value, text in ((1.0, "over 99 %"), (0.996, "over 99 %"), (0.934, "93 %"), (0.5, "50 %")):
+def test_a_probability_is_never_100_or_0_percent(name: str) -> None:
+    for value, text in ((1.0, "over 99 %"), (0.996, "over 99 %"), (0.934, "93 %"), (0.01, "1 %"), (0.002, "under 1 %")):
         assert show(value, name) == show_chance(value) == text
 
 

@@ -431,12 +431,12 @@ class Scope:
 
         Of each hardware that has `chosen` runs, only those count.
         """
-        energies: dict[str, list[AssumedEnergy]] = {}
+        energies: dict[str, list[AssumedEnergy]] = {self.mark(name): [] for name in self.named.values()}
         picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
         for run_id, name in self.named.items():
             if run_id in self.assumed and (name not in picked or run_id in (chosen or ())):
-                energies.setdefault(self.mark(name), []).append(self.assumed[run_id])
-        return describe_assumed(headline, energies)
+                energies[self.mark(name)].append(self.assumed[run_id])
+        return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
         """Return a power for people, marked where the host that the hardware needs is not in it."""

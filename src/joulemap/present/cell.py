@@ -236,12 +236,19 @@ MOST_SURE: Final = 0.99
 """Beyond it a probability is told as more than this: errors are not known so well."""
 
 
+LEAST_SURE: Final = 0.01
+"""Below it a probability is told as less than this, for the same reason."""
+
+
 def show_chance(probability: float | None) -> str:
-    """Return a probability as people read it: `93 %`, `over 99 %`; empty for none."""
+    """Return a probability as people read it: `93 %`, `over 99 %`, `under 1 %`; empty for none."""
     if probability is None:
         return ""
-    over = "over " if probability > MOST_SURE else ""
-    return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
+    if probability > MOST_SURE:
+        return f"over {show_chosen_share(MOST_SURE)}"
+    if probability < LEAST_SURE:
+        return f"under {show_chosen_share(LEAST_SURE)}"
+    return f"{probability * 100:.0f} %"
 
 
 RAREST: Final = 1e-3

@@ -73,7 +73,7 @@ def find_share(row: ArchitectureSummary, part: str) -> float:
 def tell_mostly(row: ArchitectureSummary) -> str:
     """Return the largest part of its energy, and its share."""
     part = max(PARTS, key=lambda one: find_share(row, one))
-    return f"{PARTS[part]} {show_share(find_share(row, part))}"
+    return f"{PARTS[part]} {find_share(row, part) * 100:.0f} %"
 
 
 def _tell_largest(row: ArchitectureSummary) -> list[str]:

@@ -146,13 +146,21 @@ class LlmAnswer(ServedAnswer):
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return how much of the energies in a headline is assumed: of a load, of all that it spends."""
         if not self.loads.rows:
-            return super()._describe_assumed(headline, chosen)
+            return super()._describe_assumed(headline, chosen or self._find_named())
         load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
         if not self.pools.rows:
             return describe_assumed(headline, {} if load.assumed is None else {load.label: [load.assumed]})
         if load.assumed is None or not (share := show_assumed(load.assumed)):
             return ""
         return f"{share} of the energy of an output token is {name_assumed(load.assumed)}"
+
+    def _find_named(self) -> set[int] | None:
+        """Return the run of the energy per output token in the headline; None where it has several."""
+        winner = next((row for row in self.winners if row.goal == "energy"), None)
+        if winner is None or winner.hardware_count < 2:
+            return None
+        rows = (row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
+        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
 
     def _say_answer(self) -> str:
         if self.pools.rows:
