@@ -62,7 +62,7 @@ def list_code() -> Iterator[Path]:
 
 
 def test_a_percentage_is_written_with_a_space() -> None:
-    """`present.cell` writes shares and probabilities; figures of Vega-Lite have formats of their own."""
+    """`present.cell` writes shares and probabilities; the locale of figures has the space of formats of Vega-Lite."""
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in list_code()
