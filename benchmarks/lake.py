@@ -244,8 +244,8 @@ def hand_out(size: int, folder: Path) -> None:
     each_s = (time.process_time() - start) / len(others)
     print(
         f"a task of {size:,}: handing out {1e3 * share_s:.1f} ms of a processor, evaluating and writing "
-        f"{1e3 * each_s:.0f} ms: {share_s / each_s:.1%}; one scheduler has work for {each_s / share_s:,.0f} such "
-        f"workers; a loop takes {add():.2f} s"
+        f"{1e3 * each_s:.0f} ms: {100.0 * share_s / each_s:.1f} %; one scheduler has work for {each_s / share_s:,.0f} "
+        f"such workers; a loop takes {add():.2f} s"
     )
 
 

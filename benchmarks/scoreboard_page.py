@@ -205,7 +205,7 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
             (
                 one.name, one.of, one.row_count, one.peer,
                 *map(percent, (one.peer_median, one.peer_mean, one.peer_bias, one.median, one.mean, one.bias)),
-                f"{one.nearer_count / one.row_count:.0%}".replace("%", " %"),
+                f"{100.0 * one.nearer_count / one.row_count:.0f} %",
             )
             for one in lines
         ),
@@ -226,7 +226,7 @@ def _cover(one: Line) -> str:
     if not one.interval_count:
         return "-"
     few = "" if one.interval_count == one.row_count else f" of {one.interval_count}"
-    return f"{one.covered_count / one.interval_count:.0%}{few}".replace("%", " %")
+    return f"{100.0 * one.covered_count / one.interval_count:.0f} %{few}"
 
 
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:

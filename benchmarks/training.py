@@ -87,10 +87,10 @@ def main() -> None:
             held += abs(error) <= width
             told = f"{row['model']} {row['hardware']} x{row['device_count']} {row['precision']} {row['tokens']}"
             ratio = predicted / published - 1.0
-            print(f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {ratio:+7.1%}")
+            print(f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {100.0 * ratio:+6.1f} %")
     every = [error for some in errors.values() for error in some]
     for source, some in {**errors, "all": every}.items():
-        print(f"{source}: mean error {math.expm1(sum(map(abs, some)) / len(some)):.1%} of {len(some)} rows")
+        print(f"{source}: mean error {100.0 * math.expm1(sum(map(abs, some)) / len(some)):.1f} % of {len(some)} rows")
     print(f"{held} of {len(every)} within their 80 % interval")
 
 

@@ -84,6 +84,7 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
         assert root.find("{http://www.w3.org/2000/svg}desc") is not None
         assert "NaN" not in drawn
         assert "undefined" not in drawn
+        assert not re.search(r">[^<]*\d%[^<]*<", re.sub(r"<style.*?</style>", "", drawn, flags=re.DOTALL))
         assert "{" not in re.sub(r"<style.*?</style>", "", drawn, flags=re.DOTALL)
     assert draw_png(figure)[:8] == b"\x89PNG\r\n\x1a\n"
     assert MODELS.get(name, "resnet18") in figure.title

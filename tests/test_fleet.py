@@ -13,11 +13,22 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.present.cell import show_share
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.answer import find_winners
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.answer.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
-from joulemap.wing.fleet.answer.row import FleetRow, LevelRow, Load, Sizing, choose_way, cost_fleet, tell_failure
+from joulemap.wing.fleet.answer.row import (
+    FleetRow,
+    LevelRow,
+    Load,
+    Sizing,
+    choose_way,
+    cost_fleet,
+    find_utilization,
+    show_utilization,
+    tell_failure,
+)
 from joulemap.wing.fleet.capacity.demand import read_levels
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.option import read_models
@@ -76,6 +87,20 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
 
 
 @pytest.mark.slow
+def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callable[..., FleetAnswer]) -> None:
+    """Alone and with a late target, a request takes its latency of the 95 % of time that queues fill; batches less."""
+    single = ask(of_rate(500.0, p99_s=5.0), "l4", batch=1)
+    row = single.ok[0]
+    assert row.device_count == 1 and row.busy_fraction and row.utilization_fraction and row.carried_ratio
+    assert_close(row.utilization_fraction, row.busy_fraction / 0.95, rel=0.02)
+    answer = ask(of_rate(10_000.0))
+    batched = answer.ok[0]
+    assert batched.carried_ratio and batched.utilization_fraction
+    assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0, rel=1e-12)
+    assert batched.utilization_fraction < (batched.busy_fraction or 0.0)
+    assert f"{show_share(batched.utilization_fraction)} of its capacity" in answer.document().answer
+
+
 def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
     for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
         answer = ask(of_rate(30_000.0, objective=objective))
@@ -469,8 +494,22 @@ def test_json_has_what_programs_need(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     row = json.loads(run.stdout)["rows"][0]
     named = {"hardware", "device_count", "batch", "p99_latency_s", "power_w", "cost_per_month", "carried_ratio"}
+    named |= {"utilization_fraction", "busy_fraction"}
     assert named <= set(row)
     assert row["hardware"] == "l4"
+
+
+@pytest.mark.parametrize(
+    ("carried", "utilization", "text"),
+    [(1.25, 0.8, "80.0 %"), (1.0, 1.0, "100 %"), (15.9, 1.0 / 15.9, "under 6.4 %"), (0.0, None, ""), (None, None, "")],
+)
+def test_utilization_is_the_inverse_of_what_is_carried(
+    carried: float | None, utilization: float | None, text: str
+) -> None:
+    """At 1.25x the highest rate a fleet is full: it uses 1 / 1.25. Beyond 16x / 1.02 only a bound is known."""
+    assert find_utilization(carried) == utilization
+    row = attrs.evolve(priced("a", 1, 10.0, 10.0).row, carried_ratio=carried, utilization_fraction=utilization)
+    assert show_utilization(row) == text
 
 
 @pytest.mark.slow
@@ -483,6 +522,7 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.first_token_p99_s or 1.0) <= 0.5
         assert (row.between_p99_s or 1.0) <= 0.03
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
+        assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
         assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
 
 

@@ -385,7 +385,7 @@ def rows_of(table: Table[FusionSubgraph], **values: Any) -> Sequence[FusionSubgr
     ("values", "total", "told"),
     [
         ({"pass_bytes": 8.0}, {}, "writes and reads its result again"),
-        ({}, {"clock_fraction": 0.5}, "the power cap leaves 50.0 % of the clock fused and 100.0 % separately"),
+        ({}, {"clock_fraction": 0.5}, "the power cap leaves 50.0 % of the clock fused and 100 % separately"),
         ({"saved_dram_bytes": -1.0}, {}, "more goes off chip"),
         ({}, {}, "keeps its units busy for longer"),
     ],

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -18,12 +19,15 @@ from compare import assert_close
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
 from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.present.cell import show_share
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.answer.load import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.answer.row import ServedRow
 from joulemap.wing.llm.option import PassRunOptions
 from joulemap.workspace import Workspace
@@ -387,6 +391,19 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
     assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
+    shares = {
+        run_id: float(share)
+        for run_id, share in workspace.sql(
+            "SELECT run_id, sum(line_energy_fj) FILTER (basis = 'assumed') / sum(line_energy_fj) FROM energy_ledger "
+            "GROUP BY run_id"
+        ).rows
+    }
+    prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer
+    assumed_j = shares[row.prefill_run_id] * prompts_j
+    assumed_j += shares[row.decode_run_id] * (load.output_token_j - prompts_j)
+    assert_close(load.assumed.fraction, assumed_j / load.output_token_j, rel=1e-4)  # between requests it idles
+    assert show_share(load.assumed.fraction) in answer.document().answer
     assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
 
 
@@ -426,3 +443,48 @@ def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(work
 def test_a_path_that_is_no_configuration_cannot_be_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "model")
     assert run_here(["llm", "./model", "l4"], tmp_path, {}).returncode == ExitCode.MODEL
+
+
+def test_the_assumed_share_of_a_load_by_hand() -> None:
+    """2 J for an output token: 0.2 J idle, 4 prompt tokens of 0.1 J, and 1.4 J of decode steps.
+
+    Of idling all is assumed, of prompts a quarter, of decode steps a half: 0.2 + 0.1 + 0.7 = 1.0 of 2 J. Of static
+    power 0.2 + 0.05 x 0.4 + 0.4 x 1.4 = 0.78 J are assumed.
+    """
+
+    def stored(phase: str, batch: int, token_j: float, share: float, static: float) -> Any:
+        return SimpleNamespace(phase=phase, batch=batch, energy_per_token_j=token_j), AssumedEnergy(1.0, share, static)
+
+    case = StoredCase(
+        usd_per_s=None,
+        phases=(
+            stored("prefill", 8, 0.1, 0.25, 0.05),
+            stored("prefill", 64, 9.0, 1.0, 1.0),
+            stored("decode", 8, 1.0, 0.5, 0.4),
+            stored("decode", 1, 9.0, 1.0, 1.0),
+        ),
+    )
+    served: Any = SimpleNamespace(
+        latency=SimpleNamespace(mean=2.0),
+        served_per_s=5.0,  # 10 requests at a time, nearest to batch 8
+        computed_tokens=4_000,
+        output_tokens=1_000,
+        energy_per_output_token_j=2.0,
+        window=SimpleNamespace(energy_j=100.0, idle_j=10.0),
+    )
+    found = share_assumed(served, case, case, assumed_idle=1.0)
+    assert found is not None
+    assert_close(found[0], 0.5, rel=1e-12)
+    assert_close(found[1], 0.39, rel=1e-12)
+    assert share_assumed(served, NOT_STORED, case, assumed_idle=1.0) is None
+
+
+@pytest.mark.slow
+def test_the_headline_has_the_share_of_the_batch_that_it_names(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, hardware=("h100_sxm5", "l4"), batch=(1, 16))
+    winner = next(row for row in answer.winners if row.goal == "energy")
+    row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
+    assert row.decode_run_id
+    share = show_share(answer.scope.assumed[row.decode_run_id].fraction)
+    assert f"{share} of the energy of {winner.hardware}" in answer.document().answer
+    assert f"p to {share}" not in answer.document().answer

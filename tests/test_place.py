@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -29,9 +30,12 @@ from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.domain.settings import Settings
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import Floats
+from joulemap.present.cell import show_share
+from joulemap.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.units import FS_PER_S
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.answer.answer import PlaceAnswer
+from joulemap.wing.place.answer.row import sum_assumed
 from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
@@ -201,6 +205,35 @@ def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
     parts = sum(part.energy_fj for part in run.parts.values())
     waits = sum(run.period_fs - part.interval_fs for part in run.parts.values())
     assert abs(run.energy_fj - (parts + 2 * 20_480_000 + waits)) <= 2  # 1 W is 1 fJ in a femtosecond
+
+
+def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
+    """Side by side, too, whose devices draw static power between batches: parts and waits are all of the energy."""
+    box, problem = posed()
+    for goal in GOALS:
+        for one in list_candidates(problem, box, goal):
+            if one.refusal:
+                continue
+            found = sum_assumed(problem, one)
+            assert_close(found.energy_fj, one.energy_j * FJ_PER_J, rel=1e-9)
+            assumed_fj = sum(line.energy_fj for line in one.lines if line.basis == "assumed")
+            if one.run is not None:
+                assert_close(found.fraction * found.energy_fj, float(assumed_fj), rel=1e-12)
+            assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
+
+
+def test_the_assumed_share_stands_in_table_and_headline(workspace: Workspace) -> None:
+    settings = Settings(precision="fp16", runtime="engine")
+    ask = partial(workspace.place, "resnet18", on=("xeon_8490h", "l4"), links=("pcie4x16",), settings=settings)
+    for goal in ("energy", "latency"):
+        answer = ask(goal=goal)
+        best, document = answer.best, answer.document()
+        assert best.assumed_energy_fraction and best.assumed_energy_fraction > 1.0 / 3.0
+        share = show_share(best.assumed_energy_fraction)
+        assert (share in document.answer) == (goal == "energy")  # the other headline is about no energy
+        (drawn,) = (block for block in document.sections[0].blocks if isinstance(block, Grid))
+        place = drawn.headings.index("energy")
+        assert drawn.headings[place + 1] == "assumed" and drawn.rows[0][place + 1] == share
 
 
 class Heads(torch.nn.Module):
@@ -411,6 +444,17 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
+    shares = workspace.sql(
+        "SELECT p.devices, p.form, sum(l.line_energy_fj) FILTER (l.basis = 'assumed') / sum(l.line_energy_fj), "
+        "sum(l.line_energy_fj) FILTER (l.basis = 'assumed' AND l.action IN ('static_power', 'idle_power')) "
+        "/ sum(l.line_energy_fj) FROM placements AS p JOIN placement_ledger AS l USING (placement_id) GROUP BY ALL"
+    ).rows
+    rows = {(row.placement, row.form): row for row in answer.rows}
+    assert len(shares) >= 3
+    for devices, form, share, static in shares:
+        row = rows[devices, form]
+        assert_close(row.assumed_energy_fraction or 0.0, float(share or 0.0), rel=1e-9)
+        assert_close(row.assumed_static_fraction or 0.0, float(static or 0.0), rel=1e-9)
     low, found, high, odds = workspace.sql(
         "SELECT latency_low_s, latency_s, latency_high_s, throughput_high_per_s / throughput_per_s FROM placements "
         "WHERE devices = 'cpu' AND form = 'alone'"

@@ -13,7 +13,17 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
-from joulemap.present.cell import show, show_amount, show_price, show_quantity, show_span, show_within
+from joulemap.present.cell import (
+    show,
+    show_amount,
+    show_chance,
+    show_chosen_share,
+    show_price,
+    show_quantity,
+    show_share,
+    show_span,
+    show_within,
+)
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text, draw_columns
 from joulemap.present.format import write
 from joulemap.present.writer.table import _arrange
@@ -323,3 +333,35 @@ def test_columns_of_a_table_have_labels_of_their_own() -> None:
 )
 def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
     assert show_span(*ends) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0 %"),
+        (0.125, "12.5 %"),
+        (0.9994, "99.9 %"),
+        (0.9996, "over 99.9 %"),
+        (1.0, "100 %"),
+        (0.1 * 3 + 0.7, "100 %"),
+        (1.0 - 1e-12, "100 %"),
+        (1.004, "100.4 %"),
+        (-0.05, "-5.0 %"),
+    ],
+)
+def test_a_share_is_100_percent_only_of_a_whole(value: float, text: str) -> None:
+    assert show_share(value) == show(value, "latency_fraction") == text
+
+
+@pytest.mark.parametrize("name", ["probability_best", "energy_probability"])
+def test_a_probability_is_never_100_or_0_percent(name: str) -> None:
+    for value, text in ((1.0, "over 99 %"), (0.996, "over 99 %"), (0.934, "93 %"), (0.01, "1 %"), (0.002, "under 1 %")):
+        assert show(value, name) == show_chance(value) == text
+
+
+def test_a_chosen_share_has_the_digits_that_it_was_chosen_with() -> None:
+    assert [show_chosen_share(one) for one in (0.7, 0.025, 1.0, 1 / 3)] == ["70 %", "2.5 %", "100 %", "33.3333 %"]
+
+
+def test_a_bound_is_a_number_of_its_column() -> None:
+    assert Grid(headings=("a", "b"), rows=(("over 99 %", "x"), ("12 %", "y"), ("under 6.4 %", "z"))).numbers == {0}

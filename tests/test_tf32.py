@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import attrs
 import numpy as np
 import pytest
 
 from conftest import Run
+from joulemap.answer.scope import Scope
 from joulemap.catalog.load import load_catalogue
+from joulemap.cli.app import list_commands
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.default import CANDIDATES, SETTINGS
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.workspace import Workspace
@@ -93,6 +98,81 @@ def test_runs_say_so_and_none_of_them_scores_a_measurement(tmp_path: Path) -> No
     ).rows
     assert scored == ((0,),)
     assert workspace.query("audit.conservation").rows == ()
+
+
+TITLED: Final = {
+    "analyze": "resnet18 l4",
+    "architectures": "resnet18",
+    "compare": "resnet18 --hardware l4,t4",
+    "cost": "resnet18 --hardware l4",
+    "diff": "resnet18 resnet34 --hardware l4",
+    "edp": "resnet18 l4",
+    "explain": "resnet18 l4 t4",
+    "explore": "resnet18 --like l4 --vary unit_count=40,58",
+    "fleet": "resnet18 l4 --rate 100/s --p99 50ms --batch 1",
+    "flip": "resnet18 l4 t4",
+    "fusion": "resnet18 l4",
+    "llm": "llama-3.2-1b l4 --batch 1",
+    "pareto": "resnet18 --hardware l4",
+    "recommend": "resnet18 --hardware l4",
+    "sensitivity": "resnet18 l4",
+    "sweep": "resnet18 --hardware l4 --batch 1,2",
+    "train": "resnet18 l4",
+    "utilization": "resnet18 l4",
+}
+"""Command whose runs at fp32 may use TF32 -> what it is asked about a GPU."""
+
+UNTITLED: Final = {
+    "calibrate", "completion", "db", "export", "hardware", "lake", "mcp", "measure", "measurements", "model", "place",
+    "plot", "query", "report", "sql", "validate", "verify",
+}  # fmt: skip
+"""Commands without a title of their own (a report has those of its answers), or whose runs are plain fp32: those set
+beside measurements, and placements."""
+
+
+def test_every_command_has_a_title_that_is_tested_or_none() -> None:
+    assert TITLED.keys() | UNTITLED == set(list_commands())
+    assert not TITLED.keys() & UNTITLED
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("command", TITLED)
+def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
+    done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")
+    assert done.returncode == 0, done.stderr
+    title = next(line for line in done.stdout.splitlines() if "fp32" in line)
+    assert len(re.findall(r"\bfp32\b", title)) == 1
+    assert re.search(r"fp32 \(TF32 (convolutions, PyTorch's|products, TensorRT's) default\)", title)
+
+
+@pytest.mark.parametrize(
+    ("title", "marked"),
+    [
+        ("net, fp32, fused: energy", "net, fp32 (T), fused, board: energy"),
+        ("net: 5 requests/s, fp32, engine", "net, board: 5 requests/s, fp32 (T), engine"),
+        ("net, fp32 and fp16: energy", "net, fp32 (T) and fp16, board: energy"),
+        ("net: lowest energy", "net, fp32 (T), board: lowest energy"),
+        ("net_fp32.onnx, fp32/int4 and fp32", "net_fp32.onnx, fp32/int4 and fp32 (T), board"),
+    ],
+)
+def test_a_title_is_marked_once_where_it_names_the_precision(title: str, marked: str) -> None:
+    scope = Scope(
+        models=("net",),
+        batches=(1,),
+        settings=SETTINGS,
+        precisions=(("fp32", "fp32"),),
+        run_ids=(),
+        refused={},
+        hardware=(),
+        projected=frozenset(),
+        caveats=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
+        calibrations=Table[Any](title="", columns=(), rows=(), sql="", parameters={}),
+        uncalibrated=(),
+        boundaries=("board",),
+        tf32="T",
+    )
+    assert scope.bounded(title) == marked
+    assert "(T)" not in attrs.evolve(scope, tf32="").bounded(title)
 
 
 def test_a_follow_up_command_asks_as_the_answer_was_asked(joulemap: Run) -> None:

@@ -58,3 +58,35 @@ def test_prose_is_short_and_has_no_banned_phrase(page: str) -> None:
     sentences = list(list_sentences(page))
     assert [one for one in sentences if len(one.split()) > LONGEST] == []
     assert [one for one in sentences for phrase in BANNED if phrase in one.lower()] == []
+
+
+PERCENT_FORMAT: Final = re.compile(r":[^{}\"'\s]*[0-9]%[^A-Za-z]|[^ ]%%")
+"""Format that puts a percent sign next to the number: `:.0%` of Python, `%.0f%%` of SQL."""
+
+UNSPACED: Final = re.compile(r"(?<![=\w.,])\d[\d.,]*%")
+"""Percentage without a space; an option's value as `energy=5%` is typed so."""
+
+
+def list_code() -> Iterator[Path]:
+    """Yield the files whose formats make what people read."""
+    for folder, pattern in (("src", "*.py"), ("benchmarks", "*.py"), ("queries", "*.sql"), ("schemas", "*.sql")):
+        yield from sorted((ROOT / folder).rglob(pattern))
+
+
+def test_a_percentage_is_written_with_a_space() -> None:
+    """`present.cell` writes shares and probabilities; the locale of figures has the space of formats of Vega-Lite."""
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in list_code()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if PERCENT_FORMAT.search(line)
+    ]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for page in pages:
+        found += [f"{page.relative_to(ROOT)}: {match[0]}" for match in UNSPACED.finditer(page.read_text("utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("line", ['f"{share:.0%}"', 'f"{ratio:+7.1%} of"', "printf('%.0f%%', share)"])
+def test_a_format_without_a_space_is_found(line: str) -> None:
+    assert PERCENT_FORMAT.search(line)

@@ -175,6 +175,10 @@ class RunAnswer(Answer):
         """Return what programs get: what it is about, and every row of every table."""
         return {**self._tell_about(), **self.scope.data(), **super().data()}
 
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return how much of the energies in a headline is assumed; empty where it is a third at most."""
+        return self.scope.describe_assumed(headline, chosen)
+
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return a clause on hosts that a choice leaves out; empty for an answer that chooses nothing."""
         return "" if chosen is None else self.scope.warn_unhosted(headline)
@@ -207,7 +211,7 @@ class RunAnswer(Answer):
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
         found = (
             self.scope.warn_unlisted(answer),
-            self.scope.describe_assumed(answer, chosen),
+            self._describe_assumed(answer, chosen),
             self._warn_unhosted(answer, chosen),
         )
         if caveats := list(filter(None, found)):

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from joulemap.present.cell import show_share
+from joulemap.present.document import SHARE_HEADING
 from joulemap.store.run import AssumedEnergy
 
 LEAST_TOLD: Final = 1.0 / 3.0
 """Share of a figure that rests on assumed numbers above which it is told."""
+
+SHARE_FIELD: Final = "assumed_energy_fraction"
+"""Field of a row with such a share of its own, not of a run."""
 
 MOSTLY: Final = 0.8
 """Share of the assumed energy from which on static power is named."""
@@ -35,6 +39,11 @@ def tells_energy(headline: str) -> bool:
 def show_assumed(one: AssumedEnergy | None) -> str:
     """Return the share that stands beside an energy in a table; empty up to a third."""
     return "" if one is None or one.fraction <= LEAST_TOLD else show_share(one.fraction)
+
+
+def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
+    """Return the column of shares for a layout, to stand beside the energies; empty where none is told."""
+    return f"*{SHARE_HEADING} {SHARE_FIELD} | " if any(map(show_assumed, shares)) else ""
 
 
 def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:

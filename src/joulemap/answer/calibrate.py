@@ -29,7 +29,7 @@ from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.cell import show_chosen_share, show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.store.query import fetch
@@ -155,7 +155,7 @@ class CalibrateAnswer(Answer):
         if open_count:
             notes.append(
                 f"{open_count} of {show_count(self.summary.moved_count, 'number')} moved without being determined "
-                f"(weight of the data below {DETERMINED:.0%}): their basis stays what it was"
+                f"(weight of the data below {show_chosen_share(DETERMINED)}): their basis stays what it was"
             )
         notes += self.warnings
         notes += [f"left out: {line}" for line in self.left_out]

@@ -19,7 +19,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.version import find_version
-from joulemap.present.cell import show_quantity, show_share, show_signed
+from joulemap.present.cell import show_chosen_share, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
@@ -69,7 +69,7 @@ class DiffAnswer(RunAnswer):
         """What is beyond what is allowed: a change above it whose interval is all above none, and what runs no more."""
         told = [
             f"{row.metric} on {self.scope.mark(row.hardware)} changed by {_show_change(row)}, more than "
-            f"{show_share(self.allowed[row.metric])}"
+            f"{show_chosen_share(self.allowed[row.metric])}"
             for row in self.rows
             if row.metric in self.allowed and _is_above(row, self.allowed[row.metric])
         ]

@@ -16,7 +16,7 @@ from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.run import uses_tf32
-from joulemap.present.cell import show
+from joulemap.present.cell import show, show_share
 from joulemap.present.document import Document, Grid, Section, Text, grid
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
@@ -110,7 +110,7 @@ def _sections(check: FileCheck) -> Iterator[Section]:
                 ("model", "model"),
                 ("latency", "latency_s"),
                 ("energy", "energy_j"),
-                ("clock", lambda row: "" if row.clock_fraction is None else f"{row.clock_fraction * 100:.0f} %"),
+                ("clock", lambda row: show_share(row.clock_fraction)),
                 ("unsupported", "reason"),
             ),
             keep=("precision", "model", "latency", "energy"),

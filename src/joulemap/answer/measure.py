@@ -19,7 +19,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_chip
 from joulemap.plan.source import Source
 from joulemap.plan.workload import name_model
-from joulemap.present.cell import mark_projected, show, show_quantity, show_share
+from joulemap.present.cell import mark_projected, show, show_chosen_share, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.measure import Score
@@ -127,8 +127,8 @@ class MeasureAnswer(Answer):
             )
         if timing.spread_fraction > LARGEST_SPREAD:
             notes.append(
-                f"not to be trusted: a spread above {show_share(LARGEST_SPREAD)}; measure on an idle machine, or "
-                "longer with --seconds"
+                f"not to be trusted: a spread above {show_chosen_share(LARGEST_SPREAD)}; measure on an idle "
+                "machine, or longer with --seconds"
             )
         if score.refusal:
             notes.append(f"no prediction: {score.refusal}")

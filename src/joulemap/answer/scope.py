@@ -98,6 +98,9 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 TORCH_TF32: Final = "TF32 convolutions, PyTorch's default"
 """Operators that frameworks compute in TF32 in an fp32 run on an NVIDIA GPU."""
 
+FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
+"""Precision in a title that no description of TF32 follows; fp32 with other weights never runs in TF32."""
+
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
 
@@ -220,14 +223,25 @@ class Scope:
 
     def bounded(self, title: str) -> str:
         """Return a title with what its energies contain, before what it says of them behind a colon."""
-        subject, colon, rest = title.partition(": ")
-        if self.tf32:
-            subject = re.sub(r"(?<=, )fp32(?=, |$)", f"fp32 ({self.tf32})", subject)  # else a note says it
+        subject, colon, rest = self._mark_tf32(title).partition(": ")
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
         changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
         hosts = [f"with host {host}" for host in dict.fromkeys(filter(None, self.hosts.values()))]
         return f"{', '.join((subject, ' and '.join(self.boundaries), *hosts, *changed))}{colon}{rest}"
+
+    def _mark_tf32(self, title: str) -> str:
+        """Return a title whose fp32 says which operators run in TF32; of fp32 alone it is added where it is missing.
+
+        A title that names none of several precisions stays as it is: a note has it.
+        """
+        if not self.tf32:
+            return title
+        marked, count = FP32.subn(f"fp32 ({self.tf32})", title, count=1)
+        if count or self.precisions != (("fp32", "fp32"),):
+            return marked
+        subject, colon, rest = title.partition(": ")
+        return f"{subject}, fp32 ({self.tf32}){colon}{rest}"
 
     def describe_changes(self) -> list[str]:
         """Return what was set of hardware, together for those of which the same was set."""
@@ -418,12 +432,12 @@ class Scope:
 
         Of each hardware that has `chosen` runs, only those count.
         """
-        energies: dict[str, list[AssumedEnergy]] = {}
+        energies: dict[str, list[AssumedEnergy]] = {self.mark(name): [] for name in self.named.values()}
         picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
         for run_id, name in self.named.items():
             if run_id in self.assumed and (name not in picked or run_id in (chosen or ())):
-                energies.setdefault(self.mark(name), []).append(self.assumed[run_id])
-        return describe_assumed(headline, energies)
+                energies[self.mark(name)].append(self.assumed[run_id])
+        return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
         """Return a power for people, marked where the host that the hardware needs is not in it."""

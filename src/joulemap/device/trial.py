@@ -87,7 +87,7 @@ def _run_trial(
         f"{timing.repetition_count} repetitions of {timing.calls_per_repetition} in {timing.window_s:.3g} s after "
         f"{timing.warm_up_s:.3g} s of warm-up{'' if timing.is_steady else ' that did not become steady'}",
         f"processor time {timing.processor_s:.4g} s per call" if device == "cpu" else "",
-        f"quartiles {quartiles}, spread {timing.spread_fraction:.0%}",
+        f"quartiles {quartiles}, spread {100.0 * timing.spread_fraction:.0f} %",
     ]
     return Trial(
         timing=timing,

@@ -61,7 +61,8 @@ def configure(theme: Theme = "light") -> dict[str, Any]:
         "view": {"stroke": faint},
         "style": {"ink": {"fill": ink, "stroke": ink}, "frame": {"stroke": page},
                   "on-light": {"fill": "#000000"}, "on-dark": {"fill": "#ffffff"}},
-        "locale": {"number": {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", " USD"]}},
+        "locale": {"number": {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", " USD"],
+                              "percent": " %"}},
     }  # fmt: skip
 
 

@@ -110,8 +110,10 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
-    if name.endswith("_fraction") or name.startswith("probability"):
-        return f"{round(float(value) * 100, 1) + 0.0:.1f} %"
+    if name.startswith("probability") or name.endswith("_probability"):
+        return show_chance(float(value))
+    if name.endswith("_fraction"):
+        return _show_fraction(float(value))
     if name.endswith("_ratio") or name == "ratio":
         return f"{float(value):.3g}x"
     if name.endswith("_fj"):
@@ -125,6 +127,17 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     number = float(value)
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
 
+
+def _show_fraction(value: float) -> str:
+    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` of what only rounds to it."""
+    percent = round(value * 100.0, 1) + 0.0
+    if percent == 100.0:
+        return "100 %" if value >= WHOLE else "over 99.9 %"
+    return f"{percent:.1f} %"
+
+
+WHOLE: Final = 1.0 - 1e-9
+"""Fraction from which on it is a whole: sums of floating-point parts may miss 1 by less."""
 
 WHOLE_USD: Final = 100.0
 """Amount from which on money is shown without cents."""
@@ -211,20 +224,32 @@ def show_signed(value: float | None, unit: str) -> str:
 
 
 def show_share(value: float | None) -> str:
-    """Return a fraction in percent; nothing for None."""
+    """Return a computed fraction in percent, to one decimal: `12.5 %`; nothing for None."""
     return show(value, "share_fraction")
+
+
+def show_chosen_share(value: float | None) -> str:
+    """Return a fraction that somebody chose in percent, to as many digits as it has: `70 %`; nothing for None."""
+    return "" if value is None else f"{100.0 * value:.6g} %"
 
 
 MOST_SURE: Final = 0.99
 """Beyond it a probability is told as more than this: errors are not known so well."""
 
 
+LEAST_SURE: Final = 0.01
+"""Below it a probability is told as less than this, for the same reason."""
+
+
 def show_chance(probability: float | None) -> str:
-    """Return a probability as people read it: `93 %`, `over 99 %`; empty for none."""
+    """Return a probability as people read it: `93 %`, `over 99 %`, `under 1 %`; empty for none."""
     if probability is None:
         return ""
-    over = "over " if probability > MOST_SURE else ""
-    return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
+    if probability > MOST_SURE:
+        return f"over {show_chosen_share(MOST_SURE)}"
+    if probability < LEAST_SURE:
+        return f"under {show_chosen_share(LEAST_SURE)}"
+    return f"{probability * 100:.0f} %"
 
 
 RAREST: Final = 1e-3

@@ -60,7 +60,7 @@ SHARE_HEADING: Final = "assumed"
 """Of a column of shares of energies that rest on assumed numbers."""
 
 NUMBER: Final = re.compile(
-    rf"(({STAR}|{BEST}|{TIED}) )?"
+    rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
 )
 """A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""

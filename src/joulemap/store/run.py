@@ -99,6 +99,17 @@ class AssumedEnergy:
     static_fraction: float
     """The part of the energy that is assumed static power."""
 
+    @classmethod
+    def add_up(cls, parts: Iterable[AssumedEnergy]) -> AssumedEnergy:
+        """Return the assumed part of the sum of energies; nothing is assumed of a sum of 0."""
+        listed = list(parts)
+        whole_fj = sum(one.energy_fj for one in listed)
+        shares = (
+            sum(one.energy_fj * share for one, share in zip(listed, some, strict=True)) / (whole_fj or 1.0)
+            for some in ([one.fraction for one in listed], [one.static_fraction for one in listed])
+        )
+        return cls(whole_fj, *shares)
+
 
 def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:
     """Return run_id -> the part of its energy that is priced by assumed numbers, from the bases of its ledger."""

@@ -195,7 +195,7 @@ def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
         rows = match_profile(kernels, operators(model, batch))
         total = math.fsum(row.device_time_us for row in rows)
         matched = math.fsum(row.device_time_us for row in rows if row.operation)
-        print(f"{model:<20} {precision} batch {batch:>2}: {matched / total:7.2%} of {total:9.1f} us matched")
+        print(f"{model:<20} {precision} batch {batch:>2}: {100.0 * matched / total:6.2f} % of {total:9.1f} us matched")
         yield from rows
 
 

@@ -296,7 +296,7 @@ class CompareAnswer(ComparedAnswer):
             text += f": {show_quantity(row.category_difference_j, 'J')} less for {what}, though more for the rest"
         elif share is not None:
             much = "most" if share > 0.5 else "the largest part"
-            text += f": {much} of the difference ({share * 100:.0f} %) is {what}"
+            text += f": {much} of the difference ({show_share(share)}) is {what}"
         if row.latency_per_inference_ratio >= TIE_RATIO:
             text += f"; it is {row.latency_per_inference_ratio:.3g}x faster{each}"
         elif row.latency_per_inference_ratio <= 1.0 / TIE_RATIO:

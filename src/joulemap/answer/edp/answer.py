@@ -18,7 +18,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import show_chosen_share, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, grid
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.system.errors import UnsupportedError
@@ -91,7 +91,7 @@ class EdpAnswer(RunAnswer):
         cuts = grid(
             attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
             (
-                ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
+                ("of E x T", lambda row: show_chosen_share(row.cut_fraction)),
                 (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
                 ("reached", "reached_fraction"),
                 ("the smallest of them", "last"),

@@ -29,7 +29,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_plain, show_share
+from joulemap.present.cell import mark_projected, show_chosen_share, show_plain, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
@@ -292,7 +292,7 @@ class UtilizationAnswer(RunAnswer):
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
-        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
+        bounds = ", ".join(f"{row.grade} from {show_chosen_share(row.least_fraction)}" for row in self.grades.rows[:-1])
         lines = self.scope.describe_refusals()
         lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
         lines += describe_clock(self.rows, self.scope)

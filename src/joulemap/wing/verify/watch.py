@@ -19,7 +19,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_quantity, show_share, show_span
+from joulemap.present.cell import show, show_chosen_share, show_count, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Section
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -270,7 +270,8 @@ def _tell(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[Tim
     yield f"measured on {name_device(recorder.device)}, of {show_count(count, 'call')}{spread}"
     middle = _middle(mine)
     if middle[-1].latency_s - middle[0].latency_s > LARGEST_SPREAD * middle[0].latency_s:
-        yield f"not to be trusted: these are more than {show_share(LARGEST_SPREAD)} apart; watch on an idle machine"
+        most = show_chosen_share(LARGEST_SPREAD)
+        yield f"not to be trusted: these are more than {most} apart; watch on an idle machine"
     if count < FEW:
         yield "the first calls also pay for what happens once: call it more often inside the block"
     if others := [call for call in calls if call.kind != mine[0].kind]:

@@ -21,7 +21,7 @@ from joulemap.domain.silicon import count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count
+from joulemap.present.cell import show, show_count, show_share
 from joulemap.present.document import Document, Grid, Made, Section, grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
@@ -219,7 +219,7 @@ class ExploreAnswer(Answer):
             else:
                 told = partial(_show_judged, place=places[name], unit=units[name], half_width=doubt)
             shown.append((heading, Made(name, told)))
-        shown.append(("clock left", lambda row: f"{row[places['clock_fraction']]:.0%}"))
+        shown.append(("clock left", lambda row: show_share(row[places["clock_fraction"]])))
         drawn = grid(
             rows,
             shown,

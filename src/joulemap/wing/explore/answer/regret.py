@@ -22,6 +22,7 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
+from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -88,7 +89,7 @@ class RegretAnswer(Answer):
             noun="models",
             ranked=self.objective,
             value=lambda row: show_objective(row.value, row.unit),
-            probability=lambda row: "" if row.probability is None else f"{row.probability:.0%}",
+            probability=lambda row: show_chance(row.probability),
             alike=lambda row: _say_alike(row.alike),
         )
         chips = self._lay(

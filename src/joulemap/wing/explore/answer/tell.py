@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.computed import told
 from joulemap.answer.scope import name_tf32
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_doubt, show_within
+from joulemap.present.cell import show_chosen_share, show_doubt, show_within
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _dimension(group: Any, name: str) -> object:
 
 def name_question(posed: Posed) -> str:
     """Return what is asked: the models, how they are run, and the chips that designs are like."""
-    shares = [name if value == 1.0 else f"{name} {value:.0%}" for name, value in posed.models.items()]
+    shares = [name if value == 1.0 else f"{name} {show_chosen_share(value)}" for name, value in posed.models.items()]
     chips = list(dict.fromkeys(one.hardware for one in posed.groups))
     first = posed.groups[0]
     same = [

@@ -71,7 +71,7 @@ RULES: Final = {
         ),
         Rule(
             name="static",
-            text=f"static power follows the area, and {MEMORY_SHARE:.0%} of it the bandwidth of DRAM",
+            text=f"static power follows the area, and {100.0 * MEMORY_SHARE:.0f} % of it the bandwidth of DRAM",
             basis="assumed",
             source="active idle of alike circuits; the share of the memory's interface",
         ),

@@ -12,7 +12,7 @@ from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_chance, show_count, show_quantity, show_share
+from joulemap.present.cell import show, show_chance, show_chosen_share, show_count, show_quantity, show_share
 from joulemap.present.document import Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -30,6 +30,7 @@ from joulemap.wing.fleet.answer.row import (
     QueueRow,
     first_of_each,
     show_carried,
+    show_utilization,
 )
 from joulemap.wing.fleet.demand import Demand
 
@@ -47,8 +48,10 @@ NOTES: Final = (
     "power: all devices at the highest rate, idle ones included; --max-power also counts the hosts they sit in; "
     "cooling is in cost and carbon alone",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
-    "hosts; owned devices cost electricity; carries: times the highest rate that the same fleet serves within the "
-    "target",
+    "hosts; owned devices cost electricity",
+    "carries: how many times the highest rate the fleet serves within the target; utilization: its inverse, the "
+    "share of that capacity which the highest rate uses; time busy (--details): share of time with a batch running, "
+    "however small the batch",
 )
 
 MONTHLY: Final[Mapping[Objective, str]] = {
@@ -64,7 +67,7 @@ VERBS: Final[Mapping[Objective, str]] = {"cost": "costs", "energy": "uses", "car
 COSTS: Final = (
     "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
     "kWh #kwh_per_month | *at most power_w | mean mean_power_w | *idle idle_power_w | "
-    "first limit at 1.5x the load fails_first"
+    "time busy busy_fraction | first limit at 1.5x the load fails_first"
 )
 
 
@@ -107,10 +110,14 @@ class FleetAnswer(RunAnswer):
     def title(self) -> str:
         """Return what was asked about."""
         models = join_words(
-            [name if len(self.shares) == 1 else f"{share:.0%} {name}" for name, share in self.shares.items()]
+            [
+                name if len(self.shares) == 1 else f"{show_chosen_share(share)} {name}"
+                for name, share in self.shares.items()
+            ]
         )
         peak = self.levels[0].rate_per_s
         rate = f"{peak:,.0f} requests/s" if peak >= 10.0 and peak == round(peak) else f"{peak:,.3g} requests/s"
+        rate = "1 request/s" if peak == 1.0 else rate
         day = f"at most {rate}" if len(self.levels) > 1 else rate
         how = self.scope.describe_runtime()
         if self.engine:
@@ -145,7 +152,7 @@ class FleetAnswer(RunAnswer):
             table,
             f"hardware @label | *devices | *{MONTHLY[first]} | *first token first_token_p99_s? | "
             f"*between between_p99_s? | {'' if self.demand.is_of_tokens else '*p99 p99_latency_s | '}*batch | wait | "
-            f"busy busy_fraction | *power power_w | carries | J/request energy_per_request_j | "
+            f"*utilization utilization_fraction? | *power power_w | carries | J/request energy_per_request_j | "
             f"{' | '.join(MONTHLY[one] for one in others)} | way | "
             "price price_told?",
             limit=limit,
@@ -155,6 +162,7 @@ class FleetAnswer(RunAnswer):
             way=lambda row: _describe_way(row).removeprefix(", "),
             batch=lambda row: f"{row.batch_mean:.3g} of {row.batch}",
             wait=lambda row: show_quantity(row.wait_s or None, "s"),
+            utilization_fraction=show_utilization,
             carries=lambda row: show_carried(row.carried_ratio),
         )
         details = {
@@ -169,7 +177,7 @@ class FleetAnswer(RunAnswer):
             "At each rate": self._lay(
                 attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in told)),
                 "hardware @label | *rate rate_per_s | of the time share_fraction | *devices device_count | "
-                "busy busy_fraction | *power power_w",
+                "time busy busy_fraction | *power power_w",
             ),
             "Mixed": self._lay(
                 self.mixtures,
@@ -229,7 +237,7 @@ class FleetAnswer(RunAnswer):
         saved, row, form = max(found, key=lambda one: one[0], default=(0.0, None, ""))
         if row is None or saved <= 1.0 - SAVED:
             return None
-        return row, form, f"{saved:.0%} less than" if self.ok else ""
+        return row, form, f"{show_share(saved)} less than" if self.ok else ""
 
     def _say_best(self) -> str:
         """Return the best fleet of the objective in a sentence."""
@@ -257,7 +265,8 @@ class FleetAnswer(RunAnswer):
         value = show(winner.value, "", winner.unit)
         paid = _describe_way(row) + (f" at {row.price_told}" if row.price_told else "")
         text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
-        text += f", {show_quantity(row.power_w, 'W')}, {show_share(row.busy_fraction)} busy at the highest rate"
+        used = f" and {share} of its capacity" if (share := show_utilization(row)) else ""
+        text += f", {show_quantity(row.power_w, 'W')}{used} at the highest rate"
         if winner.runner_up and winner.regret_ratio is not None:
             other = f"{winner.regret_ratio:.3g}x as much" if winner.regret_ratio > TIE_RATIO else "as much"
             text += f"; {self.scope.mark(winner.runner_up)} {VERBS[self.demand.objective]} {other}"
@@ -288,7 +297,8 @@ class FleetAnswer(RunAnswer):
         if self.mixtures.rows and self.mixtures[0] is not told_first:
             mixed = self.mixtures[0]
             told.append(
-                f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
+                f"mixed, {mixed.label} ({mixed.form}) take {show_share(mixed.saved_fraction)} less"
+                " than the best of one kind"
             )
         if self.pairs.rows and self.pairs[0] is not told_first:
             told.append(self._say_pair())
@@ -345,7 +355,7 @@ class FleetAnswer(RunAnswer):
         near = [(getattr(row, column) / value, row) for row in others if value and getattr(row, column) is not None]
         for ratio, row in sorted(near, key=lambda pair: pair[0])[:1]:
             if ratio <= NEAR:
-                more = f"{ratio - 1.0:.0%} more" if ratio > TIE_RATIO else "as much"
+                more = f"{show_share(ratio - 1.0)} more" if ratio > TIE_RATIO else "as much"
                 devices = show_count(row.server_device_count, "device")
                 return [f"{text}; servers of {devices} would take {more}, too close to call"]
         return [text] if best.server_device_count > 1 else []
@@ -356,7 +366,7 @@ class FleetAnswer(RunAnswer):
         text = f"prompts and answers apart, {pair.label}"
         if pair.regret_ratio is None or pair.regret_ratio < SAVED:
             less = 1.0 - (pair.regret_ratio or 0.0)
-            return f"{text} take {less:.0%} less than the best of one kind"
+            return f"{text} take {show_share(less)} less than the best of one kind"
         return f"{text} take {pair.regret_ratio:.3g}x the best of one kind, which needs no link"
 
     def _say_sure(self) -> str:
@@ -399,7 +409,7 @@ def _describe_nearest(row: FleetRow, demand: Demand) -> str:
     )
     known = [(value / target, what, value, target) for what, value, target in told if value is not None and target]
     share, what, value, target = max(known)
-    return f"{what} is {show_quantity(value, 's')}, {100.0 * share:.0f} % of the {show_quantity(target, 's')} target"
+    return f"{what} is {show_quantity(value, 's')}, {show_share(share)} of the {show_quantity(target, 's')} target"
 
 
 def _describe_way(row: FleetRow) -> str:

@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.computed import told
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.use import add_up
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
@@ -80,9 +80,12 @@ class FleetRow:
     promise_fraction: float | None = told("p99 over its target, of the target that is nearest")
     server_rate_per_s: float | None = told("requests that one server alone carries within the targets", "1/s")
     carried_ratio: float | None = told("times the highest rate that this fleet carries within the targets")
+    utilization_fraction: float | None = told(
+        "highest rate over the rate that this fleet carries; an upper bound where carried_ratio is the most tried, 16"
+    )
     fails_first: str = told("first limit to break as load grows to 1.5x: latency or power; empty where none does")
-    busy_fraction: float | None = told("of the devices' time at the highest rate")
-    busy_mean_fraction: float | None = told("of the powered devices' time over all rates")
+    busy_fraction: float | None = told("share of the devices' time with a batch running, at the highest rate")
+    busy_mean_fraction: float | None = told("share of the powered devices' time with a batch running, over all rates")
     power_w: float | None = told("of all devices at the highest rate", "W")
     host_power_w: float | None = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
     mean_power_w: float | None = told("of all devices over all rates", "W")
@@ -157,7 +160,7 @@ class LevelRow:
     rate_per_s: float = told("requests that come", "1/s")
     share_fraction: float = told("of the time")
     device_count: int = told("that are powered")
-    busy_fraction: float = told("of their time")
+    busy_fraction: float = told("share of their time with a batch running")
     power_w: float = told("of all of them", "W")
     rented_usd_per_hour: float | None = told("of those that are not owned", "USD/h")
 
@@ -304,6 +307,18 @@ def show_carried(ratio: float | None) -> str:
     return "" if ratio is None else f"over {MOST_CARRIED:g}x" if ratio > NEARLY * MOST_CARRIED else f"{ratio:.3g}x"
 
 
+def find_utilization(carried_ratio: float | None) -> float | None:
+    """Return the highest rate as a fraction of the rate that a fleet carries; None where that is not known."""
+    return 1.0 / carried_ratio if carried_ratio else None
+
+
+def show_utilization(row: FleetRow) -> str:
+    """Return how much of a fleet's capacity the highest rate uses; a bound where it carries more than was tried."""
+    if row.carried_ratio is not None and row.carried_ratio > NEARLY * MOST_CARRIED:
+        return f"under {show_share(1.0 / (NEARLY * MOST_CARRIED))}"
+    return show_share(row.utilization_fraction)
+
+
 def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
     """Return what fails as the demand grows by half, first what fails at the lower rate; power grows evenly."""
     fails = [(carried, "latency")] if carried < HALF_MORE else []
@@ -333,7 +348,7 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
         (demand.max_cost_per_month, row.cost_per_month, "cost", "USD"),
     ):
         if bound is not None and value is not None and value > bound:
-            told = f"{value / bound - 1.0:.1%} over" if value < 2.0 * bound else f"{value / bound:,.3g}x"
+            told = f"{show_share(value / bound - 1.0)} over" if value < 2.0 * bound else f"{value / bound:,.3g}x"
             more, per = (hosts, "") if noun == "power" else ("", " a month")
             over.append(f"{noun} is {show(value, '', unit)}{per}{more}: {told} the limit of {show(bound, '', unit)}")
     if demand.max_cost_per_month is not None and row.cost_per_month is None:

@@ -20,6 +20,7 @@ from joulemap.wing.fleet.answer.row import (
     QueueRow,
     Sizing,
     cost_fleet,
+    find_utilization,
     list_levels,
     tell_failure,
 )
@@ -202,6 +203,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
         carried_ratio=carried,
+        utilization_fraction=find_utilization(carried),
         fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * grown),
         busy_fraction=served.window.busy_fraction,
         power_w=power,

@@ -22,6 +22,7 @@ from joulemap.wing.fleet.answer.row import (
     QueueRow,
     Sizing,
     cost_fleet,
+    find_utilization,
     list_levels,
     tell_failure,
 )
@@ -229,6 +230,7 @@ def _form_row(
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
         carried_ratio=carried,
+        utilization_fraction=find_utilization(carried),
         fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
         power_w=power,

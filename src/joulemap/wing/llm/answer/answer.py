@@ -21,6 +21,7 @@ from joulemap.plan.source import Source
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
+from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.answer.demand import (
     OK,
@@ -37,7 +38,7 @@ from joulemap.wing.llm.answer.demand import (
     refuse,
 )
 from joulemap.wing.llm.answer.document import LlmAnswer
-from joulemap.wing.llm.answer.load import LoadRow, name_case, serve_load
+from joulemap.wing.llm.answer.load import LoadRow, Stored, StoredCase, name_case, serve_load
 from joulemap.wing.llm.answer.pool import PoolRow, serve_pools
 from joulemap.wing.llm.answer.row import ServedRow, form_rows, serve
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
@@ -94,7 +95,7 @@ def llm(
         found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
-    pools, loads, not_loaded = _serve_load(question, whole, kept, served, found["phases"])
+    pools, loads, not_loaded = _serve_load(question, whole, kept, _know(served, found))
     return LlmAnswer(
         model=question.decoder.name,
         serving=serving,
@@ -110,20 +111,35 @@ def llm(
 
 
 def _serve_load(
-    question: Question, whole: Plan, cases: Sequence[Case], served: Sequence[Case], phases: Sequence[ServedPhase]
+    question: Question, whole: Plan, cases: Sequence[Case], stored: Stored
 ) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
     """Return the pools that are asked about, what requests get of these or of each hardware, and what has no row."""
-    prices = {
-        name_case(served[row.place - 1]): row.usd_per_million * row.tokens_per_s / 1e6
-        for row in phases
-        if row.phase == "decode" and row.usd_per_million is not None
-    }
     if not question.serving.prefill_on:
-        return [], *serve_load(question, cases, prices)
+        return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
     if len(names) > 2:
         raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
-    return *serve_pools(question, cases, (names[0], names[-1]), prices), []
+    return *serve_pools(question, cases, (names[0], names[-1]), stored), []
+
+
+def _know(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
+    """Return what stored runs say of each configuration, by `name_case`."""
+    phases: dict[tuple[str, int, str], list[ServedPhase]] = {}
+    for row in found["phases"]:
+        phases.setdefault(name_case(served[row.place - 1]), []).append(row)
+    assumed: Mapping[int, AssumedEnergy] = found["scope"].assumed
+    known = {}
+    for name, rows in phases.items():
+        paid = (
+            one.usd_per_million * one.tokens_per_s / 1e6
+            for one in rows
+            if one.phase == "decode" and one.usd_per_million is not None
+        )
+        known[name] = StoredCase(
+            usd_per_s=next(paid, None),
+            phases=tuple((row, assumed[row.run_id]) for row in rows if row.run_id in assumed),
+        )
+    return known
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:

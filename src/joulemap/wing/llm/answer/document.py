@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
 
 from joulemap.answer.answer import Figures
+from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_count, show_share
-from joulemap.present.document import Document, Grid, Section, Text, choose_rows, show_under
+from joulemap.present.cell import show, show_chosen_share, show_count, show_share
+from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.demand import UNSUPPORTED
@@ -71,7 +72,9 @@ class LlmAnswer(ServedAnswer):
         cache = f", {serving.cache} cache" if serving.cache else ""
         came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
-        came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
+        came += (
+            [f"{serving.speculate} guessed, {show_chosen_share(serving.acceptance)} hold"] if serving.speculate else []
+        )
         asked = f"requests of {serving.requests}" if serving.requests else f"{self._say_lengths()}, batch {batches}"
         return f"{self.model}: {', '.join((asked, f'{precisions}{self.stored}{cache}', self.engine, *came))}"
 
@@ -140,6 +143,25 @@ class LlmAnswer(ServedAnswer):
             steps=self._steps(repeated),
         )
 
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return how much of the energies in a headline is assumed: of a load, of all that it spends."""
+        if not self.loads.rows:
+            return super()._describe_assumed(headline, chosen or self._find_named())
+        load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
+        if not self.pools.rows:
+            return describe_assumed(headline, {} if load.assumed is None else {load.label: [load.assumed]})
+        if load.assumed is None or not (share := show_assumed(load.assumed)):
+            return ""
+        return f"{share} of the energy of an output token is {name_assumed(load.assumed)}"
+
+    def _find_named(self) -> set[int] | None:
+        """Return the run of the energy per output token in the headline; None where it has several."""
+        winner = next((row for row in self.winners if row.goal == "energy"), None)
+        if winner is None or winner.hardware_count < 2:
+            return None
+        rows = (row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
+        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
+
     def _say_answer(self) -> str:
         if self.pools.rows:
             return say_pools(self.pools.rows, self.loads[0])
@@ -182,15 +204,17 @@ class LlmAnswer(ServedAnswer):
 
     def _loads(self, limit: int) -> Grid:
         """Return what each hardware gives under the load."""
+        assumed = head_assumed(row.assumed for row in self.loads)
         return self._lay(
             self.loads,
             "hardware @label | *first token first_token_s | *99 % first_token_p99_s | *between between_s | "
-            "*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
+            f"*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}"
             "*USD/M #output_usd_per_million | *power power_w | idle idle_fraction | request request_s | kept up up | "
             "preempted preemption_count | refused refused_count | handover handover_s? | J of it handover_j?",
-            ranked="99 % | J/token",
+            ranked=f"99 % | J/token | {SHARE_HEADING}",
             limit=limit,
             noun="configurations",
+            assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             stays=lambda row: row in choose_loads(self.loads),
             up=lambda row: "no" if row.is_growing else "yes",
         )

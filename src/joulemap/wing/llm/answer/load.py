@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
 from joulemap.answer.computed import find_unknown, take, told
 from joulemap.answer.scope import join_words
 from joulemap.present.cell import show_quantity, show_share
+from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+from joulemap.wing.llm.row import ServedPhase
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Load, Served
@@ -38,6 +42,8 @@ class LoadRow:
     output_tokens_per_s: float = told("output tokens of all requests, without the warm-up", "1/s")
     power_w: float = told("mean, without the warm-up", "W")
     output_token_j: float = told("all energy over the output tokens: of prompts and of waiting too", "J")
+    assumed_energy_fraction: float | None = told("of output_token_j: part that rests on assumed numbers")
+    assumed_static_fraction: float | None = told("of output_token_j: part that is assumed static power")
     idle_fraction: float = told("of the energy, while there was nothing to do")
     request_count: int = told("that were served")
     refused_count: int = told("that are longer than the cache")
@@ -48,6 +54,68 @@ class LoadRow:
     output_usd_per_million: float | None = told("of a million output tokens, while all devices are paid for", "USD")
     handover_s: float | None = told("that a prompt's cache takes from a pool to the other; null of one pool", "s")
     handover_j: float | None = told("of a prompt's cache alike", "J")
+
+    @property
+    def assumed(self) -> AssumedEnergy | None:
+        """The part of the energy of an output token that rests on assumed numbers; None where that is not known."""
+        if self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
+            return None
+        return AssumedEnergy(self.output_token_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
+
+
+@frozen(kw_only=True)
+class StoredCase:
+    """What stored runs say of a configuration under any load."""
+
+    usd_per_s: float | None
+    phases: tuple[tuple[ServedPhase, AssumedEnergy], ...]
+    """Its prefill and decode at each batch, with the assumed part of the energy of the run."""
+
+    def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
+        """Return joules per token and the assumed part, of the batch nearest to this one; None without such a run."""
+        some = [one for one in self.phases if one[0].phase == phase]
+        if not some:
+            return None
+        row, assumed = min(some, key=lambda one: abs(math.log(one[0].batch / batch)))
+        return row.energy_per_token_j, assumed
+
+
+Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
+"""What is known of each configuration, by `name_case`."""
+
+NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
+"""A configuration that serves none of the batches which are asked about."""
+
+
+def share_assumed(
+    served: Served, prompts: StoredCase, answers: StoredCase, assumed_idle: float
+) -> tuple[float, float] | None:
+    """Return the parts of a load's energy that rest on assumed numbers, and that are assumed static power.
+
+    The tokens of prompts take what they take in the stored run whose batch is nearest to the mean number of sequences
+    in work; the rest of the energy is that of decode steps, except while there is nothing to do, when `assumed_idle` of
+    it is assumed. None where a run is not stored.
+    """
+    running = max(1.0, served.latency.mean * served.served_per_s)
+    prompt, answer = prompts.find("prefill", running), answers.find("decode", running)
+    if prompt is None or answer is None:
+        return None
+    window = served.window
+    idle_j = served.energy_per_output_token_j * window.idle_j / window.energy_j
+    busy_j = served.energy_per_output_token_j - idle_j
+    prompt_j = min(busy_j, prompt[0] * served.computed_tokens / served.output_tokens)
+    parts = (
+        attrs.evolve(prompt[1], energy_fj=prompt_j * FJ_PER_J),
+        attrs.evolve(answer[1], energy_fj=(busy_j - prompt_j) * FJ_PER_J),
+        AssumedEnergy(idle_j * FJ_PER_J, assumed_idle, assumed_idle),
+    )
+    whole = AssumedEnergy.add_up(parts)
+    return whole.fraction, whole.static_fraction
+
+
+def is_idle_assumed(case: Case) -> bool:
+    """Return whether what a server draws with nothing to do is an assumed number."""
+    return case.server.hardware.static_power.basis == "assumed"
 
 
 def read_load(question: Question) -> Load | None:
@@ -74,14 +142,12 @@ def name_case(case: Case) -> tuple[str, int, str]:
     return case.hardware, case.world, case.precision
 
 
-def serve_load(
-    question: Question, cases: Sequence[Case], usd_per_s: Mapping[tuple[str, int, str], float]
-) -> tuple[list[LoadRow], list[str]]:
+def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
     """Return what each configuration gives under the load, and why others cannot take it; nothing without a load.
 
     `cases` has refused ones too.
 
-    `usd_per_s` is the price by `name_case`. UnsupportedError where none has room for any request.
+    UnsupportedError where none has room for any request.
     """
     load = read_load(question)
     if load is None:
@@ -102,7 +168,9 @@ def serve_load(
             continue
         try:
             served = serve(case.server, load, question.draft(case.server))
-            row = form_load(case, served, usd_per_s.get(name_case(case)))
+            known = stored.get(name_case(case), NOT_STORED)
+            assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
+            row = form_load(case, served, known.usd_per_s, assumed)
             rows.append(attrs.evolve(row, label=label))
         except UnsupportedError as error:
             reasons.append(f"{label}: {error}")
@@ -111,14 +179,15 @@ def serve_load(
     return rows, reasons
 
 
-def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
-    """Return what a hardware gave, at what its devices cost."""
+def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:
+    """Return what a hardware gave, at what its devices cost; `assumed` is as `share_assumed` returns it."""
     cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
     return LoadRow(
         **{
             **find_unknown(LoadRow),
             **take(LoadRow, case, served),
             "output_usd_per_million": cost,
+            **dict(zip(("assumed_energy_fraction", "assumed_static_fraction"), assumed or (), strict=False)),
         },
         device_count=case.world,
         first_token_s=served.first_token.p50,

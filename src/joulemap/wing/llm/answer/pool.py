@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -13,7 +13,16 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer.load import LoadRow, form_load, name_case, read_load
+from joulemap.wing.llm.answer.load import (
+    NOT_STORED,
+    LoadRow,
+    Stored,
+    form_load,
+    is_idle_assumed,
+    name_case,
+    read_load,
+    share_assumed,
+)
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Load
@@ -43,18 +52,18 @@ class PoolRow:
 
 
 def serve_pools(
-    question: Question, cases: Sequence[Case], chosen: tuple[str, str], usd_per_s: Mapping[tuple[str, int, str], float]
+    question: Question,
+    cases: Sequence[Case],
+    chosen: tuple[str, str],
+    stored: Stored,
 ) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the pools of prompts and of answers on this hardware, and what requests get; UsageError without a load.
-
-    `usd_per_s` is the price of a server by `name_case`.
-    """
+    """Return the pools of prompts and of answers on this hardware, and what requests get; UsageError without a load."""
     load = read_load(question)
     if load is None:
         raise UsageError("--prefill-on is about requests one by one: add --rate 4/s, --in-flight 32 or --requests FILE")
     first, second = (_choose(cases, name) for name in chosen)
     rows = _size(load, first, second)
-    found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), usd_per_s)
+    found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
     return rows, [found]
 
 
@@ -118,7 +127,7 @@ def _simulate(
     load: Load,
     cases: tuple[Case, Case],
     counts: tuple[int, int],
-    usd_per_s: Mapping[tuple[str, int, str], float],
+    stored: Stored,
 ) -> LoadRow:
     from joulemap.wing.llm.serving.pool import Pool, simulate_pools
     from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
@@ -135,16 +144,24 @@ def _simulate(
     served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
     handover_j = served.prompt_tokens * handover.joules / round(prompt)
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
-    prices = [count * usd_per_s[name_case(case)] for case, count in servers if name_case(case) in usd_per_s]
+    prompts, answers = (stored.get(name_case(case), NOT_STORED) for case in cases)
+    known = zip((prompts, answers), counts, strict=True)
+    prices = [count * one.usd_per_s for one, count in known if one.usd_per_s is not None]
     paid = sum(prices) if len(prices) == len(servers) else None
-    row = form_load(second, served, paid)
+    idle_w = [count * case.server.idle_w for case, count in servers]
+    assumed_w = sum(watts for watts, case in zip(idle_w, cases, strict=True) if is_idle_assumed(case))
+    assumed = share_assumed(served, prompts, answers, assumed_w / sum(idle_w))
+    row = form_load(second, served, paid, assumed)
+    token_j = row.output_token_j + handover_j / served.output_tokens
     return attrs.evolve(
         row,
         label=" + ".join(names),
         hardware=" + ".join(case.hardware for case in cases),
         device_count=sum(case.world * count for case, count in servers),
         power_w=row.power_w + handover_j / served.duration_s,
-        output_token_j=row.output_token_j + handover_j / served.output_tokens,
+        output_token_j=token_j,
+        assumed_energy_fraction=None if assumed is None else assumed[0] * row.output_token_j / token_j,
+        assumed_static_fraction=None if assumed is None else assumed[1] * row.output_token_j / token_j,
         handover_s=handover.seconds,
         handover_j=handover.joules,
     )
@@ -180,7 +197,9 @@ def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:
         used = [show_share(row.use_fraction) for row in rows]
         short = max(rows, key=lambda row: row.use_fraction or 0.0)
         rate = prompts.use_fraction * prompts.server_count * prompts.each_per_s
-        text += f" take {rate:.3g} requests/s at {used[0]} and {used[1]} of what they can: {short.pool} are short first"
+        requests = "request" if rate == 1.0 else "requests"
+        text += f" take {rate:.3g} {requests}/s at {used[0]} and {used[1]} of what they can: "
+        text += f"{short.pool} are short first"
     ratio = prompts.balanced_device_count
     told = f"{ratio:.2g} devices for prompts to 1" if ratio >= 1.0 else f"1 device for prompts to {1.0 / ratio:.2g}"
     text += f"; {told} for answers would balance. "

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer, Figures
+from joulemap.answer.assumed import describe_assumed, head_assumed, show_assumed
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import join_words
 from joulemap.catalog.doubt import load_doubt
@@ -109,12 +110,15 @@ class PlaceAnswer(Answer):
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table of details."""
+        assumed = head_assumed(row.assumed for row in self.rows)
         rows = self._lay(
             self.rows,
             "placement | *form | *latency latency_s | *a second throughput_per_s | tokens/s #tokens_per_s? | "
-            f"*energy energy_per_inference_j | 80 % of {OF_GOAL[self.goal]} ±{WIDTHS[self.goal]} | "
+            f"*energy energy_per_inference_j | {assumed}"
+            f"80 % of {OF_GOAL[self.goal]} ±{WIDTHS[self.goal]} | "
             "best is better worse_probability | power average_power_w | copies copy_s | waits for limit | "
             "*refused refusal?",
+            assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             worse_probability=lambda row: show_chance(row.worse_probability),
         )
         devices = self._lay(
@@ -135,6 +139,8 @@ class PlaceAnswer(Answer):
         )
         best = self.best
         answer = f"{best.placement}, {best.form}, is best for {self.goal}"
+        if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
+            answer += f". {share}."
         return Document(
             title=self.title(),
             answer=answer,
@@ -255,7 +261,7 @@ def place(
         doubt, worse = doubts.get((one.label, one.form)), None
         if one is not found[0] and doubt is not None:
             worse = compare(found[0], one, [doubts[found[0].label, found[0].form], doubt], goal)
-        rows.append(form_row(one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
+        rows.append(form_row(problem, one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,

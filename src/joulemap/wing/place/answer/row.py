@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.computed import find_unknown, told
 from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.domain.weight import label_precision
+from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.doubt import half_width
+from joulemap.wing.place.box.line import IDLE
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.line import Copy
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
+
+DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
+"""Actions of static power: of a device with a part, of its host, and of a device without one."""
 
 
 @frozen(kw_only=True)
@@ -35,6 +41,8 @@ class PlacementRow:
     tokens_per_s: float | None = told("of a language model that decodes: tokens, pass after pass", "1/s")
     energy_j: float | None = told("of a batch, the whole box", "J")
     energy_half_width: float | None = told("of the 80 % interval of its logarithm")
+    assumed_energy_fraction: float | None = told("of the energy: part that rests on assumed numbers")
+    assumed_static_fraction: float | None = told("of the energy: part that is assumed static power, idling included")
     energy_per_inference_j: float | None = told("of a sample, the whole box", "J")
     average_power_w: float | None = told("of the whole box, batch after batch", "W")
     copy_s: float | None = told("of a batch, between devices", "s")
@@ -44,6 +52,13 @@ class PlacementRow:
     limit: str = told("what the time between batches is")
     gap_fraction: float | None = told("that a placement which was not looked at could save at most", "1")
     refusal: str = told("why it cannot be; empty where it can")
+
+    @property
+    def assumed(self) -> AssumedEnergy | None:
+        """The part of the energy that rests on assumed numbers; None where it is refused."""
+        if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
+            return None
+        return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
 
 
 @frozen(kw_only=True)
@@ -93,7 +108,14 @@ class EventRow:
 
 
 def form_row(
-    one: Candidate, best: Candidate, batch: int, *, doubt: PlacedDoubt | None, worse: float | None, tokens: float
+    problem: Problem,
+    one: Candidate,
+    best: Candidate,
+    batch: int,
+    *,
+    doubt: PlacedDoubt | None,
+    worse: float | None,
+    tokens: float,
 ) -> PlacementRow:
     """Return a candidate as a row; `tokens` are those of a batch, 0 for what decodes none."""
     run, found = one.run, find_unknown(PlacementRow)
@@ -107,6 +129,8 @@ def form_row(
             "average_power_w": one.energy_j / one.interval_s,
             "gap_fraction": one.gap,
         }
+        assumed = sum_assumed(problem, one)
+        found |= {"assumed_energy_fraction": assumed.fraction, "assumed_static_fraction": assumed.static_fraction}
     if run is not None:
         found |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
         found["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
@@ -115,6 +139,31 @@ def form_row(
         found |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
     found |= {"is_best": one is best, "worse_probability": worse}
     return PlacementRow(**found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal)
+
+
+def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:
+    """Return the energy of a batch of a placement, and the part of it that is priced by assumed numbers."""
+    booked = [
+        _assume(line.energy_fj, line.basis, is_static=(line.component, line.action) in DRAWN) for line in one.lines
+    ]
+    return AssumedEnergy.add_up((*booked, *_list_waits(problem, one)))
+
+
+def _list_waits(problem: Problem, one: Candidate) -> Iterator[AssumedEnergy]:
+    """Yield what devices side by side draw in the mean time of a batch while they wait; a run has it in its lines."""
+    if one.run is not None:
+        return
+    waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
+    for number, member in enumerate(problem.members):
+        told, power_w = member.hardware.static_power, member.static_w * waits
+        if number not in one.runs:
+            told, power_w = member.hardware.idle_power or told, member.idle_w
+        yield _assume(power_w * one.interval_s * FJ_PER_J, told.basis, is_static=True)
+
+
+def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
+    is_assumed = basis == "assumed"
+    return AssumedEnergy(energy_fj, float(is_assumed), float(is_assumed and is_static))
 
 
 def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:

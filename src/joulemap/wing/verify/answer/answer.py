@@ -17,7 +17,7 @@ from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity, show_span
+from joulemap.present.cell import show_count, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Shown, grid, show_under
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
@@ -318,6 +318,7 @@ def _calibrate(
         return [], f"no calibration: {error}"
     one = answer.calibration
     return forecast(source, [Case(row=row) for row in singles], one), (
-        f"calibrated to {show_count(one.row_count, 'measurement')}, which count {one.latency_credibility:.0%} beside "
-        f"the class's values: the last column; {f'written to {answer.place}' if write else '--calibrate keeps it'}"
+        f"calibrated to {show_count(one.row_count, 'measurement')}, which count {show_share(one.latency_credibility)}"
+        " beside the class's values: the last column; "
+        f"{f'written to {answer.place}' if write else '--calibrate keeps it'}"
     )

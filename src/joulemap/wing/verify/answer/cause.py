@@ -23,7 +23,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.model.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.cell import show_chosen_share, show_count, show_quantity
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
@@ -185,7 +185,9 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
     drawn = None if isinstance(row, ServingRow) else row.power_w
     watts = [*(cap * share for share in SHARES), *([drawn] if drawn is not None and drawn < cap else [])]
     points = [("power mode", f"power mode {mode}", mode) for mode in entry.power_modes]
-    points += [("clock", f"{share:.0%} of the clock", f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
+    points += [
+        ("clock", f"{show_chosen_share(share)} of the clock", f"{clock * share / 1e6:.0f}MHz") for share in SHARES
+    ]
     points += [("power cap", f"a power cap of {watt:.0f} W instead of {cap:.0f} W", f"{watt:.0f}W") for watt in watts]
     for cause, change, mode in points:
         with contextlib.suppress(UnknownNameError):  # it is out of range for this chip
