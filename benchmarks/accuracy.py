@@ -53,7 +53,7 @@ so that new families may be somewhat further off.
 HEAD: Final = """\
 # Accuracy: predictions against measurements
 
-    joulemap validate                                   all that was measured, by hardware and runtime
+    joulemap validate                                   all measurements and their number, by hardware and runtime
     joulemap validate --hardware H200 --by family       where it fails; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
