@@ -68,7 +68,7 @@ def test_the_accuracy_page_names_the_number_of_measurements_that_ship() -> None:
 
 @pytest.mark.slow
 def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
-    done = joulemap("validate", "--by", "quantity", timeout=600)
+    done = joulemap("validate", "--by", "quantity")
     assert done.returncode == ExitCode.OK, done.stderr
     first = done.stdout.partition("\n")[0]
     numbers = re.fullmatch(r"scored: (\S+ quantities of \S+ measurements) of models and operators", first)
