@@ -322,15 +322,21 @@ class RecommendAnswer(CandidateAnswer):
         held: Sequence[str] = (),
     ) -> tuple[Grid, ...]:
         """Return rows with the objective, `chance` of being the best, and further figures; `held` never fold."""
-        label = METRIC[self.objective].label + (" with host" if self.counts_hosts else "")
+        metric = METRIC[self.objective]
+        label = f"{metric.label} with host" if self.counts_hosts else metric.label
+        field = "objective_value" if self.counts_hosts else metric.column
+        parts: tuple[Shown[RankedConfiguration], ...] = (
+            (metric.label, Made(metric.column, lambda row: self._show_objective(row.hostless_value))),
+            HOST,
+        )
         several: tuple[Shown[RankedConfiguration], ...] = (
             ("of the best", "objective_ratio"),
             ("best", lambda row: show_chance(chance(row))),
         )
         columns: tuple[Shown[RankedConfiguration], ...] = (
             *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-            (label, Made(METRIC[self.objective].column, lambda row: show_metric(self.objective, row.objective_value))),
-            *((HOST,) if self.counts_hosts else ()),
+            (label, Made(field, lambda row: self._show_objective(row.objective_value))),
+            *(parts if self.counts_hosts else ()),
             ("80 %", lambda row: show_doubt(row.objective_half_width)),
             *(several if len(rows) > 1 else ()),
             *((("price", "told"),) if self._is_money else ()),
