@@ -53,7 +53,7 @@ in view, so new families may have somewhat larger errors.
 HEAD: Final = """\
 # Accuracy: predictions against measurements
 
-    joulemap validate                                   all measurements, by hardware and runtime
+    joulemap validate                                   all measurements and their number, by hardware and runtime
     joulemap validate --hardware H200 --by family       errors by family; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv

@@ -139,7 +139,17 @@ def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -
 
 def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Workspace) -> None:
     asked = Settings(precision=("int8",), batch=(8,))
-    mixed = workspace.recommend("resnet18", asked, hardware=("l4", "xeon_8490h")).document().answer
-    hosted = workspace.recommend("resnet18", asked, hardware=("l4", "xeon_8490h"), host="xeon_8490h").document().answer
-    alike = workspace.recommend("resnet18", asked, hardware=("l4", "t4")).document().answer
+    pair = ("hailo_8", "jetson_orin_nx_dla")
+    mixed = workspace.pareto("resnet18", asked, hardware=pair).document().answer
+    hosted = workspace.pareto("resnet18", asked, hardware=pair, host="raspberry_pi_5").document().answer
+    alike = workspace.pareto("resnet18", asked, hardware=("hailo_8", "coral_edge_tpu")).document().answer
     assert ["--host" in one for one in (mixed, hosted, alike)] == [True, False, False]
+
+
+def test_a_recommendation_says_which_host_it_counts(workspace: Workspace) -> None:
+    """An energy of the chip alone has no host, which the headline then says as that of pareto does."""
+    asked = Settings(precision=("int8",), batch=(8,), hardware=("l4", "xeon_8490h"))
+    settings = (asked, attrs.evolve(asked, host="xeon_8490h"), attrs.evolve(asked, boundary="chip"))
+    told = [workspace.recommend("resnet18", one).document().answer for one in settings]
+    assert ["assumed to add 40 %" in one for one in told] == [True, False, False]
+    assert ["--host" in one for one in told] == [False, False, True]

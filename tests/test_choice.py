@@ -24,6 +24,7 @@ from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.store.connection import Connection
@@ -552,6 +553,84 @@ def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, s
         row = workspace.recommend("mobilenet_v2", asked, limits=Limits(max_power_w=1e6)).rows[0]
         assert row.total_power_w is not None and row.average_power_w is not None
         assert_close(row.total_power_w, share * row.average_power_w, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("objective", "alone", "whole"),
+    [
+        ("energy_per_inference", 1e-3, 1e-3 + 3.0 / 2000.0),  # 3 W over the 0.5 ms from one inference to the next
+        ("energy", 8e-3, 8e-3 + 3.0 * 4e-3),
+        ("power", 2.0, 5.0),
+        ("efficiency", 1e3, 1.0 / 2.5e-3),
+        ("edp", 8e-3 * 4e-3, 20e-3 * 4e-3),
+        ("latency", 4e-3, 4e-3),
+    ],
+)
+def test_the_host_of_a_stick_counts_in_what_is_ranked(
+    made_up: Connection, objective: str, alone: float, whole: float
+) -> None:
+    """Eight inferences in 4 ms with 8 mJ, in a computer of 3 W, beside a board of 2 mJ per inference."""
+    stick = MadeUp(hardware="stick", latency_s=4e-3, energy_j=8e-3, batch=8, host_share=0.5)
+    board = MadeUp(hardware="board", latency_s=1e-3, energy_j=2e-3)
+    ids = fill(made_up, [stick, board, MadeUp(hardware="raspberry_pi_5", static_w=3.0)])[:2]
+    made_up.execute("UPDATE internal.hardware_version SET needs_host = 'USB port' WHERE hardware = 'stick'")
+    list_in_catalogue(made_up)
+    rows = {row["hardware"]: row for row in ask(made_up, "recommend.configuration", run_ids=ids, objective=objective)}
+    row = rows["stick"]
+    assert (row["assumed_host"], rows["board"]["assumed_host"]) == ("raspberry_pi_5", "")
+    assert_close(row["hostless_value"], alone, rel=1e-9)
+    assert_close(row["objective_value"], whole, rel=1e-9)
+    assert_close(row["energy_j"], 8e-3, rel=1e-9)
+    assert_close(row["total_energy_j"], 20e-3, rel=1e-9)
+    assert_close(row["total_power_w"], 5.0, rel=1e-9)
+    if objective == "energy_per_inference":
+        assert (row["rank"], rows["board"]["rank"]) == (2, 1)
+        asked: dict[str, Any] = {"run_ids": ids, "max_energy_per_inference_j": 2.2e-3}
+        (told,) = ask(made_up, "recommend.violation", **asked)
+        assert (told["hardware"], told["limit_name"]) == ("stick", "energy_per_inference")
+        assert_close(told["value"], 2.5e-3, rel=1e-9)
+    made_up.execute("UPDATE internal.hardware_version SET boundary = 'chip'")
+    (chip, _) = ask(made_up, "recommend.configuration", run_ids=ids)
+    assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
+
+
+def list_in_catalogue(connection: Connection) -> None:
+    """List every made-up hardware in the catalogue of its database."""
+    connection.execute("DELETE FROM internal.catalogue_entry")
+    connection.execute(
+        "INSERT INTO internal.catalogue_entry BY NAME SELECT 'c' AS catalogue_digest, hardware, hardware_digest, "
+        "row_number() OVER (ORDER BY hardware) AS hardware_index, '' AS usual_digest FROM internal.hardware_version"
+    )
+
+
+def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> None:
+    for slot in (*SLOT_HOSTS, ""):
+        found = made_up.execute("SELECT sole_host(?)", [slot]).fetchall()
+        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS else None,)]
+
+
+STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "jetson_orin_nx_dla"), precision="int8", batch=1)
+
+
+def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None:
+    """The ranked energy is that of the runs with --host; the runs themselves stay those of the board."""
+    assumed = workspace.recommend("mobilenet_v2", STICKS)
+    named = workspace.recommend("mobilenet_v2", attrs.evolve(STICKS, host="raspberry_pi_5"))
+    known = {row.hardware: row for row in named.rows}
+    assert [row.hardware for row in assumed.rows] == [row.hardware for row in named.rows]
+    for row in assumed.rows:
+        assert row.objective_value is not None and row.energy_j is not None
+        assert_close(row.objective_value, known[row.hardware].objective_value or 0.0, rel=1e-9)
+        assert_close(row.total_power_w or 0.0, known[row.hardware].total_power_w or 0.0, rel=1e-9)
+        assert known[row.hardware].assumed_host == ""
+    first, alone = assumed.best, assumed.best_without_host
+    assert alone is not None
+    assert (first.hardware, alone.hardware, alone.assumed_host) == ("jetson_orin_nx_dla", "hailo_8", "raspberry_pi_5")
+    assert not named.counts_hosts and assumed.counts_hosts
+    data = assumed.data()
+    assert data["best_without_host"]["hardware"] == "hailo_8"
+    headline = assumed.describe_best()
+    assert "hailo_8" in headline and "raspberry_pi_5" in headline
 
 
 def test_an_objective_that_is_not_known_ranks_last_but_is_not_dropped(made_up: Connection) -> None:

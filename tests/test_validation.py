@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import attrs
@@ -11,6 +12,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_described as find_stored
+from joulemap.answer.validate import describe_total
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
@@ -21,6 +23,8 @@ from joulemap.store.measurement import write_measurements
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
+
+ROOT = Path(__file__).resolve().parent.parent
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,power_w,source\n"
 GOOD = "H100,resnet18,fp16,1,graph,0.001,,a bench\n"
@@ -54,6 +58,22 @@ def test_the_bert_encoder_is_that_of_the_paper(tokens: int) -> None:
     assert shipped.parameter_count == 12 * layer
     assert shipped.mac_count == 12 * (4 * tokens * width**2 + 2 * tokens * width * hidden + 2 * tokens**2 * width)
     assert load_models()[f"bert_encoder_{tokens}"].family == "bert"
+
+
+def test_the_accuracy_page_names_the_number_of_measurements_that_ship() -> None:
+    """A row that two tables tell alike is one measurement."""
+    count = len(set(load_measurements()))
+    assert f"{count:,} rows are scored" in (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
+    done = joulemap("validate", "--by", "quantity")
+    assert done.returncode == ExitCode.OK, done.stderr
+    first = done.stdout.partition("\n")[0]
+    numbers = re.fullmatch(r"scored: (\S+ quantities of \S+ measurements) of models and operators", first)
+    assert numbers is not None
+    assert numbers[1] in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
@@ -101,6 +121,11 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert latency["worst_case"] == "conv_block bf16 batch 1 graph"
     assert -1.0 <= latency["rank_correlation"] <= 1.0
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
+    for row in (latency, power):
+        assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
+    assert (
+        describe_total(workspace.validate("gaudi3")) == "scored: 8 quantities of 4 measurements of models and operators"
+    )
     assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import pickle
 import re
 from pathlib import Path
@@ -245,7 +246,7 @@ def test_a_run_that_failed_leaves_the_others_of_its_file(tmp_path: Path) -> None
     whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
     place.write_text("\n".join((whole, whole.replace('"completed": 320', '"completed": 0'))), encoding="utf-8")
     (one,) = read_file(place, {**NOTHING, **H200})
-    assert one.left_out == "1 of 2 runs of sweep.jsonl left out: no request was completed"
+    assert one.left_out == ("1 of 2 runs of sweep.jsonl left out: no request was completed",)
 
 
 @pytest.mark.parametrize(
@@ -408,6 +409,99 @@ def test_a_measured_file_names_no_path(tmp_path: Path, joulemap: Run) -> None:
     assert stated.returncode == ExitCode.OUTSIDE, stated.stderr
 
 
+def read_changed(name: str, tmp_path: Path, pattern: str, value: str) -> Any:
+    """Return the first reading of a sample in which a pattern is replaced."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    changed = re.sub(pattern, lambda _: value, text)
+    assert changed != text
+    (tmp_path / name).write_text(changed, encoding="utf-8")
+    return read_file(tmp_path / name, {**NOTHING, **SAMPLES[name][0]})[0]
+
+
+UNUSABLE: Final = {
+    "vllm.json": (r'(?<="output_throughput": )[\d.]+', ("NaN", "Infinity", "0", "-3", "null", '""', '"fast"'),
+                  "output_tokens_per_s"),
+    "printed.txt": (r"(?<=Output token throughput \(tok/s\): ) *[\d.]+", ("nan", "inf", "0", "-1", ""),
+                    "output_tokens_per_s"),
+    "aiperf.json": (r'(?<="output_token_throughput": {"unit": "tokens/sec", "avg": )[\d.]+', ("NaN", "null", "0"),
+                    "output_tokens_per_s"),
+    "aiperf.csv": (r"(?<=Output Token Throughput \(tokens/sec\),)[\d.]+", ("nan", "", "-inf", "0"),
+                   "output_tokens_per_s"),
+    "inferencex.json": (r'(?<="tput_per_gpu": )[\d.]+', ("NaN", "null", "-1"), "total_tokens_per_s"),
+    "trtllm.json": (r'(?<="total_energy_j": )[\d.]+', ("NaN", "0"), "energy_per_request_j"),
+    "guidellm.json": (r'(?<="time_to_first_token_ms": {"successful": {"mean": )[\d.]+', ("NaN", "null"),
+                      "time_to_first_token_s"),
+}  # fmt: skip
+"""Sample -> the number that is replaced, its replacements, and the quantity that then cannot be scored."""
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in UNUSABLE for value in UNUSABLE[name][1]])
+def test_an_unusable_number_is_named_as_not_scored(name: str, value: str, tmp_path: Path) -> None:
+    pattern, _, quantity = UNUSABLE[name]
+    reading = read_changed(name, tmp_path, pattern, value)
+    assert list(reading.unscored) == [quantity]
+    assert getattr(reading.row, quantity) is None
+    assert read_file(DATA / name, {**NOTHING, **SAMPLES[name][0]})[0].unscored == {}
+
+
+def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Path) -> None:
+    text = (
+        (DATA / "vllm.json").read_text().replace('"output_throughput": 2249.247363167692', '"output_throughput": NaN')
+    )
+    (tmp_path / "run.json").write_text(text)
+    done = joulemap("verify", "run.json", "--format", "json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    data = json.loads(done.stdout)
+    assert "3 of 3 numbers inside" in data["answer"]
+    assert "1 number not scored: output_throughput is nan" in data["answer"]
+    (row,) = [row for row in data["rows"] if row["measured"] is None]
+    assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
+    assert row["reason"] == "output_throughput is nan, expected a finite number above 0"
+
+
+def test_the_exit_code_tells_that_nothing_was_scored(joulemap: Run) -> None:
+    """The board has no fp64, so nothing is predicted for the only measured number."""
+    stated = ("--hardware", "kpu_t256", "--precision", "fp64", "--batch", "1", "--format", "json")
+    done = joulemap("verify", DATA / "timer.txt", *stated)
+    assert (done.returncode, done.stderr.count("\n")) == (ExitCode.UNSCORED, 1)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["predicted"], row["is_inside"]) == (None, None)
+    assert "no fp64" in row["reason"]
+
+
+@pytest.mark.parametrize("value", ["nan", "", "-1.0", "inf"])
+def test_a_window_without_a_number_is_left_out_of_the_median(value: str, tmp_path: Path) -> None:
+    """Two windows of 355.3059 J remain of three: 1.184353 J per pass of 300."""
+    text = (DATA / "zeus.csv").read_text(encoding="utf-8")
+    (tmp_path / "zeus.csv").write_text(f"{text.rstrip()}\n1700000002.0,resnet50,0.7,{value}\n", encoding="utf-8")
+    (one,) = read_file(tmp_path / "zeus.csv", {**NOTHING, **SAMPLES["zeus.csv"][0]})
+    assert isinstance(one.row, Measurement)
+    assert_close(one.row.energy_j or 0.0, 355.3059 / 300.0, rel=1e-9)
+    (said,) = one.left_out
+    assert said.startswith("1 of 3 rows of resnet50 left out: gpu0_energy is ")
+
+
+def test_reasons_of_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
+    empty = whole.replace('"completed": 320', '"completed": 0')
+    broken = re.sub(r'(?<="mean_e2e_latency_ms": )[\d.]+', "NaN", re.sub(r"(?<=t_ms\": )[\d.]+", "NaN", whole))
+    (tmp_path / "sweep.jsonl").write_text("\n".join((whole, empty, empty, broken)))
+    one = read_file(tmp_path / "sweep.jsonl", {**NOTHING, **H200})[0]
+    assert one.left_out[0].startswith("3 of 4 runs of sweep.jsonl left out: 2: no request was completed; 1: ")
+
+
+def test_a_sum_over_devices_needs_each_of_them() -> None:
+    assert find({"a": [{"w": 300.0}, {"w": 200.0}]}, "a.+.w") == 500.0
+    for value in (float("nan"), None, "off", -1.0):
+        assert math.isnan(find({"a": [{"w": 300.0}, {"w": value}]}, "a.+.w"))
+
+
+def test_a_median_in_place_of_an_unusable_mean_is_told(tmp_path: Path) -> None:
+    reading = read_changed("vllm.json", tmp_path, r'(?<="mean_ttft_ms": )[\d.]+', "NaN")
+    assert_close(reading.row.time_to_first_token_s, 0.052999333499883505, rel=1e-9)
+    assert any("mean_ttft_ms is nan" in note and "median_ttft_ms is read instead" in note for note in reading.notes)
+
+
 IMPOSSIBLE: Final = (1e308, 5e-324, 10**18, -(10**18), 10**400, float("nan"), True, "1e308")
 
 
@@ -418,7 +512,7 @@ def check_impossible(value: Any, every: slice, tmp_path: Path, joulemap: Run) ->
     for name in [*numbers, "request_rate"][every]:
         (tmp_path / "run.json").write_text(json.dumps({**told, name: value}))
         done = joulemap("verify", "run.json", "--hardware", "l40s", "--format", "json")
-        assert done.returncode in (0, 2, 9), (name, done.stderr)
+        assert done.returncode in (ExitCode.OK, ExitCode.USAGE, ExitCode.CATALOGUE), (name, done.stderr)
         assert len(done.stderr.splitlines()) == (done.returncode != 0)
 
 

@@ -40,7 +40,12 @@ idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host" }
-total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w, and the share of it that the host of the chip takes: average_power_w * (1 + host_energy_share_ratio)" }
+assumed_host = { type = "VARCHAR", meaning = "the computer whose static power is counted as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
+host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host beside average_power_w: the static power of assumed_host, else average_power_w * host_energy_share_ratio" }
+host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host beside energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are those of the chip alone" }
+total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference with the host" }
+total_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch with the host" }
+total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w + host_power_w" }
 utilization_fraction = { type = "DOUBLE", meaning = "part of the powered or rented hours that a chip works" }
 lifetime_years = { type = "DOUBLE", unit = "year", meaning = "that a bought chip serves" }
 hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "that a bought chip is powered" }
@@ -80,6 +85,9 @@ powered AS MATERIALIZED (
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
         CASE WHEN v.host = '' OR v.needs_host = '' THEN h.host_share ELSE 0e0 END AS host_energy_share,
+        CASE WHEN v.host = '' THEN w.hardware END AS assumed_host,
+        w.static_power_w AS assumed_host_w,
+        v.boundary,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
@@ -91,6 +99,8 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    -- A stick or module has its host by itself, whose power does not follow that of the chip.
+    LEFT JOIN hardware AS w ON w.hardware = sole_host(v.needs_host) AND w.static_power_w > 0e0
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
     LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
     CROSS JOIN (
@@ -157,7 +167,10 @@ SELECT
     END AS unlike_told,
     s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
-    s.average_power_w * (1e0 + s.host_energy_share) AS total_power_w, s.utilization AS utilization_fraction,
+    coalesce(s.assumed_host, '') AS assumed_host, s.host_power_w, s.host_energy_per_inference_j,
+    s.energy_per_inference_j + s.host_energy_per_inference_j AS total_energy_per_inference_j,
+    (s.energy_per_inference_j + s.host_energy_per_inference_j) * s.batch AS total_energy_j,
+    s.average_power_w + s.host_power_w AS total_power_w, s.utilization AS utilization_fraction,
     s.lifetime_years, s.hours_per_year, s.usd_per_kwh, s.gco2_per_kwh, s.{metric}
 FROM (
     SELECT
@@ -167,7 +180,16 @@ FROM (
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
         p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
-        p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.utilization, p.lifetime_years,
+        p.host_share, p.host_energy_share, p.assumed_host,
+        CASE
+            WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w ELSE p.average_power_w * p.host_energy_share
+        END AS host_power_w,
+        CASE
+            WHEN p.boundary = 'chip' THEN 0e0
+            WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w / p.throughput_per_s
+            ELSE p.energy_per_inference_j * p.host_energy_share
+        END AS host_energy_per_inference_j,
+        p.idle_w, p.idle_quantity, p.pue, p.utilization, p.lifetime_years,
         p.hours_per_year, p.usd_per_kwh, p.gco2_per_kwh, p.{metric},
         y.pay,
         p.{costs},

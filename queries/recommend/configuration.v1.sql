@@ -6,8 +6,8 @@ order = ["status: feasible, unranked, infeasible, unsupported", "of feasible one
 [parameters]
 objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this total_energy_j; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this total_energy_per_inference_j; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
@@ -18,7 +18,8 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be nei
 status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
 rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others, and for what can be neither bought nor rented beside what can" }
 miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others, and for what cannot be had beside what can" }
-objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit; null where it is not known" }
+objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit, with the energy of the host where the objective is an energy, power, inferences per joule or energy x delay; null where it is not known" }
+hostless_value = { type = "DOUBLE", null = true, meaning = "of the objective without the energy of the host, in objective_unit; null where it is not known" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the first of the feasible; null without one" }
 objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for memory and prices of chips" }
@@ -42,7 +43,16 @@ WITH chosen AS MATERIALIZED (
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.pay, p.way, p.usd_per_million,
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
         p.gco2_per_million,
-        p.is_available, p.reason, metric_value($objective, p) AS objective_value
+        p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
+        p.total_energy_j,
+        metric_value($objective, p) AS hostless_value,
+        -- Costs and carbon count the electricity of a host by themselves.
+        metric_value($objective, p) * CASE
+            WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
+            ELSE pow(
+                p.total_energy_per_inference_j / p.energy_per_inference_j, find_metric($objective).energy_power
+            )
+        END AS objective_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
@@ -141,7 +151,7 @@ SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
     CASE WHEN r.position = 3 AND r.is_ranked THEN r.rank END AS miss_rank,
-    c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value,
+    c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value, c.hostless_value,
     metric_unit($objective) AS objective_unit,
     CASE
         WHEN min(r.position) OVER () = 1
@@ -163,11 +173,11 @@ SELECT
         CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / c.latency_s), t.latency_half_width) END,
         CASE
             WHEN $max_energy_j > 0e0
-                THEN probability_above(ln($max_energy_j / c.energy_per_inference_j / c.batch), t.energy_half_width)
+                THEN probability_above(ln($max_energy_j / c.total_energy_j), t.energy_half_width)
         END,
         CASE
             WHEN $max_energy_per_inference_j > 0e0 THEN probability_above(
-                ln($max_energy_per_inference_j / c.energy_per_inference_j), t.energy_half_width
+                ln($max_energy_per_inference_j / c.total_energy_per_inference_j), t.energy_half_width
             )
         END,
         CASE
@@ -182,7 +192,8 @@ SELECT
         END
     ) AS probability_kept,
     c.latency_s, c.energy_j, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
-    c.total_power_w, c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
+    c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
     c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
     c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,

@@ -5,8 +5,8 @@ grain = "one row per evaluated run and limit that it does not keep"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch and of the host meanwhile; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference and of the host meanwhile; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power of a chip and the host that it needs while it runs; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
@@ -22,7 +22,8 @@ unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 */
 WITH one AS (
     SELECT
-        hardware, precision, batch, runtime, run_id, latency_s, energy_j, energy_per_inference_j, peak_memory_bytes,
+        hardware, precision, batch, runtime, run_id, latency_s, total_energy_j, total_energy_per_inference_j,
+        peak_memory_bytes,
         total_power_w, throughput_per_s, price_cloud_usd_per_hour, price_purchase_usd
     FROM cube.cost(run_ids := $run_ids, host_share := $host_share)
     WHERE status = 'ok'

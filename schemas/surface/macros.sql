@@ -260,6 +260,11 @@ CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN
 CREATE MACRO better_ratio(is_higher_better, value, other) AS
     CASE WHEN is_higher_better THEN value / nullif(other, 0e0) ELSE other / nullif(value, 0e0) END;
 
+-- The host that a chip occupies by itself, by what it needs; null for a card, which shares a host. As SOLE_SLOTS in
+-- domain/host.py.
+CREATE MACRO sole_host(needs_host) AS
+    CASE WHEN starts_with(needs_host, 'USB') OR starts_with(needs_host, 'M.2') THEN 'raspberry_pi_5' END;
+
 -- The limits above 0 that a row of cube.cost does not keep, as a list; an unknown price keeps
 -- none. violation_fraction is value / bound - 1, for throughput bound / value - 1.
 CREATE MACRO missed_limits(
@@ -270,10 +275,10 @@ CREATE MACRO missed_limits(
         list_filter(
             [
                 {'name': 'latency', 'value': one.latency_s, 'bound': 0e0 + max_latency_s},
-                {'name': 'energy', 'value': one.energy_j, 'bound': 0e0 + max_energy_j},
+                {'name': 'energy', 'value': one.total_energy_j, 'bound': 0e0 + max_energy_j},
                 {
                     'name': 'energy_per_inference',
-                    'value': one.energy_per_inference_j,
+                    'value': one.total_energy_per_inference_j,
                     'bound': 0e0 + max_energy_per_inference_j
                 },
                 {'name': 'memory', 'value': 0e0 + one.peak_memory_bytes, 'bound': 0e0 + max_memory_bytes},

@@ -355,6 +355,7 @@ from joulemap.system.errors import (
     UnknownFamilyError as UnknownFamilyError,
     UnknownNameError as UnknownNameError,
     UnpricedActionError as UnpricedActionError,
+    UnscoredError as UnscoredError,
     UnsupportedError as UnsupportedError,
     UntrustedError as UntrustedError,
     UsageError as UsageError,

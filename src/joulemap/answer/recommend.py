@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -51,13 +51,26 @@ MISS_NOTE: Final = (
 CHANCE_NOTE: Final = "best: how sure it is that one of the configurations of the hardware is the best of all"
 
 
-POWER_NOTE: Final = (
-    "--max-power limits the power of the chip and the host it sits in. The host adds the same share as in fleet and "
-    "cost: 0 for a complete computer, and 0 where --host names a host that is already counted"
+POWER_NOTE: Final = "--max-power limits the power of the chip and its host: the same host as in the ranking by energy"
+
+HOST_NOTE: Final = (
+    "an energy that is ranked or limited is that of the board and its host. A USB or M.2 chip has a host by itself, "
+    "whose static power counts from one batch to the next as with --host. Another chip adds the share that fleet and "
+    "cost use, a complete computer nothing. A host that --host counts is in the energy already. The run and its "
+    "energy_j stay those of the board; compare, pareto and explain count a host with --host only"
 )
 
 POWER: Final[Shown[RankedConfiguration]] = ("power with host", "total_power_w")
 """Column of the power that a power limit is compared with."""
+
+TOTALS: Final[Mapping[MetricName, str]] = {
+    "energy": "total_energy_j",
+    "energy_per_inference": "total_energy_per_inference_j",
+}
+"""Metric of an energy limit -> the column that the limit is compared with."""
+
+HOST: Final[Shown[RankedConfiguration]] = ("host energy", "host_energy_per_inference_j")
+"""Column of the energy of the host for one inference, which the ranked value contains."""
 
 SHOWN_LIMITS: Final = 2
 """Metrics with a limit whose columns stay in view however narrow a terminal is."""
@@ -88,6 +101,22 @@ class RecommendAnswer(CandidateAnswer):
         return next((row for row in self.rows if row.miss_rank == 1), None)
 
     @property
+    def counts_hosts(self) -> bool:
+        """Whether the objective of any configuration contains a host that is no part of its run."""
+        return any(row.hostless_value != row.objective_value for row in self.rows)
+
+    @property
+    def best_without_host(self) -> RankedConfiguration | None:
+        """The best of the ranked configurations if no host were counted; None without a ranking."""
+        sign = -1.0 if METRIC[self.objective].is_higher_better else 1.0
+        ranked = [
+            (sign * row.hostless_value, row.rank, row)
+            for row in self.rows
+            if row.rank is not None and row.hostless_value is not None
+        ]
+        return min(ranked)[2] if ranked else None
+
+    @property
     def shortfall(self) -> str:
         """Why the limits are not kept, in one line; empty where a configuration that can be had keeps them all.
 
@@ -111,6 +140,10 @@ class RecommendAnswer(CandidateAnswer):
         return self.objective == "cost"
 
     @property
+    def _limits_energy(self) -> bool:
+        return any(name in TOTALS for name, _ in self.limits.bounds)
+
+    @property
     def _use(self) -> str:
         """How chips are paid for and used, where the objective is a cost."""
         return describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else ""
@@ -118,7 +151,7 @@ class RecommendAnswer(CandidateAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the limits as they were understood and the rows that matter most."""
         rows = super().data()
-        names = ("best", "projection", "nearest_miss", "other_way")
+        names = ("best", "projection", "nearest_miss", "other_way", "best_without_host")
         by_run = {row["run_id"]: row for row in rows["rows"]}
         return {
             **rows,
@@ -140,7 +173,7 @@ class RecommendAnswer(CandidateAnswer):
         far = attrs.evolve(infeasible, rows=tuple(row for row in infeasible if self._is_shown(row)))
         missed = Section(f"Miss a limit ({len(far):,}), the nearest first", self._infeasible(far, limit))
         metric = METRIC[self.objective]
-        among = f"among {count_candidates(len(self.rows))}"
+        among = f"{'with host ' if self.counts_hosts else ''}among {count_candidates(len(self.rows))}"
         return self._compose(
             ", ".join(filter(None, (f"{self.scope.model}: {metric.best} {metric.meaning} {among}", self._use))),
             (Section("", self._deciding(each, limit)) if each.rows else missed,),
@@ -176,22 +209,39 @@ class RecommendAnswer(CandidateAnswer):
             return f"nothing has {kept}; nearest: {self._describe_one_miss(nearest)}"
         pay = best.pay if self._is_money else ""
         first = f"{METRIC[self.objective].best} {METRIC[self.objective].meaning}"
+        decision = self._describe_decision(best)
         within = f" with {kept}" if kept else ""
         if self.scope.settings.takes_all:
-            return f"{self._tell(best)}, the {first}{within}"
+            return f"{self._tell(best)}, the {first}{within}{decision}"
         if not best.is_available:
-            return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
+            return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}{decision}"
         if all(row.rank == 1 for row in self.rows if row.rank):
             return f"{self._tell(best)}: the only configuration{within}"
         if len(set(map(find_chip, self.rows))) == 1:
-            return f"{self._tell(best)}, its {first}{within}"
+            return f"{self._tell(best)}, its {first}{within}{decision}"
         is_alone = len({find_chip(row) for row in self.rows if row.rank}) == 1
         alone = "; no other hardware keeps that" if is_alone and kept else ""
-        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}"
+        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}{decision}"
 
     def _tell(self, row: RankedConfiguration) -> str:
         way = f" {row.way}" if self._is_money else ""
-        return f"{self.name(row)}{way}: {show_metric(self.objective, row.objective_value)}"
+        value, alone = row.objective_value, row.hostless_value
+        host = f" with {_name_host(row)} ({self._show_objective(alone)} without)" if alone != value else ""
+        return f"{self.name(row)}{way}: {self._show_objective(value)}{host}"
+
+    def _show_objective(self, value: float | None) -> str:
+        return show_metric(self.objective, value)
+
+    def _describe_decision(self, best: RankedConfiguration) -> str:
+        """Return which hardware would be first without hosts, if that is another one; else an empty text."""
+        other = self.best_without_host
+        if other is None or find_chip(other) == find_chip(best):
+            return ""
+        alone, whole = self._show_objective(other.hostless_value), self._show_objective(other.objective_value)
+        return f"; without hosts {self.name(other)} would be first: {alone} alone, {whole} with {_name_host(other)}"
+
+    def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
+        return "" if self.counts_hosts or chosen is None else self.scope.warn_unhosted(headline)
 
     def _insights(self) -> list[str]:
         """Return what is as cheap in the other way, what has no price, and what would be better if it could be had."""
@@ -250,6 +300,10 @@ class RecommendAnswer(CandidateAnswer):
         for name, _ in self.limits.bounds:
             if name == "power":
                 yield POWER
+            elif name == self.objective:
+                continue
+            elif name in TOTALS:
+                yield f"{METRIC[name].label} with host", TOTALS[name]
             else:
                 yield from metric_columns((name,), (self.objective,))
 
@@ -268,14 +322,21 @@ class RecommendAnswer(CandidateAnswer):
         held: Sequence[str] = (),
     ) -> tuple[Grid, ...]:
         """Return rows with the objective, `chance` of being the best, and further figures; `held` never fold."""
-        label = METRIC[self.objective].label
+        metric = METRIC[self.objective]
+        label = f"{metric.label} with host" if self.counts_hosts else metric.label
+        field = "objective_value" if self.counts_hosts else metric.column
+        parts: tuple[Shown[RankedConfiguration], ...] = (
+            (metric.label, Made(metric.column, lambda row: self._show_objective(row.hostless_value))),
+            HOST,
+        )
         several: tuple[Shown[RankedConfiguration], ...] = (
             ("of the best", "objective_ratio"),
             ("best", lambda row: show_chance(chance(row))),
         )
         columns: tuple[Shown[RankedConfiguration], ...] = (
             *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-            (label, Made(METRIC[self.objective].column, lambda row: show_metric(self.objective, row.objective_value))),
+            (label, Made(field, lambda row: self._show_objective(row.objective_value))),
+            *(parts if self.counts_hosts else ()),
             ("80 %", lambda row: show_doubt(row.objective_half_width)),
             *(several if len(rows) > 1 else ()),
             *((("price", "told"),) if self._is_money else ()),
@@ -301,6 +362,7 @@ class RecommendAnswer(CandidateAnswer):
             BATCH_NOTE,
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
+            *([HOST_NOTE] if self.counts_hosts or self._limits_energy else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._tell_unknown(self.select("unranked").rows, "without a rank"),
             *self._tell_unknown(unpriced, "outside a limit on the price"),
@@ -312,6 +374,14 @@ class RecommendAnswer(CandidateAnswer):
 def _pay_otherwise(row: RankedConfiguration) -> float | None:
     """Return the cost in the way of paying that is not ranked; None without a price, and where both ways are."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
+
+
+def _name_host(row: RankedConfiguration) -> str:
+    """Return the host that is counted with a configuration, or the share that stands for it."""
+    if row.assumed_host:
+        return f"{row.assumed_host} as its assumed host"
+    share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
+    return f"a host assumed to add {show_plain(share * 100.0)} %"
 
 
 def _percent(row: RankedConfiguration) -> str:

@@ -395,7 +395,7 @@ class Scope:
                 lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
             else:
                 told = f"whose energy is not included: `--host {other}`, for example, adds it"
-                lines.append(f"{join_words(names)} {verb} a host, {told}")
+                lines.append(f"{join_words(names)} {verb} a host, {told}; `recommend` ranks with a host")
         return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
 
     def _describe_launches(self) -> list[str]:

@@ -94,6 +94,17 @@ def validate(
         return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
+def describe_total(scores: Table[PredictionScore]) -> str:
+    """Return how many measurements the scores are of, and how many of their quantities are scored."""
+    totals = {row.is_served: (row.total_score_count, row.total_measurement_count) for row in scores}
+    subjects = {False: "models and operators", True: "served models"}
+    parts = [
+        f"{scored:,} quantities of {measured:,} measurements of {subjects[is_served]}"
+        for is_served, (scored, measured) in sorted(totals.items())
+    ]
+    return f"scored: {' and '.join(parts)}" if parts else ""
+
+
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
     """Predict measurements of served models where that is not stored; return labels of calibrations that apply."""
     used = use_calibration(calibration)

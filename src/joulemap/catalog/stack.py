@@ -219,13 +219,13 @@ def find_engine(text: str) -> Stack:
 
 
 def describe_engine(text: str) -> str:
-    """Return the title of an engine that is asked for, and that its date makes no difference where it makes none.
+    """Return the title of an engine that is asked for, and whether no newer release of it is known.
 
     Raises as `find_engine`.
     """
     found, asked = find_engine(text), text.partition("@")[2]
     if not asked:
-        return found.title
+        return f"{found.title}, the newest known"
     if len(_releases()[found.name]) == 1:
         return f"{found.title}, the only one known"
     is_later = asked[: len(found.date)] > found.date[: len(asked)]

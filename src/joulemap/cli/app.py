@@ -31,7 +31,7 @@ EPILOG = (
     "3 unknown name; 4 no chosen hardware can run it or keeps its limits; 5 database missing, locked, damaged, too new "
     "or not writable; 6 an audit found broken rows; 7 model that cannot be built or traced; 8 SQL refused; 9 bad "
     "hardware, measurement, calibration or archive file; 10 a change beyond --fail-above; 11 a measurement outside the "
-    "predicted interval; 130 interrupted."
+    "predicted interval; 12 no measured number could be scored; 130 interrupted."
 )
 
 PARTS: Final = frozenset(

@@ -159,7 +159,7 @@ class Host:
                 os.killpg(process.pid, 9)
             with contextlib.suppress(TimeoutError):  # what is left in its pipes keeps it from having ended
                 await asyncio.wait_for(process.communicate(), GRACE_S)
-        if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE):  # measured outside an interval is an answer
+        if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE, ExitCode.UNSCORED):  # both are answers
             lines = told.decode(errors="replace").strip().splitlines()
             line = (lines or ["internal error: it ended without a word"])[-1].removeprefix("joulemap: ")
             if "MemoryError" in line:

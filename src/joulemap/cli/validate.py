@@ -44,6 +44,8 @@ def validate(
 ) -> None:
     """Score predictions against measurements: errors, bias, worst case, rank correlation.
 
+    The first line says how many measurements are scored, and how many quantities of them.
+
     Every measured configuration that is not stored is evaluated first (half a minute for all that ships). `seen` is the
     part of the rows that coefficients of the model were chosen with in view: those score no prediction; `--by split`
     separates them. `covered` is the part of the rows whose 80 % interval holds what was measured. A rate is scored
@@ -74,4 +76,7 @@ def validate(
     is_together = by in ("source", "quantity") and not hardware
     columns = [column for column in SCORES if column != "hardware" or not is_together]
     most = SOURCES if by == "source" else None
-    output.write_table(scores, columns, keep=KEPT_TOGETHER if is_together else KEPT, most=most, most_of="quantity")
+    from joulemap.answer.validate import describe_total
+
+    kept, total = KEPT_TOGETHER if is_together else KEPT, describe_total(scores)
+    output.write_table(scores, columns, keep=kept, most=most, most_of="quantity", answer=total)

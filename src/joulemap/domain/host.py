@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 SLOT_HOSTS: Final[Mapping[str, str]] = {"PCIe": "xeon_8490h", "M.2": "raspberry_pi_5", "USB": "raspberry_pi_5"}
 """First word of what a chip needs -> a computer that has it: a card for a slot of 16 lanes sits in a server or PC."""
 
+SOLE_SLOTS: Final = ("M.2", "USB")
+"""Slots of chips that have a host by themselves; PCIe cards share one with others, so a share of it is counted."""
+
 
 def suggest_host(needs_host: str) -> str:
     """Return the hardware id of a computer for a chip that needs, say, a `PCIe slot`."""

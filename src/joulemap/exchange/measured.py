@@ -12,9 +12,11 @@ import itertools
 import json
 import math
 import re
+import reprlib
 import tomllib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
@@ -53,7 +55,7 @@ HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
 COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
 """A number of CSV whose cells have other marks between them."""
 
-LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?)[ \t\r]*$"
+LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?|)[ \t\r]*$"
 """A line `Mean TTFT (ms): 54.6`."""
 
 THOUSANDS: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -69,6 +71,15 @@ TEXTS: Final = (
     "scenario", "scope",
 )  # fmt: skip
 """Columns that are words; all others are numbers."""
+
+MEASURED: Final = ("_s", "_j", "_w")
+"""Endings of the columns that hold measured quantities."""
+
+NEVER_SCORED: Final = ("requests_per_s",)
+"""Measured columns that only tell how many requests were in flight."""
+
+LEFT_OUT: Final = "left out"
+"""Key of a merged run that tells which of its parts have no usable number."""
 
 Cells = dict[str, Any]
 """Column of a measurement -> what a file says; what it does not say is not there."""
@@ -145,8 +156,8 @@ class Content:
         return [one for one in found if isinstance(one, dict)]
 
     def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:
-        """Return the objects that have something at each of these paths, of the first so many."""
-        return [one for one in self.objects[:most] if needs and all(find(one, path) is not None for path in needs)]
+        """Return the objects, of the first so many, that have each of these paths; a value may be null."""
+        return [one for one in self.objects[:most] if needs and all(_has(one, path) for path in needs)]
 
     def describe(self) -> str:
         """Return what the file looks like, in words."""
@@ -246,13 +257,25 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
 
 
 def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Yield rows of one name as one, with the medians of their numbers and how many they are, `#`."""
+    """Yield one row per name: the medians of its numbers and, under `#`, the number of rows that have them.
+
+    A row in which a number is missing or negative is left out of the medians and is described under LEFT_OUT.
+    """
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row[key], []).append(row)
     for name, group in groups.items():
-        medians = {column: median(float(row[column]) for row in group) for column in group[0] if column != key}
-        yield {**medians, key: name, "#": len(group)}
+        columns = [column for column in group[0] if column != key]
+        faults = [next(filter(None, (find_fault(row, one, least=0.0) for one in columns)), "") for row in group]
+        usable = [row for row, fault in zip(group, faults, strict=True) if not fault]
+        if not usable:
+            yield {**group[0], "#": 0}
+            continue
+        medians = {column: median(number(row[column]) or 0.0 for row in usable) for column in columns}
+        left = count_reasons(filter(None, faults))
+        lost = len(group) - len(usable)
+        said = [f"{lost} of {len(group)} rows of {name} left out: {left}"] if left else []
+        yield {**medians, key: name, "#": len(usable), LEFT_OUT: said}
 
 
 def find(data: Any, path: str) -> Any:
@@ -264,6 +287,8 @@ def find(data: Any, path: str) -> Any:
         parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
         if key == "+":
             rest = ".".join(keys[place + 1 :])
+            if any(find_fault(one, rest, least=0.0) for one in parts):
+                return math.nan  # a sum without one of its parts would pass for the whole
             found = [value for one in parts if (value := number(find(one, rest))) is not None]
             return sum(found) if found else None
         if key == "*":
@@ -308,14 +333,67 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
             continue
         if column in TEXTS:
             found[column] = str(value)
-        elif count is not None and count < 0.0:
+        elif count is not None and count < 0.0 and not is_measured(column):
             raise ValueError(f"{path} is {count:g}, expected a number above 0")
-        elif count:
+        elif count is not None and count > 0.0:
             beside = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
             ends = [key.rpartition("_")[2] for key in path.split(".")]
             unit = next((end for end in ends if end in ("ms", "ns")), str(beside))
             found[column] = count * SCALE.get(unit, 1.0)
     return found
+
+
+def is_measured(column: str) -> bool:
+    """Whether a column holds a measured quantity that can be scored."""
+    return column.endswith(MEASURED) and column not in NEVER_SCORED
+
+
+def _has(data: Any, path: str) -> bool:
+    """Whether a path is there, with or without a value."""
+    parent, _, key = path.rpartition(".")
+    above = find(data, parent) if parent else data
+    return find(data, path) is not None or (isinstance(above, dict) and key in above)
+
+
+def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
+    """Return why the value at a path is no number from `least` on; an empty text if it is one or the path is absent."""
+    value = find(data, path)
+    if value is None:
+        return f"{path} is empty" if _has(data, path) else ""
+    if isinstance(value, str) and TIMED.fullmatch(value):
+        return ""
+    count = number(value)
+    if count is not None and count >= least:
+        return ""
+    if isinstance(value, str) and not value.strip():
+        return f"{path} is empty"
+    shown = f"{count:g}" if count is not None else reprlib.repr(value).strip("'")
+    return f"{path} is {shown}, expected a finite number {'from 0' if least == 0.0 else 'above 0'}"
+
+
+def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, str]:
+    """Return why each measured quantity that data names has no usable number, by column; `found` columns have one."""
+    faults: dict[str, str] = {}
+    for column, paths in columns.items():
+        if column not in found and is_measured(column):
+            reasons = [fault for path in paths if (fault := find_fault(data, path))]
+            faults |= {column: reasons[0]} if reasons else {}
+    return faults
+
+
+def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> Iterator[str]:
+    """Yield a note for each measured quantity in `found` that another path gave because the first is unusable."""
+    for column, paths in columns.items():
+        faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
+        first = next(iter(faults), "")
+        if column in found and is_measured(column) and faults.get(first):
+            yield f"{faults[first]}: {next(path for path, fault in faults.items() if not fault)} is read instead"
+
+
+def count_reasons(reasons: Iterable[str]) -> str:
+    """Return the different reasons in one line, each with its count if there are several."""
+    counts = Counter(reasons)
+    return "; ".join(f"{count}: {one}" if len(counts) > 1 else one for one, count in counts.items())
 
 
 def count_devices(name: str) -> tuple[int, str]:

@@ -25,6 +25,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     batch: int
     runtime: str
     objective_value: float | None
+    hostless_value: float | None
     objective_unit: str | None
     objective_ratio: float | None
     objective_half_width: float | None
@@ -38,6 +39,10 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     throughput_limit: str | None
     average_power_w: float | None
     total_power_w: float | None
+    assumed_host: str
+    host_energy_per_inference_j: float | None
+    total_energy_per_inference_j: float | None
+    total_energy_j: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
     price_cloud_usd_per_hour: float | None

@@ -32,6 +32,8 @@ class ExitCode(IntEnum):
     """A change that was measured against a limit is beyond it."""
     OUTSIDE = 11
     """A measured number is outside the 80 % interval of its prediction."""
+    UNSCORED = 12
+    """No measured number could be scored against a prediction."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -145,6 +147,12 @@ class OutsideError(JoulemapError):
     """A measured number is outside the interval of its prediction."""
 
     exit_code = ExitCode.OUTSIDE
+
+
+class UnscoredError(JoulemapError):
+    """No measured number could be scored; the answer names each reason."""
+
+    exit_code = ExitCode.UNSCORED
 
 
 class ConservationError(JoulemapError):

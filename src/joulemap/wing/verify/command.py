@@ -63,7 +63,8 @@ def verify(
     TensorRT-LLM's trtllm-bench, InferenceX, llama-bench (JSON, CSV, its table), trtexec's logs, torch.profiler's traces
     (.gz too) and tables, printed timers of torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and
     CodeCarbon's CSV, known by what they hold. What a file does not tell is asked for. No pickle is opened, and nothing
-    of a file is run. Where a measured number is outside the 80 % interval of its prediction, the exit code is 11.
+    of a file is run. Where a measured number is outside the 80 % interval of its prediction, the exit code is 11. A
+    number that cannot be scored is named with its reason; where none can be scored, the exit code is 12.
 
     Each cause is the same prediction for another clock, power cap, precision, runtime, engine, cache or number of
     devices, the one that explains most first.
@@ -92,6 +93,10 @@ def verify(
         calibrate=calibrate,
     )
     output.write(answer.document(limit=limit))
+    if not answer.judged:
+        from joulemap.system.errors import UnscoredError
+
+        raise UnscoredError("no measured number could be scored: the answer names each reason")
     if answer.outside:
         from joulemap.present.cell import show_count
         from joulemap.system.errors import OutsideError

@@ -8,6 +8,7 @@ Source: Little, A Proof for the Queuing Formula L = lambda W, Operations Researc
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,7 +16,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from joulemap.exchange.measured import Cells, Content, Stated, count_devices, decode_each, find, need, number
+from joulemap.exchange.measured import (
+    Cells,
+    Content,
+    Stated,
+    count_devices,
+    decode_each,
+    find,
+    find_fault,
+    need,
+    number,
+)
 from joulemap.system.errors import UsageError
 
 Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
@@ -283,7 +294,11 @@ def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: 
 
 def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     """Return joules of one device, and what is to be said of them: of Zeus in J, of CodeCarbon in kWh."""
-    meters = [key for key in one if re.fullmatch(r"gpu\d+_energy", str(key)) and number(one[key])]
+    every = [str(key) for key in one if re.fullmatch(r"gpu\d+_energy", str(key))]
+    meters = [key for key in every if number(one[key])]
+    faults = [fault for key in every if (fault := find_fault(one, key, least=0.0 if meters else math.ulp(0.0)))]
+    if faults:
+        raise ValueError(faults[0])
     if "duration" not in one and len(meters) != 1:
         what = "name one, as ZeusMonitor(gpu_indices=[0]) does" if meters else "expected one"
         raise ValueError(f"it has the energy of {len(meters)} GPUs: {what}")

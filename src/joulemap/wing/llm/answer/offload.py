@@ -146,6 +146,8 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
 
 def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> OffloadAnswer:
     """Return the divisions for the GPU with the quickest memory and the processor of a box; raises as `offload`."""
+    from joulemap.catalog.stack import describe_engine
+
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     hosts = [one for one in chips if one[1].architecture == "cpu"]
@@ -169,7 +171,7 @@ def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Setting
         precision="/".join(
             dict.fromkeys((whole.device.precision, whole.device.weight_precision or whole.device.precision))
         ),
-        engine=stack.title,
+        engine=describe_engine(ENGINE if serving.engine == SERVING.engine else serving.engine),
         prompt=serving.prompt,
         output=serving.output,
         rows=make_table("llm offload", OffloadRow, rows),

@@ -65,14 +65,14 @@ class VerifiedRow:
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     configuration: str = told("what else decides: precision, batch, runtime or engine, devices and lengths")
     quantity: str = told("what was measured; its unit is how the name ends")
-    measured: float = told("as the file says it, in SI")
+    measured: float | None = told("as the file says it, in SI; none where the file has no usable number")
     predicted: float | None = told("in SI; none where nothing is predicted")
     low: float | None = told("of the 80 % interval")
     high: float | None = told("of the 80 % interval")
     ratio: float | None = told("measured over predicted")
     is_inside: bool | None = told("whether the interval holds it; none without an interval")
     calibrated: float | None = told("predicted with a calibration to these rows; none where none was fitted")
-    reason: str = told("why nothing is predicted; empty where something is")
+    reason: str = told("why the quantity is not scored: no usable number in the file, or no prediction; else empty")
 
 
 @frozen(kw_only=True)
@@ -86,7 +86,7 @@ class VerifyAnswer(Answer):
     kept: str
     """How many rows were stored; empty where none was asked to be."""
     left_out: tuple[str, ...]
-    """Runs of files that could not be read beside others that could."""
+    """Counts and reasons of the runs that could not be read beside others that could."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:
@@ -140,10 +140,12 @@ class VerifyAnswer(Answer):
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return how much is inside, what is not predicted, and the cause that explains the rest."""
+        """Return how much is inside, what is not scored, and the cause that explains the rest."""
         judged = [bool(row.is_inside) for row in self.judged]
         parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
-        if refused := dict.fromkeys(row.reason for row in self.rows if row.reason):
+        if unusable := [row.reason for row in self.rows if row.measured is None]:
+            parts.append(f"{show_count(len(unusable), 'number')} not scored: {'; '.join(dict.fromkeys(unusable))}")
+        if refused := dict.fromkeys(row.reason for row in self.rows if row.reason and row.measured is not None):
             parts.append(f"not predicted: {'; '.join(refused)}")
         elif not judged:
             parts.append("nothing that was measured has an interval")
@@ -251,7 +253,7 @@ def verify(
         causes=make_table("verify cause", CauseRow, causes),
         calibration=said,
         kept=kept,
-        left_out=tuple(one.left_out for one in readings if one.left_out),
+        left_out=tuple(said for one in readings for said in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -260,7 +262,7 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
     rows = []
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
         untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
-        for name, value in measured_of(one.row).items():
+        for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
             refusal = found.refusal or f"no {_name(name)} of its scope is predicted"
             rows.append(
@@ -276,10 +278,10 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     predicted=figure.value if figure else None,
                     low=figure.low if figure else None,
                     high=figure.high if figure else None,
-                    ratio=value / figure.value if figure else None,
-                    is_inside=figure.holds(value) if figure else None,
+                    ratio=value / figure.value if figure and value is not None else None,
+                    is_inside=figure.holds(value) if figure and value is not None else None,
                     calibrated=moved.value if moved else None,
-                    reason="" if figure else refusal + untold,
+                    reason=one.unscored.get(name) or ("" if figure else refusal + untold),
                 )
             )
     return rows

@@ -19,7 +19,19 @@ from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import check_name
 from joulemap.domain.weight import GGUF, read_weight_format
-from joulemap.exchange.measured import Cells, Format, Stated, list_runs, open_content, pick, recognize
+from joulemap.exchange.measured import (
+    LEFT_OUT,
+    Cells,
+    Format,
+    Stated,
+    count_reasons,
+    find_faults,
+    list_runs,
+    list_substitutes,
+    open_content,
+    pick,
+    recognize,
+)
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -63,8 +75,10 @@ class Reading:
     notes: tuple[str, ...]
     assumed: frozenset[str]
     """Columns that neither the file nor the person tells."""
-    left_out: str = ""
-    """Which other runs of the file could not be read; said once."""
+    unscored: Mapping[str, str] = attrs.field(factory=dict)
+    """Measured quantity that the file names without a usable number -> the reason."""
+    left_out: tuple[str, ...] = ()
+    """Other runs of the file that could not be read, with counts and reasons; on its first reading only."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
@@ -86,30 +100,51 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
     take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
     left: list[str] = []
     found: list[Reading] = []
+    rows: list[str] = []
     for one in list_runs(content, form):
+        faults: dict[str, str] = {}
+        rows += one.get(LEFT_OUT, ())
         try:
-            cells = take({**form.fixed, **pick(one, form.columns)}, one, content, stated)
+            cells = pick(one, form.columns)
+            faults = find_faults(one, form.columns, cells)
+            substitutes = list_substitutes(one, form.columns, cells)
+            cells = take({**form.fixed, **cells}, one, content, stated)
             cells["source"] = f"{form.name}: {path.name}"
-            notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
+            notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
             row = make(cells, notes, assumed, path, stated)
-            found.append(Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed)))
+            reading = Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
+            found.append(attrs.evolve(reading, unscored=_name_unscored(row, faults, form.kind)))
         except LACKING as error:
-            left.append(_explain(error, form))
+            left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
         what = left[0] if left else "no run is told"
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
     if left:
-        said = f"{len(left)} of {len(found) + len(left)} runs of {path.name} left out: {left[0]}"
-        found[0] = attrs.evolve(found[0], left_out=said)
+        count = f"{len(left)} of {len(found) + len(left)} runs of {path.name}"
+        rows.insert(0, f"{count} left out: {count_reasons(left)}")
+    found[0] = attrs.evolve(found[0], left_out=tuple(rows))
     return found
+
+
+def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Return the faults by the quantity that the row would have had."""
+    is_served = kind == "served"
+    is_prompt_alone = is_served and getattr(row, "output_tokens", None) == 1.0
+    unscored: dict[str, str] = {}
+    for column, fault in faults.items():
+        is_energy = is_served and column == "energy_j"
+        name = "energy_per_request_j" if is_energy else column.replace("_per_device_w", "_w").replace("_device_s", "_s")
+        if getattr(row, name, None) is None and not (is_prompt_alone and name == "inter_token_latency_s"):
+            unscored[name] = fault
+    return unscored
 
 
 def _explain(error: Exception, form: Format) -> str:
     """Return what a run lacks, in words."""
     if isinstance(error, KeyError):
         paths = " or ".join(form.columns.get(str(error.args[0]), ()))
-        return f"no {error.args[0]!r}" + (f" ({paths})" if paths else "")
+        return f"no number for {error.args[0]!r}" + (f" ({paths})" if paths else "")
     return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
