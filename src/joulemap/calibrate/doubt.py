@@ -10,16 +10,18 @@ of a variance:
 Here n is the number of model families, counted on each board, and F is `FULL_GROUPS`. Rows of one family on one board
 count as one, whatever their number. Parts of a class weigh with the square root of their families, so that a board
 measured a hundred times does not dominate its class. A class without measurements takes the widened spread of all
-classes, each counted once. A kind of work without rows in its class (the first step of a language model where only
-image models were measured) takes the spread of all work of the class. That spread counts each kind once, is shrunk
-towards that of all classes, and is at least as wide as that of the class's whole models.
+classes, each counted once.
+
+A class may lack rows of one kind of work, such as the first step of a language model where only image models were
+measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
+towards that of all classes, and is at least that of the class's whole models.
 
 Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. A class with
 only such models is treated, for its other boards, as a class without measurements, if other classes have them.
 
-Runs that share a factor share its part of the variance. The parts follow from mean products of standardized errors: of
-one board, of one model in a class, of one model on a board, and of one case (model, batch, precision and runtime in a
-class). Each part is the mean product of pairs that share the factor, minus the parts that those pairs share otherwise.
+Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
+model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
+standardized errors over pairs that share the factor, minus the parts that those pairs share otherwise.
 """
 
 from __future__ import annotations

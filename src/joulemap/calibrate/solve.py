@@ -3,12 +3,12 @@
     minimize  sum_i w_i rho(((ln predicted_i - ln measured_i) / s)^2) + sum_j u_j^2      rho(z) = 2 (sqrt(1 + z) - 1)
 
 The loss of an error is quadratic within s and linear beyond. A row that contradicts all others therefore has bounded
-influence. Each step solves the reweighted least-squares problem that is tangent to the sum at the current position,
-over those u that are not held at their bounds. The penalty keeps this problem well posed.
+influence. Each step solves a reweighted least-squares problem that is tangent to the sum at the current position. It
+leaves out every u held at a bound. The penalty keeps the problem well posed.
 
 Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
-Modern Synthesis, 2000, Broyden's update between derivatives. This solver exists because scipy's least_squares (1.17)
-stalls if a coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
+Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares (1.17) is not used: it stalls if a
+coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
 """
 
 from __future__ import annotations

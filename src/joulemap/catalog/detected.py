@@ -33,8 +33,8 @@ CORE_POWER_W: Final = 5.0
 ASSUMED_CLOCK_GHZ: Final = 2.5
 
 ALL_CORE_SHARE: Final = 0.8
-"""Position of the all-core clock under load between the base clock (0) and the maximum (1): 0.63 on a Xeon 8490H, 0.88
-and 1 on EPYC 9654 and 9754.
+"""Position of the all-core clock under load, from the base clock (0) to the maximum (1). Measured positions are 0.63 on
+a Xeon 8490H, 0.88 on EPYC 9654 and 1 on EPYC 9754.
 """
 ASSUMED_MEMORY_GB: Final = 16.0
 LEVEL_RATIO: Final = 4.0

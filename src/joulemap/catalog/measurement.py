@@ -206,7 +206,7 @@ def read_measurements(
     """
     told = list(_read_rows(path))
     if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
-        name_hardware = cache(lambda name: _name_told(name, entries))
+        name_hardware = cache(lambda name: _name_or_keep(name, entries))
         return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))
     return _check_all(path, told, KNOWN, lambda row: check_single(row, entries, models))
 
@@ -218,7 +218,7 @@ def check_single(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], m
 
 def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
     """Parse cells into the measurement of a served model; ValueError, TypeError or UsageError if invalid."""
-    return _check_served(row, lambda name: _name_told(name, entries))
+    return _check_served(row, lambda name: _name_or_keep(name, entries))
 
 
 def _check_all(
@@ -271,7 +271,7 @@ def check_range(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value:g}, expected a number from {ends[0]:g} to {ends[1]:g}")
 
 
-def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
+def _name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
     """Return a hardware's id, or the name unchanged if the catalogue does not have it."""
     try:
         return _name_hardware(name, entries)

@@ -14,7 +14,7 @@ from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.v import transform_error
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.schema import tell_allowed
+from joulemap.catalog.schema import describe_valid
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes
 from joulemap.system.key import describe_unknown
@@ -120,6 +120,6 @@ def _place(reason: str) -> str:
     """Rewrite `what @ .where` as `where: what`."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")
-    expected = tell_allowed(where) if what == "missing" else ""
+    expected = describe_valid(where) if what == "missing" else ""
     what = f"{what}, expected {expected}" if expected else what
     return f"{where}: {what}" if where.strip(".") else what

@@ -71,7 +71,7 @@ def list_units(unit: str) -> str:
     return ", ".join(one for one, (_, measured) in SI_SCALE.items() if measured == unit)
 
 
-def tell_allowed(where: str) -> str:
+def describe_valid(where: str) -> str:
     """Return the valid values of a key of a hardware file, as `quantities.clock.unit`; empty for an unknown key."""
     *above, key = re.sub(r"\[\d+\]", "", where).split(".")
     if key in CHOICES:

@@ -153,17 +153,17 @@ class Coefficient:
 
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
-    "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a pass, beside devices"),
-    "host_expert": Coefficient(value=0.0, unit="s", meaning="the host for each expert of a layer, taken one by one"),
-    "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
-    "sample_energy": Coefficient(value=0.0, unit="J", meaning="the device for each logit that a token is chosen of"),
-    "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
-    "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
-    "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
-    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the rate of int8, of products of 16 bits"),
-    "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
-    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
-    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
+    "host_layer": Coefficient(value=0.0, unit="s", meaning="host time per layer of a pass, overlapping with devices"),
+    "host_expert": Coefficient(value=0.0, unit="s", meaning="host time per expert of a layer, taken one by one"),
+    "host_sequence": Coefficient(value=0.0, unit="s", meaning="host time per sequence between passes"),
+    "sample_energy": Coefficient(value=0.0, unit="J", meaning="device energy per logit that a token is sampled from"),
+    "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
+    "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
+    "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
+    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
+    "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
+    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
+    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
 passes, `host_layer.int8` to weights in that format.

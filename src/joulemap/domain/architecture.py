@@ -20,8 +20,9 @@ CLASS_HARDWARE: Final[Mapping[str, str]] = {
     "dpu": "dpu_b4096_kv260",
     "cgra": "plasticine",
 }
-"""Default and representative hardware of each architecture class: a common chip that runs int8, and fp32 where any chip
-of the class does, with published key numbers where the class has such a chip.
+"""Default and representative hardware of each architecture class: a common chip.
+
+Each runs int8, and fp32 if any chip of its class does. Its key numbers are published if any such chip exists.
 """
 
 COMMON_PRECISION: Final[Precision] = "int8"

@@ -13,8 +13,8 @@ DEVICE_SCALE: Final = "device_time_scale"
 """Coefficient that multiplies the compute and memory time of every kernel."""
 
 MOST_RATIO: Final = 20.0
-"""Largest factor between a fitted coefficient and its default, in either direction: four standard deviations of the
-widest spread of any class, exp(4 x 0.7) = 16.4, rounded up.
+"""Largest factor between a fitted coefficient and its default, in either direction. It is four standard deviations of
+the widest spread of any class, exp(4 x 0.7) = 16.4, rounded up.
 """
 
 ROUNDING: Final = 1e-4
@@ -41,7 +41,7 @@ RANGES: Final = {
 """Prefix of a coefficient name -> lowest and highest value; the first match applies.
 
 A kernel moves at least its operands, so a traffic ratio starts at 1. Winograd's F(4 x 4, 3 x 3) needs a quarter of the
-multiplications (Lavin and Gray, 2015), so its share of the peak ends at 4.
+multiplications, so its share of the peak ends at 4 (Lavin and Gray, 2015).
 """
 
 

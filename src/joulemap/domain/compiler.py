@@ -26,9 +26,9 @@ HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
     "sparse_mm", "matrix_exp",
 )  # fmt: skip
-"""Operations that no fixed-function accelerator is known to run: linear algebra, sorting (including top-k), selection
-with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. No published operator list
-of an accelerator in the catalogue contains them.
+"""Operations that no fixed-function accelerator is known to run. They are linear algebra, sorting (including top-k),
+selection with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. No published
+operator list of an accelerator in the catalogue contains them.
 """
 
 

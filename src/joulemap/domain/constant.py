@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction
 
 KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "link", "use")
-"""Kinds of constants: energy per action, datasheet quantity, class-specific geometry, capacity or bandwidth of a memory
-level, peak rate, model coefficient, link between devices of a box, and use or power assumptions common to all hardware.
+"""Kinds of constants, in order: energy per action, datasheet quantity, class-specific geometry, capacity or bandwidth
+of a memory level, peak rate, and model coefficient. The last two are links between devices of a box, and use or power
+assumptions common to all hardware.
 """
 
 OF_HARDWARE: Final = KINDS[:-2]
@@ -154,8 +155,8 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a hardware as used in a run: energies, quantities, geometry, levels, peaks,
     coefficients.
 
-    A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that fills
-    the power limit.
+    A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that
+    counts toward the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]

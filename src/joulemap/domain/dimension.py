@@ -1,8 +1,9 @@
 """Dimensions of a configuration, each declared once.
 
-A dimension's row determines its column in every view of runs, its part of a run's label and its effect on the grouping
-of prediction errors. It also determines the newest run of a configuration, a run's key, the settings that a question
-fixes and the options of a follow-up command. `docs/design.md` lists the files that a new dimension touches.
+A dimension's row determines its column in every view of runs and its part of a run's label. It determines whether
+prediction errors are grouped by it, the newest run of a configuration and a run's key. It also determines the settings
+that a question fixes and the options of a follow-up command. `docs/design.md` lists the files that a new dimension
+touches.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ ROLES: Final[dict[str, Role]] = {
         Role("static", "static power", "s"),
     )
 }
-"""Name -> role. Operands are counted in the operations that use them, and transport in the bytes that memories read and
-write, because no class counts either in a unit that the others share.
+"""Name -> role. Operands are counted in the operations that use them. Transport is counted in the bytes that memories
+read and write. No class counts either in a unit that the others share.
 """
 
 

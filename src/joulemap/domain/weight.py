@@ -82,7 +82,7 @@ class WeightFormat:
     precision: str = ""
     """Precision at which a product takes the codes directly; empty if kernels always dequantize."""
     others: WeightFormat | None = None
-    """Format of all weights except experts, if it differs."""
+    """Format of product weights other than those of experts; None if it is the same."""
     is_whole: bool = False
     """True if logits and routers are stored this way too; checkpoint quantizers usually leave them wide."""
 
@@ -148,7 +148,7 @@ FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
     "iq4_nl": (4, 32, 1, 2.0, False, ""),
 }
 """Named formats of a matrix: bits, group size, outputs per group, bytes besides codes, presence of an offset, and
-precision of products that take the codes directly.
+precision of products on unconverted codes.
 
 Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
 scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale, or under double

@@ -1,9 +1,9 @@
 """Read the user's files up to a size limit, and write files without replacing those of others.
 
-An existing file is replaced if nothing of value is lost: it is empty, it is a calibration or Parquet file marked as
-joulemap's, or joulemap wrote exactly its content. Digests in the cache folder record written content, so that a file
-that the user changed counts as the user's. Any other file requires `force`. Databases and inputs of the command are
-never replaced.
+An existing file is replaced if nothing of value is lost. Such a file is empty, is a calibration or Parquet file marked
+as joulemap's, or has exactly the content that joulemap wrote. Digests in the cache folder record written content, so
+that a file that the user changed counts as the user's. Any other file requires `force`. Databases and inputs of the
+command are never replaced.
 """
 
 from __future__ import annotations

@@ -106,16 +106,16 @@ COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"
 """Collective operations of several devices; `send` involves two of them."""
 
 LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
-"""Implementations of a collective: a library of rings, kernels of an inference engine that read peers' memory, or
-kernels that send tokens to experts and fetch them back. Without a name, the one of the first two that an engine uses.
+"""Implementations of a collective: a library of rings (`nccl`), kernels of an inference engine that read peers' memory,
+or kernels that send tokens to experts and back. Without a name, the one of the first two that an engine uses.
 """
 
 GATES: Final = ("silu", "gelu")
 """Activation functions of the first half of `gated`."""
 
 SCANS: Final = ("mamba", "mamba2", "delta")
-"""State updates of `scan`: a decay per element, a decay per head, or a decay with a correction by what the state
-already predicts (the delta rule).
+"""State updates of `scan`: a decay per element, a decay per head, or the delta rule. The delta rule adds to a decay a
+correction by what the state already predicts.
 """
 
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {

@@ -50,10 +50,10 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     return "\n".join(
         [
             *textwrap.wrap(sketch.title, width),
-            *textwrap.wrap(_tell(sketch.y, y), width),
+            *textwrap.wrap(_label_axis(sketch.y, y), width),
             *(f"{left}{line}".rstrip() for left, line in zip(side, read_lines(canvas), strict=True)),
             *draw_ticks(x, sketch.x, cells, indent),
-            *(line.rjust(indent + cells) for line in textwrap.wrap(_tell(sketch.x, x), width)),
+            *(line.rjust(indent + cells) for line in textwrap.wrap(_label_axis(sketch.x, x), width)),
             *lay_out_items(key, ink, width),
             *((f"{rest:,} more are {OTHER}",) if rest > 0 else ()),
             *(line for note in sketch.notes for line in textwrap.wrap(note, width)),
@@ -61,7 +61,7 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     )
 
 
-def _tell(axis: Axis, scale: Scale) -> str:
+def _label_axis(axis: Axis, scale: Scale) -> str:
     return f"{axis.text}, log axis" if scale.is_log else axis.text
 
 

@@ -120,7 +120,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
     if first is None:
         yield _fit(draw_columns(head), width)
     elif kept:
-        yield _tell_folded(first, kept, width)
+        yield _describe_folded(first, kept, width)
     yield f"\n\n{_wrap(PROJECTION_NOTE, width)}" if is_marked else ""
 
 
@@ -140,10 +140,10 @@ def _fit(block: Grid, width: int | None) -> str:
     if arranged is None:
         return _blocks(block, width or 0) + below
     kept, widths = arranged
-    return _draw(block, kept, widths) + _tell_folded(block, kept, width) + below
+    return _draw(block, kept, widths) + _describe_folded(block, kept, width) + below
 
 
-def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
+def _describe_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
     folded = [block.headings[index] or "#" for index in range(len(block.headings)) if index not in kept]
     if not folded:
         return ""
