@@ -1,7 +1,8 @@
-"""A floor for the prose of README and docs: sentence length, and phrases that no page uses."""
+"""A floor for prose: sentence length and phrases of README and docs, and beginnings of docstrings."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,22 @@ BANNED: Final = (
 )  # fmt: skip
 """Phrases that readers stumble over; the field has a term for each."""
 
+SOURCE: Final = ROOT / "src" / "joulemap"
+
+ROOMS: Final = ("calibrate", "catalog", "domain", "present", "system")
+"""Packages whose docstrings are held to these rules; a package joins once it keeps them."""
+
+PENDING: Final = ("domain/doubt.py", "domain/target.py")
+"""Files of these packages that do not keep the rules yet."""
+
+FRAGMENT: Final = re.compile(
+    r"(of|that|what|whatever|which|who|whose|whether|those|these|how|where|when|so many|so much|as|in|at|on|by|to"
+    r"|from|for|with|beside|besides|behind|under|over|between|before|beyond|above|below|it|its|they|them|their"
+    r"|the same|the other|the one)\b(?!-)",
+    re.IGNORECASE,
+)
+"""Beginnings that lack their noun: a reader of such a docstring alone cannot tell its subject."""
+
 
 def list_sentences(page: str) -> Iterator[str]:
     """Yield the sentences of a page's prose, each on one line, without markup."""
@@ -46,3 +63,25 @@ def test_prose_is_short_and_has_no_banned_phrase(page: str) -> None:
     sentences = list(list_sentences(page))
     assert [one for one in sentences if len(one.split()) > LONGEST] == []
     assert [one for one in sentences for phrase in BANNED if phrase in one.lower()] == []
+
+
+def list_docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring of a file, those under fields and constants included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text.strip()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_begin_with_their_subject_or_verb(room: str) -> None:
+    paths = sorted((SOURCE / room).rglob("*.py"))
+    texts = [
+        f"{name}:{line}: {text.splitlines()[0]}"
+        for path in paths
+        if (name := path.relative_to(SOURCE).as_posix()) not in PENDING
+        for line, text in list_docstrings(path)
+        if FRAGMENT.match(text)
+    ]
+    assert paths
+    assert texts == []
