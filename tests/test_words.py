@@ -1,7 +1,8 @@
-"""A floor for the prose of README and docs: sentence length, and phrases that no page uses."""
+"""A floor for prose: sentence length and phrases of README and docs, and beginnings of docstrings."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,22 @@ BANNED: Final = (
     "what for", "scores nothing", "with in view", "come by themselves", "hang on", "hangs on", "what is had",
 )  # fmt: skip
 """Phrases that readers stumble over; the field has a term for each."""
+
+SOURCE: Final = ROOT / "src" / "joulemap"
+
+ROOMS: Final = ("calibrate", "catalog", "domain", "present", "system")
+"""Packages whose docstrings are held to these rules; a package joins once it keeps them."""
+
+PENDING: Final = ("domain/doubt.py", "domain/target.py")
+"""Files of these packages that do not keep the rules yet."""
+
+FRAGMENT: Final = re.compile(
+    r"(of|that|what|whatever|which|who|whose|whether|those|these|how|where|when|so many|so much|as|in|at|on|by|to"
+    r"|from|for|with|beside|besides|behind|under|over|between|before|beyond|above|below|it|its|they|them|their"
+    r"|the same|the other|the one)\b(?!-)",
+    re.IGNORECASE,
+)
+"""Beginnings that lack their noun: a reader of such a docstring alone cannot tell its subject."""
 
 
 def list_sentences(page: str) -> Iterator[str]:
@@ -90,3 +107,25 @@ def test_a_percentage_is_written_with_a_space() -> None:
 @pytest.mark.parametrize("line", ['f"{share:.0%}"', 'f"{ratio:+7.1%} of"', "printf('%.0f%%', share)"])
 def test_a_format_without_a_space_is_found(line: str) -> None:
     assert PERCENT_FORMAT.search(line)
+
+
+def list_docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring of a file, those under fields and constants included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text.strip()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_begin_with_their_subject_or_verb(room: str) -> None:
+    paths = sorted((SOURCE / room).rglob("*.py"))
+    texts = [
+        f"{name}:{line}: {text.splitlines()[0]}"
+        for path in paths
+        if (name := path.relative_to(SOURCE).as_posix()) not in PENDING
+        for line, text in list_docstrings(path)
+        if FRAGMENT.match(text)
+    ]
+    assert paths
+    assert texts == []

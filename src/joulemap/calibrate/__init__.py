@@ -1,4 +1,4 @@
-"""Coefficients of one hardware, fitted to measurements of it.
+"""Fit coefficients of one hardware to its measurements.
 
 observations ─► stack of kernels ─► latency fit ─► energy fit ─► score
 └─ the same without each family in turn: cross-validation

@@ -1,6 +1,6 @@
-"""All observations of one hardware, predicted again and again under changed coefficients; the slope of latencies.
+"""Predict all observations of one hardware under changing coefficients, and compute the slope of latencies.
 
-A slope is by finite differences: a parameter is moved for the kernels alone that depend on it.
+Slopes are finite differences; each parameter is moved only for the kernels that depend on it.
 """
 
 from __future__ import annotations
@@ -27,56 +27,58 @@ from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
 from joulemap.system.record import frozen
 
 GAP: Final = "gap_clocks"
-"""The coefficient of a class that a profile of kernels does not see."""
+"""Coefficient without effect on a profile of kernels."""
 
 STEP: Final = 1e-4
-"""Of the natural logarithm of a coefficient: large against rounding, small against where a tile or level gives way."""
+"""Step of a coefficient's natural logarithm: large against rounding, small against the distance to a change of tile or
+memory level.
+"""
 
 PROBE: Final = 2.0
-"""Standard deviations by which a coefficient is moved to find out which kernels depend on it."""
+"""Standard deviations by which a coefficient is moved to find the kernels that depend on it."""
 
 WORTH_A_PART: Final = 0.7
-"""Share of the kernels from which placing all of them is as fast."""
+"""Share of kernels above which placing all of them is as fast."""
 
 
 @frozen(kw_only=True, eq=False)
 class Group:
-    """Observations that one placement serves."""
+    """Observations that share one placement."""
 
     power_mode: str
     includes_gap: bool
     rows: Integers
-    """Which of the bench's."""
+    """Rows of the bench in this group."""
     stack: Stack
 
 
 @frozen(kw_only=True, eq=False)
 class Energies:
-    """Energy of each row at the prices of the class, divided by what a calibration may scale; what the cap acts on."""
+    """Energy of each row at class energies, divided into scalable parts, with the inputs of the power cap."""
 
     chip_j: Floats
-    """At the full voltage: a line per row, a column per energy scale, static power not among them."""
+    """On-chip energy at full voltage: one line per row, one column per energy scale; static power is excluded."""
     memory_j: Floats
-    """The same off the chip, at any voltage."""
+    """Off-chip energy in the same layout, independent of voltage."""
     chip_rest_j: Floats
-    """Of actions without a scale."""
+    """On-chip energy of actions without a scale."""
     memory_rest_j: Floats
     components: tuple[NDArray[np.float64], ...]
-    """Of each group: fixed cost, compute time and memory time of its kernels at the full clock."""
+    """Fixed cost, compute time and memory time of the kernels of each group at the full clock."""
     hardware: tuple[Hardware, ...]
-    """As each group sees it."""
+    """Hardware as each group sees it."""
     static_w: Floats
     """Static power of each row's power mode, without a calibration."""
     owns_static: Booleans
-    """Rows whose power mode states a static power of its own, which no calibration changes."""
+    """True for rows whose power mode states its own static power, which no calibration changes."""
 
     def scaled_j(self, voltage_factor: Floats) -> Floats:
-        """Return the energy of each row by scale, at the factor 1 of each, at these voltages."""
+        """Return the energy of each row by scale at these voltages, with every scale at the factor 1."""
         total: Floats = self.chip_j * voltage_factor[:, None] + self.memory_j
         return total
 
     def rest_j(self, voltage_factor: Floats) -> Floats:
-        """Return the energy of each row of actions without a scale, at these voltages."""
+        """Return the energy of each row from actions without a scale, at these voltages."""
         return self.chip_rest_j * voltage_factor + self.memory_rest_j
 
     def static_at(self, factor: float) -> Floats:
@@ -86,12 +88,12 @@ class Energies:
 
 @frozen(kw_only=True, eq=False)
 class Throttle:
-    """What the power cap does to each row, in steady state; nothing to what is part of a run."""
+    """Effect of the power cap on each row in steady state; none for rows that cover part of a run."""
 
     slowdown: Floats
-    """Latency over that at the full clock."""
+    """Latency divided by the latency at the full clock."""
     voltage_factor: Floats
-    """What an action on the chip costs, relative to the highest voltage of the die."""
+    """Energy of an on-chip action relative to that at the die's highest voltage."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -99,24 +101,24 @@ class Bench:
     """Observations of one hardware."""
 
     hardware: Hardware
-    """Before any calibration, at the default power mode."""
+    """Hardware before any calibration, at the default power mode."""
     architecture: Architecture[Placement]
     observations: tuple[Observation, ...]
     groups: tuple[Group, ...]
     is_run: Booleans
-    """Rows that cover a whole run: only those meet the power cap."""
+    """True for rows that cover a whole run; only these meet the power cap."""
 
     @property
     def row_count(self) -> int:
-        """Observations."""
+        """Number of observations."""
         return len(self.observations)
 
     def seconds(self, coefficients: Mapping[str, Quantity], group: Group) -> Floats:
-        """Return the latency of a group's rows at the full clock, under all coefficients of the hardware."""
+        """Return the latency of a group's rows at the full clock, given all coefficients of the hardware."""
         return group.stack.seconds(self.under(coefficients, group), self.architecture)
 
     def energies(self, values: Mapping[str, float], scales: Sequence[EnergyScale]) -> Energies:
-        """Return what the dynamic energy of every row is made of."""
+        """Return the parts of every row's dynamic energy."""
         coefficients = self.coefficients(values)
         columns = {action: number for number, scale in enumerate(scales) for action in scale.actions}
         joules = np.zeros((2, self.row_count, len(scales) + 1))
@@ -145,13 +147,13 @@ class Bench:
         )
 
     def coefficients(self, values: Mapping[str, float]) -> dict[str, Quantity]:
-        """Return all coefficients of the hardware, with these values in place of its own."""
+        """Return all coefficients of the hardware with these values replaced."""
         own = self.hardware.coefficients
         moved = {name: attrs.evolve(own[name], value=value) for name, value in values.items()}
         return {**own, **moved}
 
     def throttle(self, energies: Energies, factors: Floats, static_w: Floats) -> Throttle:
-        """Return what the power cap does to each row at these factors of the energy scales."""
+        """Return the effect of the power cap on each row at these factors of the energy scales."""
         chip_j = energies.chip_j @ factors + energies.chip_rest_j
         memory_j = energies.memory_j @ factors + energies.memory_rest_j
         slowdown, voltage = np.ones(self.row_count), np.ones(self.row_count)
@@ -176,7 +178,7 @@ class Bench:
 
 
 def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench:
-    """Return a bench of these observations, in their order."""
+    """Build a bench of these observations, in order."""
     architecture = find_architecture(hardware.architecture)
     formed: dict[tuple[int, str, str], KernelColumns] = {}
     grouped: dict[tuple[str, str, str, bool], list[int]] = {}
@@ -221,16 +223,16 @@ class _Dependence:
     """Kernels of a group that a parameter changes."""
 
     number: int
-    """Of the parameter."""
+    """Index of the parameter."""
     kernels: Integers
-    """Which of the group's."""
+    """Kernels of the group that it changes."""
     stack: Stack
-    """Those alone."""
+    """Stack of only these kernels."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
 class LatencyModel:
-    """Natural logarithms of latencies at the full clock, by position of the coefficients."""
+    """Natural logarithms of latencies at the full clock as a function of coefficient positions."""
 
     bench: Bench
     parameters: tuple[Parameter, ...]
@@ -244,7 +246,7 @@ class LatencyModel:
         return found
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return its derivatives: a line per row, a column per parameter."""
+        """Return the derivatives of the logarithms: one line per row, one column per parameter."""
         coefficients = self._coefficients(position)
         slopes = np.zeros((self.bench.row_count, len(self.parameters)))
         for group, dependences in zip(self.bench.groups, self._dependences, strict=True):
@@ -264,14 +266,14 @@ class LatencyModel:
         return self.bench.coefficients(values_at(self.parameters, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the hardware as a group sees it with one parameter elsewhere."""
+        """Return the hardware as a group sees it, with one parameter moved."""
         one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)
 
     @cached_property
     def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
-        """Per group: the parameters that change any part of any kernel's time, moved far to either side."""
+        """Parameters per group that change any component of any kernel's time when moved far to either side."""
         coefficients = self._coefficients(np.zeros(len(self.parameters)))
         return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
 

@@ -1,4 +1,4 @@
-"""The calibration of a hardware to observations of it: fitted, scored, and what contradicts it."""
+"""Calibrate a hardware to observations: fit, score, and report contradictions."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 CONTRADICTION: Final = 1.5
-"""Factor between measurements of one configuration from which they contradict each other."""
+"""Factor between measurements of one configuration above which they contradict each other."""
 
 WEIGHT_DIGITS: Final = 3
 """Significant digits of a weight or a credibility."""
 
 CAP_TOLERANCE: Final = 1.05
-"""Share of the power cap that a measurement may reach before it is said."""
+"""Measured power over the power cap above which a warning is issued."""
 
 
 PEAK_TOLERANCE: Final = 1.05
-"""The same of the peak."""
+"""Measured rate over the peak rate above which a warning is issued."""
 
 
 @frozen(kw_only=True)
 class Freedom:
-    """What may be fitted: names and scales with the standard deviations of their natural logarithms."""
+    """Fitted names and scales, with the standard deviations of their natural logarithms."""
 
     coefficients: Mapping[str, float]
     scales: tuple[tuple[EnergyScale, float], ...]
-    """At the factor 1, that of static power among them."""
+    """Scales at the factor 1, including static power."""
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """A fit and what to say about it."""
+    """Fit with its warnings."""
 
     calibration: Calibration
-    """Without name and digest, which its file gives it."""
+    """Calibration without name and digest, which come from its file."""
     warnings: tuple[str, ...]
 
 
@@ -63,9 +63,9 @@ def calibrate(
     start: Calibration | None,
     tell: Callable[[str], None],
 ) -> Outcome:
-    """Return the calibration of a hardware, before any other and at its default power mode, to these observations.
+    """Calibrate a hardware, given uncalibrated and at its default power mode, to these observations.
 
-    `start` is where the fit begins, the class's defaults where it is None. `tell` is told what takes time.
+    The fit begins at `start`, or at the class defaults if that is None. `tell` receives progress messages.
     """
     ordered = tuple(sorted(observations, key=_order))
     tell(f"fitting {len(ordered)} measurements …")
@@ -103,9 +103,9 @@ def calibrate(
 
 
 def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of a scale, within what prices may be scaled by.
+    """Return the factor of a scale as a parameter, within the allowed range.
 
-    Static power stays below every cap and every power that was measured under a load.
+    Static power stays below every power cap and every power measured under a load.
     """
     highest = MOST_FACTOR
     if STATIC_ACTION in scale.actions:
@@ -114,7 +114,7 @@ def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> P
 
 
 def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
-    """Yield a line where runs drew clearly more than the hardware is described to allow."""
+    """Yield a warning if runs drew clearly more power than the hardware description allows."""
     drawn = [
         one.energy_j / one.latency_s
         for one in observations
@@ -129,7 +129,7 @@ def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iter
 
 
 def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
-    """Yield a line where runs were clearly faster than their MACs are at the peak; no fit can follow them."""
+    """Yield a warning if runs were clearly faster than the peak allows for their MACs; no fit can follow them."""
     timed = [(one, one.latency_s) for one in observations if one.is_run and one.latency_s is not None]
     shares = []
     for one, latency_s in timed:
@@ -145,7 +145,7 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
 
 
 def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[str]:
-    """Yield a line for each coefficient that the fit would have moved out of its valid range."""
+    """Yield a warning for each coefficient that the fit stopped at the end of its valid range."""
     for one, u in zip(parameters, position.tolist(), strict=True):
         for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
             if end and abs(end) < FARTHEST and math.isclose(u, end, rel_tol=1e-9):
@@ -161,7 +161,7 @@ def _order(one: Observation) -> tuple[object, ...]:
 
 
 def _begin(target: Target, start: Calibration | None) -> Solution | None:
-    """Return the positions of a calibration's numbers."""
+    """Return a calibration's values as positions of the fit."""
     if start is None:
         return None
     factors = {scale.name: scale.factor for scale in start.energy_scales}
@@ -187,7 +187,7 @@ def _record(
     errors: tuple[CalibrationError, ...],
     formula_version: str,
 ) -> Calibration:
-    """Return the record of a solution, still without name and digest."""
+    """Build the record of a solution, without name and digest."""
     hardware = target.bench.hardware
     coefficients = changed(target.parameters, solution.coefficients)
     factors = changed(target.scale_parameters, solution.factors)
@@ -245,7 +245,7 @@ def _by_name(parameters: Sequence[Parameter], weights: Floats) -> dict[str, floa
 
 
 def _data_digest(observations: Sequence[Observation]) -> str:
-    """Return sixteen hexadecimal digits over all that was measured."""
+    """Return sixteen hexadecimal digits over all measurements."""
     lines = [
         repr((*attrs.astuple(one.configuration), one.model, one.operator_index, one.includes_gap, one.weight,
               one.latency_s, one.energy_j))
@@ -255,7 +255,7 @@ def _data_digest(observations: Sequence[Observation]) -> str:
 
 
 def _contradictions(observations: Sequence[Observation]) -> Iterator[str]:
-    """Yield a line for each configuration whose measurements are far apart."""
+    """Yield a warning for each configuration whose measurements contradict each other."""
     alike: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
         alike.setdefault((one.configuration, one.model, one.operator_index, one.includes_gap), []).append(one)

@@ -1,25 +1,27 @@
-"""How far predictions may be off, from how far they were: scales by groups, and what errors share.
+"""Estimate the uncertainty of predictions from past errors: half-widths by group, and correlations of errors.
 
-Half-widths are of 80 % intervals of ln(measured / predicted). Of rows on one hardware, with one runtime and precision,
-80 % of the absolute errors are below q. A group of such groups has the root mean square of theirs: that is how far
-another part of it may be off. Both are shrunk towards the group that they are part of, as in an empirical Bayes
-estimate of a variance:
+Half-widths are of 80 % intervals of ln(measured / predicted). Let q be the 80 % quantile of absolute errors among rows
+on one hardware with one runtime and precision. A coarser group takes the root mean square of its subgroups, which is
+the error expected of an unseen subgroup. Both are shrunk towards their parent group, as in an empirical Bayes estimate
+of a variance:
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-where n is the number of model families, on each board, and F is `FULL_GROUPS`. Rows of one family on one board are one,
-whatever their number, and parts of a class weigh with the square root of theirs, so that a board measured a hundred
-times does not speak for its class. What no class was measured for takes the spread of all classes, each counted once,
-widened. Work of a sort that its class has no rows of (the first step of a language model where only image models were
-measured) takes the spread of all work of the class, each sort counted once, shrunk towards that of all classes, and
-is no surer than whole models of the class that are none such.
+Here n is the number of model families, counted on each board, and F is `FULL_GROUPS`. Rows of one family on one board
+count as one, whatever their number. Parts of a class weigh with the square root of their families, so that a board
+measured a hundred times does not dominate its class. A class without measurements takes the widened spread of all
+classes, each counted once.
 
-Whole models with which a coefficient was chosen say how far a fit came, not how far a board that nobody fitted may be
-off: a class that has none but these is, for another of its boards, one that nobody measured, if there are others.
+A class may lack rows of one kind of work, such as the first step of a language model where only image models were
+measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
+towards that of all classes, and is at least that of the class's whole models.
 
-Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
-of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
-class), each the mean product of pairs that share it less what those pairs share besides.
+Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. A class with
+only such models is treated, for its other boards, as a class without measurements, if other classes have them.
+
+Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
+model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
+standardized errors over pairs that share the factor, minus the parts that those pairs share otherwise.
 """
 
 from __future__ import annotations
@@ -37,40 +39,40 @@ from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
-"""What rows may be alike in."""
+"""Attributes that the rows of a group may share."""
 
 ALIKE: Final = ((), ("work",), ("architecture",), *(LEVELS[:count] for count in range(2, len(LEVELS) + 1)))
-"""level -> what the rows of a group are alike in, from coarse to fine."""
+"""Level -> attributes that the rows of a group share, from coarse to fine."""
 
 CLASS_LEVEL: Final = 2
-"""From here on groups are of one class: all its work, then one sort."""
+"""First level whose groups belong to one class: here all its work, then each kind."""
 
 MODEL_LEVEL: Final = 3
-"""Of one sort of work of a class."""
+"""Level of groups of one class and kind of work."""
 
 OWN_LEVEL: Final = 6
-"""Of one hardware."""
+"""Level of groups of one hardware."""
 
 ABOVE: Final = (0, 0, 0, 1, 3, 4, 5)
-"""level -> the level of the group that one is shrunk towards."""
+"""Level -> level of the group that it is shrunk towards."""
 
 PARTS: Final = (1, 3, 3, 4, 5, 6)
-"""level -> the level of the groups that it is made of."""
+"""Level -> level of the groups that it consists of."""
 
 WIDENED: Final = 1.5
-"""What the spread of measured classes is multiplied by for a class that nobody measured."""
+"""Factor on the spread of measured classes for a class without measurements."""
 
 CLIPPED: Final = 2.5
-"""Half-widths beyond which an error says no more about what errors share."""
+"""Standardized error at which errors are clipped before they are correlated."""
 
 LEAST: Final = 1e-3
-"""Half-width of a group whose errors are smaller."""
+"""Smallest half-width of a group."""
 
 Key = tuple[str, ...]
 
 
 class Grouped(Protocol):
-    """An error, and what its rows are one of."""
+    """Error with its independent group."""
 
     @property
     def error(self) -> float:
@@ -78,12 +80,12 @@ class Grouped(Protocol):
 
     @property
     def group(self) -> tuple[str, ...]:
-        """Errors of one are much alike."""
+        """Key of rows with strongly correlated errors."""
 
 
 @frozen(kw_only=True)
 class Residual:
-    """The error of one prediction."""
+    """Error of one prediction."""
 
     quantity: DoubtQuantity
     architecture: str
@@ -91,7 +93,7 @@ class Residual:
     runtime: str
     precision: str
     hardware: str
-    """Without its operating point."""
+    """Hardware without its operating point."""
     model: str
     batch: int
     family: str
@@ -100,22 +102,22 @@ class Residual:
     predicted: float
     measured: float
     half_width: float | None = None
-    """Of the interval that the run states; None for a single operator."""
+    """Half-width of the interval that the run states; None for a single operator."""
     seen: str = ""
-    """What was chosen with it in view; empty for nothing."""
+    """Coefficients fitted with the measurement; empty if there are none."""
 
     def key(self, level: int) -> Key:
-        """Return the group of a level that it is in."""
+        """Return the residual's group at a level."""
         return tuple(getattr(self, name) if name in ALIKE[level] else "" for name in LEVELS)
 
     @property
     def group(self) -> tuple[str, str]:
-        """What its rows are one of."""
+        """Hardware and family, whose rows have strongly correlated errors."""
         return self.hardware, self.family
 
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
-    """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
+    """Return the half-width of every group with rows, for one quantity, coarsest first."""
     scales = _fit_groups(residuals)
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
@@ -127,7 +129,7 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
 
 
 def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
-    """Return the half-width of every group; a class of which all was in view is no surer than models of all classes."""
+    """Return the half-width of every group; classes with only fitted rows get at least that of all classes."""
     tested = {one.architecture for one in residuals if one.work == MODEL and not one.seen}
     levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
@@ -171,13 +173,13 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
 
 
 def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
-    """Return the finest group that has an error's attributes; None where there is none, not even of all."""
+    """Return the finest group that matches a residual; None if there is none."""
     fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in LEVELS)]
     return max(fitting, key=lambda one: one.level, default=None)
 
 
 def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> tuple[ErrorShare, ...]:
-    """Return what runs share of their errors' variance, of one quantity."""
+    """Return the shares of error variance that runs have in common, for one quantity."""
     columns = {
         name: np.array([str(getattr(one, name)) for one in residuals])
         for name in ("architecture", "hardware", "family", "model", "runtime", "precision", "batch")
@@ -230,7 +232,7 @@ def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> t
 
 
 def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
-    """Return the correlation, about zero, of errors of latency and energy where both were measured, and of how many."""
+    """Return the correlation about zero of latency and energy errors measured together, and the number of pairs."""
     errors: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in residuals:
         errors[one.key(len(PARTS)), one.model, one.batch][one.quantity].append(one.error)
@@ -240,7 +242,9 @@ def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
 
 
 def find_quantile(rows: Sequence[Grouped], least: float) -> float:
-    """Return what 80 % of a group's absolute errors are below, each of its parts weighing alike; at least so much."""
+    """Return the 80 % quantile of a group's absolute errors, with equal weight for each of its parts, or at least
+    `least`.
+    """
     sizes = Counter(one.group for one in rows)
     weights = np.array([1.0 / sizes[one.group] for one in rows])
     errors = np.abs([one.error for one in rows])
@@ -251,7 +255,7 @@ def find_quantile(rows: Sequence[Grouped], least: float) -> float:
 
 
 def _join_parts(parts: Mapping[Key, float], weights: Mapping[Key, float], level: int) -> dict[Key, float]:
-    """Return what a further part of each group of a level may be off: the root mean square of those that it has."""
+    """Return the root mean square of the parts of each group at a level: the error expected of an unseen part."""
     squares: dict[Key, list[tuple[float, float]]] = defaultdict(list)
     for key, width in parts.items():
         whole = tuple(text if name in ALIKE[level] else "" for name, text in zip(LEVELS, key, strict=True))

@@ -1,9 +1,9 @@
-"""A fit of latency, then of energy at that latency, once more where the power cap has moved; then each family left out.
+"""Fit latency, then energy at that latency, and repeat while the power cap changes clocks; cross-validate by family.
 
 latency = kernels at the fitted coefficients x slowdown      at the clock that the last energies allow under the cap
 energy  = sum over scales of factor x joules + rest + static power x latency
 
-A fit ends where these rows want it; what is used stands back from there by their credibility:
+The fit ends at the optimum of its rows. The values in use are shrunk from there by credibility Z:
 
     u used = Z u fitted
     weight of the data = Z (1 - variance of u left by the rows)      its variance before them is 1
@@ -28,34 +28,34 @@ from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import define, frozen
 
 PASSES: Final = 3
-"""Rounds of latency and energy at most."""
+"""Maximum rounds of latency and energy fits."""
 
 NEAR_TOLERANCE: Final = 1e-5
-"""Relative decrease of the sum at which a fit to all families but one ends; its errors are the same at 1e-8."""
+"""Relative decrease of the sum at which a fit without one family ends; errors are the same at 1e-8."""
 
 CLOCK_TOLERANCE: Final = 1e-3
-"""Change of a row's clock, relative, that is not worth another round."""
+"""Relative change of a row's clock below which no further round is made."""
 
 
 @frozen(kw_only=True, eq=False)
 class Target:
-    """What is fitted, to what."""
+    """Parameters to fit and the bench to fit them to."""
 
     bench: Bench
     parameters: tuple[Parameter, ...]
     scales: tuple[EnergyScale, ...]
-    """At the factor 1, that of static power among them."""
+    """Scales at the factor 1, including static power."""
     scale_parameters: tuple[Parameter, ...]
-    """Of each scale: its factor."""
+    """Factor of each scale."""
 
     @property
     def dynamic(self) -> list[int]:
-        """Numbers of the scales that are not that of static power."""
+        """Indices of the scales other than static power."""
         return [number for number, scale in enumerate(self.scales) if STATIC_ACTION not in scale.actions]
 
     @property
     def static(self) -> int | None:
-        """Number of the scale of static power."""
+        """Index of the scale of static power; None if it is not fitted."""
         return next((number for number, scale in enumerate(self.scales) if STATIC_ACTION in scale.actions), None)
 
 
@@ -69,7 +69,7 @@ class Solution:
 
 @frozen(kw_only=True, eq=False)
 class Prediction:
-    """Of every row."""
+    """Latency and energy of every row."""
 
     latency_s: Floats
     energy_j: Floats
@@ -77,15 +77,15 @@ class Prediction:
 
 @define(eq=False)
 class Fitter:
-    """Fits a target to any part of its rows."""
+    """Fitter of a target to any subset of its rows."""
 
     target: Target
     model: LatencyModel = attrs.field(init=False)
     measured_s: Floats = attrs.field(init=False)
-    """Not a number where none was measured."""
+    """Measured latency of each row; NaN where there is none."""
     measured_j: Floats = attrs.field(init=False)
     _known: dict[bytes, Energies] = attrs.field(factory=dict, init=False)
-    """The energies of the coefficients that were last asked for."""
+    """Energies at the coefficients that were last requested."""
 
     def __attrs_post_init__(self) -> None:
         observations = self.target.bench.observations
@@ -94,7 +94,7 @@ class Fitter:
         self.measured_j = np.array([np.nan if one.energy_j is None else one.energy_j for one in observations])
 
     def start(self) -> Solution:
-        """Return the class's defaults."""
+        """Return the class defaults."""
         return Solution(
             coefficients=np.zeros(len(self.target.parameters)), factors=np.zeros(len(self.target.scale_parameters))
         )
@@ -102,7 +102,7 @@ class Fitter:
     def fit(self, rows: Booleans, start: Solution, known_slope: NDArray[np.float64] | None = None) -> Solution:
         """Return the best solution for these rows.
 
-        With the slope at the start known, the start is taken to be near: one round, and a coarser end.
+        A given slope at the start implies a start near the optimum: one slope serves, and the tolerance is coarser.
         """
         observations = self.target.bench.observations
         latency_weight = balance(observations, rows & np.isfinite(self.measured_s))
@@ -141,7 +141,7 @@ class Fitter:
         return Solution(coefficients=solution.coefficients, factors=factors)
 
     def _energy_model(self, solution: Solution) -> tuple[Predict, Slope]:
-        """Return the logarithm of each row's energy by position of the factors, at its latency, and its slope."""
+        """Return functions of the factor positions: the logarithm of each row's energy at its latency; its slope."""
         energies = self._energies(solution)
         throttle = self._throttle(solution)
         seconds = self._seconds(solution) * throttle.slowdown
@@ -203,7 +203,7 @@ class Fitter:
         return self.target.bench.throttle(energies, factors, energies.static_at(static))
 
     def predict(self, solution: Solution) -> Prediction:
-        """Return what a run under this solution gives."""
+        """Predict latency and energy of every row under a solution."""
         energies = self._energies(solution)
         factors, static = self._factors(solution)
         static_w = energies.static_at(static)
@@ -213,12 +213,12 @@ class Fitter:
         return Prediction(latency_s=latency_s, energy_j=dynamic_j + static_w * latency_s)
 
     def temper(self, solution: Solution, rows: Booleans) -> Solution:
-        """Return what is used of a fit to these rows."""
+        """Shrink a fit to these rows by their credibility."""
         latency, energy = self.credibility(rows)
         return Solution(coefficients=latency * solution.coefficients, factors=energy * solution.factors)
 
     def credibility(self, rows: Booleans) -> tuple[float, float]:
-        """Return that of the latencies and that of the energies of these rows."""
+        """Return the credibility of the latencies and of the energies in these rows."""
         observations = self.target.bench.observations
         return (
             credibility(observations, rows & np.isfinite(self.measured_s)),
@@ -226,7 +226,7 @@ class Fitter:
         )
 
     def data_weights(self, solution: Solution) -> tuple[Floats, Floats]:
-        """Return the weight of all rows in each coefficient and in each factor, at the end of the fit to them."""
+        """Return the weight of all rows in each coefficient and factor, at the end of their fit."""
         observations = self.target.bench.observations
         all_rows = np.ones(len(observations), dtype=bool)
         latency, energy = self.credibility(all_rows)
@@ -250,16 +250,16 @@ class Fitter:
         return coefficients, factors
 
     def settle(self, solution: Solution) -> Solution:
-        """Return the solution at the digits that a file keeps."""
+        """Round a solution to the digits that a file keeps."""
         return Solution(
             coefficients=_settled(self.target.parameters, solution.coefficients),
             factors=_settled(self.target.scale_parameters, solution.factors),
         )
 
     def cross_validate(self, solution: Solution, tell: Callable[[str], None]) -> Prediction | None:
-        """Return each row as a fit to all parts but its own predicts it; None where there is a single part.
+        """Predict each row by a fit that leaves out its part; None if there is a single part.
 
-        Each fit starts where the whole one ended, and stands back by the credibility of its own rows.
+        Each fit starts at the full solution and is shrunk by the credibility of its own rows.
         """
         parts = divide(self.target.bench.observations)
         if len(parts) < 2:
@@ -280,6 +280,6 @@ def _settled(parameters: Sequence[Parameter], position: Floats) -> Floats:
 
 
 def changed(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value, at the digits that a file keeps, of those that are not at their default."""
+    """Return name -> value, rounded as in a file, of parameters that differ from their defaults."""
     values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
     return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

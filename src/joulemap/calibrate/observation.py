@@ -1,15 +1,15 @@
-"""Measured latencies and energies beside the workloads that they were measured on, and how much each counts.
+"""Observations: measured latencies and energies with their workloads and weights.
 
-Many rows of one kind count for more than few, but not in proportion:
+Many rows of one kind outweigh few, but less than in proportion:
 
     weight of a row ~ 1 / sqrt(rows of its family in its group) x 1 / sqrt(families of its group)
 
-with a group for each precision, batch and runtime. So a group or a family with four times the rows counts twice. A row
-of an eager program counts a quarter: its pace is that of the host, which the same model at another precision shows to
-vary by a third from one measurement to the next.
+There is one group per precision, batch size and runtime. A group or family with four times the rows therefore counts
+twice. A row of an eager program counts a quarter, because the host sets its pace. That pace varies by a third between
+measurements of one model at different precisions.
 
-So many rows that repeat each other are few measurements, and few measurements of a hardware say little about the models
-that were not measured. How far they are to be believed is their credibility,
+Repeated rows carry the information of few measurements, and few measurements say little about models that were not
+measured. Their credibility Z expresses this:
 
     n = sum over families of each group of sqrt(rows)      Z = n / (n + k)
 
@@ -33,10 +33,10 @@ from joulemap.system.record import frozen
 EAGER_WEIGHT: Final = 0.25
 
 FOLDS: Final = 10
-"""Parts that the models of a single family are dealt to."""
+"""Folds into which the models of a single family are divided."""
 
 PRIOR_ROWS: Final = 4.0
-"""k: measurements of different families that count as much as the class's values."""
+"""k: measurements of different families that weigh as much as the class defaults."""
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
@@ -46,30 +46,30 @@ def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float
 
 @frozen(kw_only=True, eq=False)
 class Observation:
-    """One measured latency or energy, of a whole workload or of some of its operators."""
+    """Measured latency or energy of a whole workload or of some of its operators."""
 
     columns: WorkloadColumns
     configuration: Configuration
     model: str
     family: str
-    """What cross-validation leaves out together."""
+    """Model family, left out as a whole in cross-validation."""
     operator_index: tuple[int, ...] | None = None
-    """The operators whose kernels were measured; None for the whole run."""
+    """Operators whose kernels were measured; None for the whole run."""
     latency_s: float | None = attrs.field(default=None, validator=_above_zero)
     energy_j: float | None = attrs.field(default=None, validator=_above_zero)
     weight: float = attrs.field(default=1.0, validator=_above_zero)
-    """Beside that which balances groups and families."""
+    """Weight in addition to the balance of groups and families."""
     includes_gap: bool = True
-    """Whether the latency has the gaps between kernels in it; a profile of kernels has not."""
+    """True if the latency includes gaps between kernels; a profile of kernels does not."""
 
     @property
     def is_run(self) -> bool:
-        """Whether it covers a whole run."""
+        """True if the observation covers a whole run."""
         return self.operator_index is None
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Description of the observation."""
         one = self.configuration
         mode = "" if one.power_mode == "default" else f" @{one.power_mode}"
         operators = "" if self.operator_index is None else f" {len(self.operator_index)} operators"
@@ -77,7 +77,7 @@ class Observation:
 
 
 def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
-    """Return the weight of each row, 1 on average over those that count, 0 for the others."""
+    """Return the weight of each row: 1 on average over rows that count, 0 for others."""
     groups = _groups(observations)
     members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
     of_family = Counter(member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted)
@@ -93,7 +93,7 @@ def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
 
 
 def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
-    """Return Z of the rows that count: 0 without one, towards 1 for many."""
+    """Return the credibility Z of the rows that count: 0 for none, towards 1 for many."""
     weights: dict[tuple[object, ...], float] = {}
     for group, one, is_counted in zip(_groups(observations), observations, counts.tolist(), strict=True):
         if is_counted:
@@ -104,9 +104,9 @@ def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
 
 
 def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
-    """Return what cross-validation leaves out together, by name: families, or a part of the models of a single one.
+    """Return name -> rows that cross-validation leaves out together: each family, or folds of a single family.
 
-    Models in the order of their names are dealt to `FOLDS` parts; fewer models than that are not divided.
+    Models in order of name are dealt to `FOLDS` folds; fewer models are not divided.
     """
     families = np.array([one.family for one in observations])
     if len(set(families.tolist())) > 1:
@@ -119,7 +119,7 @@ def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
 
 
 def _groups(observations: Sequence[Observation]) -> list[tuple[str, int, str, bool]]:
-    """Return the precision, batch and runtime of each row, and whether it covers a whole run."""
+    """Return the precision, batch and runtime of each row, and True if it covers a whole run."""
     return [
         (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
         for one in observations

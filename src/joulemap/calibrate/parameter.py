@@ -1,8 +1,8 @@
-"""Parameters of a fit: each a positive number, moved by a factor that the class's spread keeps near 1.
+"""Fit parameters: positive numbers scaled by a factor that the class's spread keeps near 1.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit pays u^2 for moving
 
-So u is in standard deviations, and a number that the measurements say nothing about stays where it is.
+The position u is in standard deviations. A number that the measurements do not affect stays at its default.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 FARTHEST: Final = 4.0
-"""Standard deviations that nothing is moved beyond."""
+"""Largest position in standard deviations, in either direction."""
 
 DIGITS: Final = 5
-"""Significant digits of a fitted number: more than measurements give, few enough to be the same everywhere."""
+"""Significant digits of a fitted number: more than measurements support, few enough to be equal on every machine."""
 
 
 @frozen(kw_only=True)
 class Parameter:
-    """One number that may be fitted."""
+    """Number that may be fitted."""
 
     name: str
     default: float = attrs.field(validator=attrs.validators.gt(0.0))
     spread: float = attrs.field(validator=attrs.validators.gt(0.0))
     lowest: float = 0.0
-    """The least value that it may have."""
+    """Lowest valid value."""
     highest: float = math.inf
-    """The largest value that it may have."""
+    """Highest valid value."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and highest u, its default among them."""
+        """Lowest and highest u; the range includes the default, 0."""
         low = math.log(self.lowest / self.default) / self.spread if self.lowest > 0.0 else -math.inf
         high = math.log(self.highest / self.default) / self.spread
         return min(0.0, max(-FARTHEST, low)), max(0.0, min(FARTHEST, high))
 
     def value(self, u: float) -> float:
-        """Return the number at u standard deviations."""
+        """Return the value at u standard deviations."""
         return self.default * math.exp(self.spread * u)
 
     def position(self, value: float) -> float:
-        """Return the u of a value, within bounds."""
+        """Return the position u of a value, clipped to the bounds."""
         low, high = self.bounds
         return min(max(math.log(value / self.default) / self.spread, low), high)
 
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a hardware that have a spread; one of 0 cannot be scaled and is left out."""
+    """Return the coefficients of a hardware that have a spread; a coefficient of 0 cannot be scaled and is omitted."""
     found = []
     for name, spread in spreads.items():
         default = hardware.coefficients[name].value
@@ -75,16 +75,16 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
 
 
 def values_at(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value."""
+    """Return name -> value at a position."""
     return {one.name: one.value(u) for one, u in zip(parameters, position.tolist(), strict=True)}
 
 
 def bounds_of(parameters: Sequence[Parameter]) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest u of each."""
+    """Return the lowest and the highest u of each parameter."""
     pairs = [one.bounds for one in parameters]
     return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
 
 
 def rounded(value: float, digits: int = DIGITS) -> float:
-    """Return a number at this many significant digits."""
+    """Round a number to this many significant digits."""
     return float(f"{value:.{digits}g}")

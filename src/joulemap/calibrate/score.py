@@ -1,4 +1,4 @@
-"""Errors of predictions by group, as a calibration keeps them."""
+"""Score predictions by group, for the record of a calibration."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FEWEST_TO_RANK: Final = 3
 def score(
     observations: Sequence[Observation], measured: tuple[Floats, Floats], predictions: Sequence[tuple[str, Prediction]]
 ) -> tuple[CalibrationError, ...]:
-    """Return the errors of whole runs: of all, by runtime and precision, with batch, and by family.
+    """Return the errors of whole runs: overall, by runtime and precision, by batch size within these, and by family.
 
-    `measured` are latencies and energies, not a number where there is none; `predictions` are of each split.
+    `measured` holds latencies and energies, NaN where there are none; `predictions` has one entry per split.
     """
     found = []
     for quantity, values in zip(("latency", "energy"), measured, strict=True):
@@ -38,7 +38,7 @@ def score(
 def _groups(
     observations: Sequence[Observation], counted: Booleans
 ) -> Iterator[tuple[tuple[str, str, int, str], Booleans]]:
-    """Yield ((runtime, precision, batch, family), rows), empty or 0 for all, of groups that have a row."""
+    """Yield ((runtime, precision, batch, family), rows) for groups with rows; empty or 0 stands for all."""
     places: dict[tuple[str, str, int, str], list[int]] = {}
     batches: dict[tuple[str, str], set[int]] = {}
     for row in np.flatnonzero(counted).tolist():
@@ -53,7 +53,7 @@ def _groups(
             places.setdefault(place, []).append(row)
         batches.setdefault((settings.runtime, settings.precision), set()).add(settings.batch)
     for (runtime, precision), sizes in batches.items():
-        if len(sizes) == 1:  # the one batch is all of them
+        if len(sizes) == 1:  # the group of the single batch is the same
             del places[runtime, precision, 0, ""]
     for place in sorted(places, key=lambda place: (place[3] != "", place)):
         rows = np.zeros(len(observations), dtype=bool)
@@ -83,14 +83,14 @@ def _score(
 
 
 def _rank_correlation(predicted: Floats, measured: Floats) -> float | None:
-    """Return Spearman's rank correlation; None below three rows or where one side is constant."""
+    """Return Spearman's rank correlation; None below three rows or if one side is constant."""
     if len(measured) < FEWEST_TO_RANK or np.ptp(measured) == 0.0 or np.ptp(predicted) == 0.0:
         return None
     return rounded(float(np.corrcoef(_ranks(predicted), _ranks(measured))[0, 1]), ERROR_DIGITS)
 
 
 def _ranks(values: Floats) -> Floats:
-    """Return the rank of each value; equal ones share the mean of theirs."""
+    """Return the rank of each value; equal values share their mean rank."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(count) - (count - 1) / 2.0)[place]
     return ranks

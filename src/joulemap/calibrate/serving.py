@@ -1,13 +1,13 @@
-"""How far predictions of served models may be off, from how far they were on measurements.
+"""Estimate the uncertainty of serving predictions from past errors, by group.
 
-On one hardware, of one sort of work under one engine, 80 % of the absolute errors ln(measured / predicted) are below q;
-each model weighs alike, because rows of one err alike. A group of such groups has the root mean square of theirs: that
-is how far another part of it, a board or an engine that nobody measured, may be off. Both are shrunk towards the group
-that they are part of, as those of single runs are (`calibrate.doubt`), with n the number of models on each board:
+Let q be the 80 % quantile of absolute errors ln(measured / predicted) on one hardware, for one kind of work under one
+engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group takes the root
+mean square of its subgroups, which is the error expected of an unmeasured board or engine. Both are shrunk towards
+their parent group, as for single runs (`calibrate.doubt`), where n is the number of models on each board:
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-and the coarsest towards what is assumed.
+The coarsest group is shrunk towards an assumed value.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from joulemap.domain.doubt import FULL_GROUPS, ServingScale
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("vendor", "name", "engine", "work", "hardware")
-"""What rows may be alike in, from coarse to fine: an engine by its name, then with its release."""
+"""Attributes that the rows of a group may share, from coarse to fine: an engine by name, then with its release."""
 
 ASSUMED: Final = math.log(2.0)
-"""Half-width of a quantity where nothing was measured: a factor of 2."""
+"""Assumed half-width without measurements: a factor of 2."""
 
 LEAST: Final = 1e-2
-"""Half-width of a group whose errors are smaller."""
+"""Smallest half-width of a group."""
 
 
 @frozen(kw_only=True)
 class ServingResidual:
-    """The error of one prediction of a served model."""
+    """Error of one prediction of a served model."""
 
     quantity: str
     vendor: str
     engine: str
-    """Its name and its release."""
+    """Engine name and release."""
     work: str
     hardware: str
-    """Without its operating point."""
+    """Hardware without its operating point."""
     model: str
     source: str
     error: float
@@ -51,21 +51,21 @@ class ServingResidual:
 
     @property
     def name(self) -> str:
-        """Of the engine."""
+        """Engine name."""
         return self.engine.partition(" ")[0]
 
     def key(self, level: int) -> Key:
-        """Return the group of a level that it is in."""
+        """Return the residual's group at a level."""
         return tuple(getattr(self, name) if place < level else "" for place, name in enumerate(LEVELS))
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """What its rows are one of."""
+        """Hardware, model and source, whose rows have strongly correlated errors."""
         return self.hardware, self.model, self.source
 
 
 def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
-    """Return the half-width of every group that has rows, by quantity, the coarsest first."""
+    """Return the half-width of every group with rows, by quantity, coarsest first."""
     quantities: dict[str, list[ServingResidual]] = defaultdict(list)
     for one in residuals:
         quantities[one.quantity].append(one)
@@ -105,7 +105,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
 
 
 def _spell(key: Key) -> dict[str, str]:
-    """Return what a scale says of its group."""
+    """Return the fields of a scale that identify its group."""
     told = dict(zip(LEVELS, key, strict=True))
     name = told.pop("name")
     return told | {"engine": told["engine"] or name}

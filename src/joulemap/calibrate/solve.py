@@ -1,14 +1,14 @@
-"""Penalized robust least squares within bounds.
+"""Solve penalized robust least squares within bounds.
 
     minimize  sum_i w_i rho(((ln predicted_i - ln measured_i) / s)^2) + sum_j u_j^2      rho(z) = 2 (sqrt(1 + z) - 1)
 
-Within s an error counts as its square, beyond as its size, so that a row which contradicts all others costs no more
-than its share. Each step solves the least-squares problem whose weights make it touch the sum at the present position
-(the penalty keeps it well posed), over those u that their bounds do not hold.
+The loss of an error is quadratic within s and linear beyond. A row that contradicts all others therefore has bounded
+influence. Each step solves a reweighted least-squares problem that is tangent to the sum at the current position. It
+leaves out every u held at a bound. The penalty keeps the problem well posed.
 
 Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
-Modern Synthesis, 2000, Broyden's update between derivatives. A solver of one's own because scipy's least_squares (1.17)
-stalls where a coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
+Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares (1.17) is not used: it stalls if a
+coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from numpy.typing import NDArray
 from joulemap.model.workload import Floats
 
 SCALE: Final = 0.1
-"""s: the error, as a natural logarithm, that a good prediction has."""
+"""s: typical error of a good prediction, as a natural logarithm."""
 
 TOLERANCE: Final = 1e-6
 """Relative decrease of the sum at which the fit ends."""
 
 FOLLOWED_TOLERANCE: Final = 1e-3
-"""The same of a step from derivatives that followed from others, at which they are taken anew."""
+"""Relative decrease of the sum below which derivatives from Broyden's update are computed anew."""
 
 MOST_STEPS: Final = 60
 FIRST_DAMPING: Final = 1e-3
 SMALLEST_DAMPING: Final = 1e-6
 MOST_TRIALS: Final = 8
-"""Dampings tried for a step."""
+"""Maximum dampings tried for one step."""
 
 DAMPING_FACTOR: Final = 5.0
 
 Predict = Callable[[Floats], Floats]
-"""Position -> natural logarithm of every row's prediction."""
+"""Function from position to the natural logarithm of every row's prediction."""
 Slope = Callable[[Floats], NDArray[np.float64]]
-"""Position -> its derivatives, a line per row, a column per parameter."""
+"""Function from position to derivatives: one line per row, one column per parameter."""
 
 
 def minimize(
@@ -55,11 +55,11 @@ def minimize(
     known_slope: NDArray[np.float64] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """Return the position of the least sum; `measured` are natural logarithms, a row of weight 0 does not count.
+    """Return the position of the minimum; `measured` are natural logarithms, and rows of weight 0 do not count.
 
-    Between slopes that are taken (the first may be known), derivatives follow from what each step did. The fit ends
-    where a step from a slope that was taken lowers the sum by less than `tolerance` of it, or would by that slope; with
-    the first known, the start is taken to be so near that derivatives which follow are as good.
+    Slopes are computed rarely (the first may be given). In between, derivatives are updated from the steps. The fit
+    ends when a step from a computed slope lowers the sum by less than `tolerance`, or would do so by that slope. With
+    the first slope given, the start is assumed so near that updated derivatives count as computed.
     """
     used = weight > 0.0
     if not len(start):
@@ -109,7 +109,9 @@ def minimize(
 def information(
     predicted: Floats, slope: NDArray[np.float64], *, measured: Floats, weight: Floats
 ) -> NDArray[np.float64]:
-    """Return what rows say of each u: 1 less its variance given them, which is 1 without; logarithms as `minimize`."""
+    """Return the information in the rows about each u: 1 minus its variance given the rows; logarithms as in
+    `minimize`.
+    """
     used = weight > 0.0
     error = (predicted - measured)[used] / SCALE
     derivative = slope[used] / SCALE
@@ -132,7 +134,7 @@ def _step(
     bounds: tuple[Floats, Floats],
     damping: float,
 ) -> Floats:
-    """Return the damped step of the reweighted problem, of what its bounds do not hold."""
+    """Return the damped step of the reweighted problem over all u that are not held at their bounds."""
     pull = weight / np.sqrt(1.0 + error**2)
     gradient = _product(derivative.T, pull * error) + position
     low, high = bounds
@@ -146,6 +148,6 @@ def _step(
 
 
 def _product(matrix: NDArray[np.float64], vector: Floats) -> Floats:
-    """Return a product without BLAS, whose threads wait for each other longer than this takes."""
+    """Multiply without BLAS, whose threads would wait for each other longer than the product takes."""
     product: Floats = np.einsum("ij,j->i", matrix, vector, optimize=False)
     return product

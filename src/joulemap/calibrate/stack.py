@@ -1,13 +1,12 @@
-"""Kernels of many workloads side by side, so that one placement serves all of them.
+"""Stack the kernels of many workloads, so that one placement serves all of them.
 
-Most architectures place each kernel by its own columns and those that it has in common with its workload alone. Then
-the kernels of all workloads under one precision and runtime are placed together, and of kernels that are alike in
-every column one is enough:
+Most architectures place each kernel from its own columns and those that its workload has in common. The kernels of all
+workloads at one precision and runtime can then be placed together, and kernels with equal columns only once:
 
     latency of a workload = sum over its distinct kernels of count x seconds
 
-Whether a hardware is of that kind is not declared but tried: its placement of the stack must give what placing each
-workload by itself gives, or that is what is done.
+Hardware does not declare this property; it is tested. The stack is used if its placement gives the same latencies as
+placing each workload alone. Otherwise each workload is placed alone.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 ALONE: Final = "subgraph_index"
-"""The column of operators that is made anew for a stack."""
+"""Operator column that is rebuilt for a stack."""
 
 OWN: Final = (
     "work",
@@ -49,30 +48,30 @@ OWN: Final = (
     "workload_index",
     "workload_count",
 )
-"""Fields of kernels that are made anew for a stack."""
+"""Kernel fields that are rebuilt for a stack."""
 
 SAME: Final = 1e-9
-"""Relative difference up to which two latencies are the same."""
+"""Largest relative difference between equal latencies."""
 
 
 @frozen(kw_only=True, eq=False)
 class Part:
-    """Kernels of one workload, and which of them each observation of it covers."""
+    """Kernels of one workload, and those that each of its observations covers."""
 
     kernels: KernelColumns
     covered: tuple[tuple[int, tuple[int, ...] | None], ...]
-    """(row, operators; None for all)."""
+    """Pairs of row and covered operators; None for all operators."""
 
 
 @frozen(kw_only=True, eq=False)
 class Stack:
-    """Kernels under one precision and runtime, and how often each row has each."""
+    """Kernels at one precision and runtime, with the count of each kernel in each row."""
 
     blocks: tuple[KernelColumns, ...]
-    """Each is placed by itself; kernels are numbered through all of them."""
+    """Blocks that are placed separately; kernel numbers run through all blocks."""
     row_count: int
     pair_row: Integers
-    """Row by row."""
+    """Row of each pair, in ascending order."""
     pair_kernel: Integers
     pair_count: Floats
 
@@ -81,7 +80,7 @@ class Stack:
         return self.rows(self.kernel_seconds(hardware, architecture))
 
     def rows(self, values: Floats) -> Floats:
-        """Return the sum over each row's kernels of what each kernel has."""
+        """Return the sum of kernel values over each row's kernels."""
         return sum_by(self.pair_row, values[self.pair_kernel] * self.pair_count, self.row_count)
 
     def kernel_seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
@@ -91,7 +90,7 @@ class Stack:
         return seconds
 
     def components(self, hardware: Hardware, architecture: Architecture[Placement]) -> NDArray[np.float64]:
-        """Return the fixed cost, the compute time and the memory time of each kernel, and how sharply they meet."""
+        """Return the fixed cost, compute time and memory time of each kernel, and the sharpness of their maximum."""
         found = []
         for kernels in self.blocks:
             placement = place_parts(*split(kernels, hardware), hardware, architecture)
@@ -101,7 +100,7 @@ class Stack:
         return np.concatenate(found, axis=1)
 
     def only(self, kernels: Integers) -> Stack:
-        """Return these kernels alone, renumbered in their order; of a stack of one block."""
+        """Return a stack of these kernels alone, renumbered in order; only for a stack of one block."""
         (block,) = self.blocks
         number = np.full(block.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
@@ -118,10 +117,10 @@ class Stack:
     def joules(
         self, hardware: Hardware, architecture: Architecture[Placement], scales: Mapping[ActionKey, int]
     ) -> NDArray[np.float64]:
-        """Return the dynamic energy of each row at the full voltage, on the chip and off it, with what regulators lose.
+        """Return the dynamic energy of each row at full voltage, on the chip and off it, including regulator loss.
 
-        Of each a line per row, with a column per scale and a last one for actions without a scale. `scales` gives the
-        column of each action that has one. Raises UnpricedActionError as an evaluation does.
+        Each part has one line per row, one column per scale, and a last column for actions without a scale. `scales`
+        maps actions to columns. Raises UnpricedActionError as an evaluation does.
         """
         width = max(scales.values(), default=-1) + 2
         found = []
@@ -150,7 +149,7 @@ class Stack:
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
 
     def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
-        """Return the latency of each row at a clock of each, from what `components` gives."""
+        """Return the latency of each row at its clock, from the result of `components`."""
         launch, compute, memory, (sharpness, *_) = components[:, self.pair_kernel]
         at, stretch = clock[self.pair_row], law.stretch(clock)[self.pair_row]
         compute, memory = unbalance(compute, memory, sharpness)
@@ -159,7 +158,7 @@ class Stack:
 
 
 def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
-    """Return the kernels of these parts, together where this hardware allows it."""
+    """Stack the kernels of these parts, merged if this hardware allows it."""
     together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
     expected = apart.seconds(hardware, architecture)
     if np.allclose(together.seconds(hardware, architecture), expected, rtol=SAME, atol=0.0):
@@ -168,7 +167,7 @@ def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architectur
 
 
 def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
-    """Return a block for each part."""
+    """Return a stack with one block per part."""
     first = 0
     pairs: list[tuple[int, int, float]] = []
     for part in parts:
@@ -179,7 +178,7 @@ def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
 
 
 def _merge(parts: Sequence[Part], row_count: int) -> Stack:
-    """Return one block with every distinct kernel once."""
+    """Return a stack of one block in which every distinct kernel occurs once."""
     picked: list[tuple[KernelColumns, list[list[int]]]] = []
     pairs: list[tuple[int, int, float]] = []
     first = 0
@@ -207,7 +206,7 @@ def _paired(blocks: tuple[KernelColumns, ...], row_count: int, pairs: Iterable[t
 
 
 def _covered(kernels: KernelColumns, operators: tuple[int, ...] | None) -> list[int]:
-    """Return the kernels that these operators lead; all for None."""
+    """Return the kernels led by these operators; all for None."""
     if operators is None:
         return list(range(kernels.kernel_count))
     asked = set(operators)
@@ -224,7 +223,7 @@ def _members(kernels: KernelColumns) -> list[list[int]]:
 
 
 def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Return (each kernel's number among the distinct ones, the first kernel of each number)."""
+    """Return (distinct number of each kernel, first kernel of each number)."""
     columns = [_as_numbers(column) for column in _per_operator(kernels).values()]
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     rows = [row.tobytes() for row in matrix]
@@ -241,7 +240,7 @@ def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[in
 
 
 def _as_numbers(column: Any) -> Floats:
-    """Return a column as numbers, equal where it is equal."""
+    """Return a column as numbers that are equal where its values are equal."""
     if column.dtype.kind == "U":
         column = np.unique(column, return_inverse=True)[1]
     numbers: Floats = np.asarray(column, dtype=np.float64)
@@ -260,7 +259,7 @@ def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
 
 
 def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColumns:
-    """Return the picked kernels of several workloads as one block."""
+    """Join the picked kernels of several workloads into one block."""
     taken: dict[str, list[Any]] = {}
     sizes: list[int] = []
     siblings = []

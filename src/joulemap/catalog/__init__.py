@@ -1,7 +1,7 @@
-"""The numbers: hardware targets and energy reference tables, read from data files.
+"""Data catalogue: hardware targets and energy reference tables, read from data files.
 
-`data/hardware/*.toml` holds one target each, `data/architecture/*.toml` the coefficients and energies per action of one
-architecture class at their reference process node, `data/model/*.csv` the models known by name. A target is resolved
-against its class: prices are scaled to its node and overrides applied; the record's content is its digest. `digest` and
-`sheet` are light; `load` brings cattrs.
+`data/hardware/*.toml` hold one target each. `data/architecture/*.toml` hold the coefficients and energies per action of
+one architecture class at their reference process node. `data/model/*.csv` list the named models. A target is resolved
+against its class: energies are scaled to its node, and its overrides are applied. The digest covers the resolved
+record. `digest` and `sheet` import little; `load` imports cattrs.
 """

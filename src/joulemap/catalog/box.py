@@ -1,4 +1,4 @@
-"""Box files to `Box` records: those that ship, and a person's own."""
+"""Load built-in and user-supplied box files as `Box` records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class BoxDeviceEntry:
-    """A device of a box as written in a file."""
+    """Device of a box, as written in a file."""
 
     name: str
     hardware: str
@@ -35,13 +35,13 @@ class BoxDeviceEntry:
 
 @frozen(kw_only=True)
 class BoxLinkEntry:
-    """A link of a box as written in a file: what it does not say is usual of its name and generation."""
+    """Link of a box, as written in a file; missing values are the defaults of its name and generation."""
 
     between: list[str]
     link: str
     generation: str = ""
     lanes: int = 0
-    """Of a standard whose lanes have a rate, where no bandwidth is given."""
+    """Lane count of a standard with a rate per lane, used if no bandwidth is given."""
     bandwidth: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
@@ -49,7 +49,7 @@ class BoxLinkEntry:
 
 @frozen(kw_only=True)
 class BoxMemoryEntry:
-    """A shared memory of a box as written in a file."""
+    """Shared memory of a box, as written in a file."""
 
     name: str
     capacity: QuantityEntry
@@ -59,7 +59,7 @@ class BoxMemoryEntry:
 
 @frozen(kw_only=True)
 class BoxFile:
-    """One box file."""
+    """Contents of a box file."""
 
     id: str
     devices: list[BoxDeviceEntry]
@@ -74,16 +74,16 @@ class BoxFile:
 
 
 def load_boxes() -> dict[str, Box]:
-    """Return id -> box of those that ship and those that `$JOULEMAP_HARDWARE` adds.
+    """Return id -> box for the built-in boxes and those in `$JOULEMAP_HARDWARE`.
 
-    CatalogueError names file, key and reason, also where two have one id or alias.
+    Raises CatalogueError, naming file, key and reason, also if two boxes share an id or alias.
     """
     return _load((*box_files(), *filter(is_box_file, own_files())), catalogue_digest())
 
 
 @cache
 def _load(files: tuple[Path, ...], digest: str) -> dict[str, Box]:
-    del digest  # of what the files hold: other contents are loaded anew
+    del digest  # only a cache key: changed files have another digest and are loaded again
     owner: dict[str, str] = {}
     found = {}
     for path in files:
@@ -97,7 +97,7 @@ def _load(files: tuple[Path, ...], digest: str) -> dict[str, Box]:
 
 
 def load_box(path: Path) -> Box:
-    """Return the box of one file; CatalogueError names file, key and reason."""
+    """Load the box of one file; CatalogueError names file, key and reason."""
     entry, _ = read_file(path, BoxFile)
     try:
         return resolve_box(entry)
@@ -106,7 +106,7 @@ def load_box(path: Path) -> Box:
 
 
 def find_box(name: str) -> Box | None:
-    """Return the box of an id, alias or name, or of a file that has devices; None for what is no box."""
+    """Return the box with this id, alias or name, or in this file; None if there is none."""
     if name.endswith(".toml"):
         path = Path(name).expanduser()
         return load_box(path) if is_box_file(path) else None
@@ -117,7 +117,7 @@ def find_box(name: str) -> Box | None:
 
 
 def is_box_file(path: Path) -> bool:
-    """Whether a file is one of a box, by its first look; what cannot be read is none."""
+    """Return True if a file looks like a box; False if it cannot be read."""
     try:
         return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
     except OSError:
@@ -125,7 +125,7 @@ def is_box_file(path: Path) -> bool:
 
 
 def refuse_box(name: str) -> UnknownNameError:
-    """Return what to raise for what is no box."""
+    """Build the error for a name that is not a box."""
     if Path(name).is_file():
         return UnknownNameError("box", name, (), "the file has no [[devices]] of a box")
     return UnknownNameError(
@@ -134,12 +134,12 @@ def refuse_box(name: str) -> UnknownNameError:
 
 
 def list_near(name: str) -> list[str]:
-    """Return the boxes whose names are nearest to what is none."""
+    """Return the ids of boxes with similar names."""
     return list(find_nearest(name, [(box.id, *box.aliases) for box in load_boxes().values()]))
 
 
 def resolve_box(entry: BoxFile) -> Box:
-    """Return the box with SI quantities; ValueError says what is wrong."""
+    """Resolve a box to SI quantities; ValueError names the fault."""
 
     def resolve(key: str, written: QuantityEntry, unit: str) -> Quantity:
         try:
@@ -175,7 +175,7 @@ def make_link(
     latency: Quantity | None = None,
     energy: Quantity | None = None,
 ) -> BoxLink:
-    """Return a link; ValueError for one without a bandwidth, or that does not join two."""
+    """Build a link; ValueError if it has no bandwidth or does not connect two devices."""
     if len(between) != 2:
         raise ValueError(f"links.{name}.between: expected two devices, found {len(between)}")
     if bandwidth is None:

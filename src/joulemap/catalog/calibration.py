@@ -1,8 +1,8 @@
-"""Calibration files: where they lie, what identifies one, and text to record and back.
+"""Find, identify, read and write calibration files.
 
-A calibration of a hardware is the file `ID.toml` in the person's folder, else the one that ships; any other name or
-place is asked for by name or file. Finding one and its digest needs no parsing, because a stored run has been
-evaluated with these bytes before.
+The calibration of a hardware is `ID.toml` in the user's folder, or else the built-in one. Any other calibration is
+selected by name or file. Finding a file and its digest needs no parsing, because stored runs were evaluated with the
+same bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 SHIPPED: Final = DATA / "calibration"
-"""Calibrations that ship with the package."""
+"""Folder of built-in calibrations."""
 
 VARIABLE: Final = "JOULEMAP_CALIBRATION"
-"""Environment variable: the folder of a person's own calibrations."""
+"""Environment variable that names the folder of the user's calibrations."""
 
 HEADERS: Final = ("hardware", "hardware_digest", "formula_version", "generation")
-"""What stands above all tables."""
+"""Keys that precede all tables."""
 
 HEAD: Final = """\
 # Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same
@@ -45,7 +45,7 @@ HEAD: Final = """\
 
 
 def own_folder() -> Path:
-    """Return where a person's calibrations lie: `$JOULEMAP_CALIBRATION`, or joulemap's folder under the user's data."""
+    """Return the folder of the user's calibrations: `$JOULEMAP_CALIBRATION` or joulemap's folder in the user's data."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -54,9 +54,9 @@ def own_folder() -> Path:
 
 
 def find_calibration(name: str) -> CalibrationEntry | None:
-    """Return the calibration of this name, a person's own before one that ships; None if there is none.
+    """Return the calibration with this name, the user's before a built-in one; None if there is none.
 
-    Whether it is one of the hardware called `name` is told by reading it.
+    The file is not read, so the calibration may be for other hardware than `name`.
     """
     for folder in (own_folder(), SHIPPED):
         path = folder / f"{name}.toml"
@@ -66,14 +66,14 @@ def find_calibration(name: str) -> CalibrationEntry | None:
 
 
 def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-    """Return the calibration that ships for a hardware, its own or that of its generation; None if there is none."""
+    """Return the built-in calibration of a hardware or, failing that, of its generation; None if there is none."""
     path = SHIPPED / f"{hardware.id}.toml"
     return _entry(path, hardware.id) if os.path.isfile(path) else shipped_generations().get(hardware.generation)
 
 
 @cache
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
-    """Return generation -> the calibration that ships for it, by the head of its file; the first by name of several."""
+    """Return generation -> built-in calibration, read from the heads of their files; the first by name of several."""
     found: dict[str, CalibrationEntry] = {}
     for name, generation in remember("code", "generations", _read_generations).items():
         found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
@@ -81,7 +81,7 @@ def shipped_generations() -> Mapping[str, CalibrationEntry]:
 
 
 def _read_generations() -> dict[str, str]:
-    """Return name -> generation of the calibrations that ship for one."""
+    """Return name -> generation for the built-in calibrations of a generation."""
     import tomllib
 
     heads = {path.stem: _read(path).decode().partition("\n[")[0] for path in sorted(SHIPPED.glob("*.toml"))}
@@ -90,7 +90,7 @@ def _read_generations() -> dict[str, str]:
 
 
 def find_named(name: str) -> CalibrationEntry:
-    """Return the calibration of a name or file that was asked for, read; UnknownNameError or CatalogueError."""
+    """Read the calibration of a name or file that the user gave; UnknownNameError or CatalogueError."""
     if name.endswith(".toml") or os.sep in name:
         path = Path(name).expanduser()
     else:
@@ -102,7 +102,7 @@ def find_named(name: str) -> CalibrationEntry:
 
 
 def known_names() -> list[str]:
-    """Return the names of all calibrations that can be asked for."""
+    """Return the names of all available calibrations."""
     return sorted({path.stem for folder in (own_folder(), SHIPPED) for path in folder.glob("*.toml")})
 
 
@@ -131,9 +131,9 @@ def _digest(content: bytes) -> str:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Return the calibration of a file; CatalogueError names file, key and reason.
+    """Read the calibration of a file; CatalogueError names file, key and reason.
 
-    Whether it fits a hardware is told by `Hardware.calibrated`.
+    `Hardware.calibrated` checks that it fits a hardware.
     """
     from joulemap.catalog.parser import name_file, read_file
     from joulemap.catalog.schema import CalibrationFile
@@ -146,7 +146,7 @@ def read_calibration(path: Path) -> Calibration:
 
 
 def parse_calibration(text: str, name: str) -> Calibration:
-    """Return the calibration of a file's text; raises as `read_calibration`."""
+    """Parse the text of a calibration file; raises as `read_calibration`."""
     from joulemap.catalog.parser import parse_content
     from joulemap.catalog.schema import CalibrationFile
 
@@ -191,7 +191,7 @@ def _fitted(key: str, entry: FittedEntry | FittedStaticEntry) -> FittedValue:
 
 
 def split_actions(names: Iterable[str]) -> tuple[ActionKey, ...]:
-    """Return (component, action) of each `component.action`."""
+    """Split each `component.action` into (component, action)."""
     parts = (name.partition(".") for name in names)
     return tuple((component, action) for component, _, action in parts)
 
@@ -205,7 +205,7 @@ def _check_once(key: str, names: Iterable[str]) -> None:
 
 
 def calibration_text(calibration: Calibration) -> str:
-    """Return the file of a calibration: the same record gives the same bytes."""
+    """Return the text of a calibration file; equal records give equal bytes."""
     from joulemap.catalog.schema import FittedDataEntry
 
     lines = [HEAD.format(hardware=calibration.hardware)]
@@ -230,7 +230,7 @@ def calibration_text(calibration: Calibration) -> str:
 
 
 def _error(error: CalibrationError) -> dict[str, Any]:
-    """Return what of an error is not left out of a file."""
+    """Return the fields of an error that differ from their defaults."""
     fields = attrs.fields(CalibrationError)
     return {field.name: value for field in fields if (value := getattr(error, field.name)) != field.default}
 
@@ -250,6 +250,6 @@ def _literal(value: Any) -> str:
 def write_calibration(
     calibration: Calibration, path: Path, inputs: Iterable[Path] = (), *, force: bool = False
 ) -> None:
-    """Write a calibration's file, whole or not at all, making its folder; raises as `write_text`."""
+    """Write a calibration file atomically and create its folder; raises as `write_text`."""
     make_folder(path.parent)
     write_text(path, calibration_text(calibration), inputs, force=force)

@@ -1,9 +1,9 @@
-"""Numbers that a hardware file leaves out, filled in by its class's rules and marked `assumed`.
+"""Fill in numbers that a hardware file omits, by rules of its class, with basis `assumed`.
 
     default = (value x number named by `of`) ^ power        or just `value`
 
-Rules stand in the class's file under `[[defaults]]`; where several fill the same number, the first whose `of` is known
-counts.
+The rules are under `[[defaults]]` in the class's file. If several rules fill the same number, the first whose `of` is
+known applies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from joulemap.domain.quantity import Quantity
 def complete_quantities(
     given: Mapping[str, Quantity], peaks: Mapping[str, Peak], defaults: Iterable[DefaultEntry]
 ) -> dict[str, Quantity]:
-    """Return the chip's quantities with those that its class can fill in; ValueError for one that is needed and not."""
+    """Return the chip's quantities completed by class defaults; ValueError if a required quantity has none."""
     quantities = dict(given)
     _fill(quantities, (entry for entry in defaults if "." not in entry.quantity), "", quantities, peaks)
     for name in ("process_node", "static_power"):
@@ -33,7 +33,7 @@ def complete_geometry(
     peaks: Mapping[str, Peak],
     defaults: Iterable[DefaultEntry],
 ) -> dict[str, Quantity]:
-    """Return the chip's geometry with the entries that its class can fill in."""
+    """Return the chip's geometry completed by class defaults."""
     geometry = dict(given)
     _fill(geometry, defaults, "geometry.", quantities, peaks)
     return geometry
@@ -46,7 +46,7 @@ def _fill(
     quantities: Mapping[str, Quantity],
     peaks: Mapping[str, Peak],
 ) -> None:
-    """Add to the numbers what they lack of the defaults whose name has this prefix, under the rest of it."""
+    """Add missing numbers from defaults whose name has this prefix, keyed without the prefix."""
     for entry in defaults:
         name = entry.quantity.removeprefix(prefix)
         if entry.quantity.startswith(prefix) and name not in numbers:
@@ -58,7 +58,7 @@ def _fill(
 def complete_levels(
     quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak], shared: ArchitectureFile
 ) -> tuple[MemoryLevel, ...]:
-    """Return the memory levels of a chip that states none."""
+    """Return the default memory levels of a chip that states none."""
     found: dict[str, Quantity] = {}
     _fill(found, shared.defaults, "memory.", quantities, peaks)
     levels = []

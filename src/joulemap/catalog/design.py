@@ -1,7 +1,8 @@
-"""Files of designs: a hardware that is another one but for some numbers.
+"""Read and write design files: a hardware derived from another one by changed numbers.
 
 id = "small"            like = "kpu_t256"
-[set]                   constants by name, in SI, set of the other as its runs have it
+
+[set]                   constants by name, in SI, applied to the other hardware as used in its runs
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ LIKE: Final = re.compile(rb"^like\s*=", re.MULTILINE)
 
 @attrs.frozen(kw_only=True)
 class DesignFile:
-    """A design as its file states it."""
+    """Contents of a design file."""
 
     id: str
     like: str
-    """Id of a hardware, or a file of one, from the folder of this one."""
+    """Id of the base hardware, or its file relative to the folder of this one."""
     set: dict[str, float]
-    """Constant -> its value in SI."""
+    """Constant -> value in SI."""
 
 
 def is_design_file(path: Path) -> bool:
-    """Whether a file is one of a design, by its first look; what cannot be read is none."""
+    """Return True if a file looks like a design; False if it cannot be read."""
     try:
         return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and bool(LIKE.search(path.read_bytes()))
     except OSError:
@@ -49,7 +50,7 @@ def is_design_file(path: Path) -> bool:
 
 
 def read_design(path: Path) -> DesignFile:
-    """Return a design; CatalogueError names file, key and reason."""
+    """Read a design; CatalogueError names file, key and reason."""
     design, _ = read_file(path, DesignFile)
     if not ID.fullmatch(design.id):
         raise CatalogueError(f"{name_file(path)}: id: {design.id!r} is not lower case letters, digits and _")
@@ -57,7 +58,7 @@ def read_design(path: Path) -> DesignFile:
 
 
 def write_design(name: str, like: str, values: Mapping[str, float], notes: Iterable[str] = ()) -> str:
-    """Return the text of a design's file, which is read back to the same numbers."""
+    """Return the text of a design file; reading it gives the same numbers."""
     lines = [f"{json.dumps(key)} = {float(value)!r}" for key, value in values.items()]
     told = [f"# {' '.join(note.split())}\n" for note in notes]
     return f"{HEAD}{''.join(told)}\nid = {json.dumps(name)}\nlike = {json.dumps(like)}\n\n[set]\n" + "\n".join(
@@ -66,6 +67,6 @@ def write_design(name: str, like: str, values: Mapping[str, float], notes: Itera
 
 
 def name_design(stem: str) -> str:
-    """Return the id of a design from the name of its file."""
+    """Return the id of a design from its file name."""
     found = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
     return found or "design"

@@ -1,8 +1,9 @@
-"""The text of a hardware file for the machine at hand: what it tells, what follows, and rules for what it does not.
+"""Write a hardware file for this machine from detected values, derived values and rules for the rest.
 
     peak = cores x lanes x FMA pipes x 2 x clock
 
-Neither memory bandwidth nor TDP can be read from a running machine: they are rules, marked `assumed`, to be replaced.
+Memory bandwidth and TDP cannot be read from a running machine. They come from rules, are marked `assumed`, and should
+be replaced.
 """
 
 from __future__ import annotations
@@ -22,29 +23,31 @@ HEAD: Final = """\
 """
 
 SERVER_NAMES: Final = ("xeon", "epyc", "neoverse", "altra", "ampere", "graviton", "platinum")
-"""Parts of the names of processors with many memory channels."""
+"""Name parts of processors with many memory channels."""
 
 CORE_BANDWIDTH_GB_PER_S: Final = 20.0
 CHIP_BANDWIDTH_GB_PER_S: Final = {True: 300.0, False: 60.0}
-"""Of all channels: of a server (8 of DDR5-4800) or not (2 of DDR5, at what they sustain)."""
+"""Bandwidth of all channels: of a server (8 of DDR5-4800), or of others (2 of DDR5, at sustained rate)."""
 
 CORE_POWER_W: Final = 5.0
 ASSUMED_CLOCK_GHZ: Final = 2.5
 
 ALL_CORE_SHARE: Final = 0.8
-"""Of the way from the base clock to the largest, where all cores under load run: 0.63 on a Xeon 8490H, 0.88 and 1 on
-EPYC 9654 and 9754."""
+"""Position of the all-core clock under load, from the base clock (0) to the maximum (1). Measured positions are 0.63 on
+a Xeon 8490H, 0.88 on EPYC 9654 and 1 on EPYC 9754.
+"""
 ASSUMED_MEMORY_GB: Final = 16.0
 LEVEL_RATIO: Final = 4.0
-"""As the class's rule for a shared cache that a file leaves out."""
+"""Bandwidth of a shared cache over that of memory, as in the class's rule for a cache without one."""
 
 FP32_BITS: Final = 32
 ZEN_3_AND_4: Final = 25
-"""x86 family of AMD cores whose vector unit is 256 bits wide, AVX-512 or not."""
+"""x86 family of AMD cores with a 256-bit vector unit, with or without AVX-512."""
 
 AMX_OPERATIONS: Final = {"bf16": ("amx_bf16", 1024, 8192), "int8": ("amx_int8", 2048, 16384)}
-"""precision -> (flag, operations per clock of a core, MACs of one tile multiply). Source: Intel Optimization Reference
-Manual, Intel AMX: 512 bf16 or 1024 int8 MACs a cycle."""
+"""Precision -> (flag, operations per clock of a core, MACs of one tile multiply). Source: Intel Optimization Reference
+Manual, Intel AMX: 512 bf16 or 1024 int8 MACs a cycle.
+"""
 
 AMX_TILE_BITS: Final = 8192
 AMX_SOURCE: Final = "Intel 64 and IA-32 Architectures Software Developer's Manual, AMX"
@@ -54,29 +57,29 @@ RATES: Final = (
     ("bf16", ("avx512_bf16", "avx_bf16", "bf16"), 2),
     ("int8", ("avx512_vnni", "avx_vnni", "asimddp"), 4),
 )
-"""(precision, flags of which one gives it to the vector unit, its operations over those at fp32)."""
+"""Precision, flags of which any one enables it in the vector unit, and operations relative to fp32."""
 
 
 CPU_DOUBTS: Final = (
     "Memory bandwidth and TDP are rules of joulemap, not of this machine; so is what follows from them.",
     "A virtual machine: its cores may be threads that share one; caches and channels are shared with others.",
 )
-"""The second of a virtual machine alone."""
+"""Caveats in the file; the second applies only to virtual machines."""
 
 
 @frozen
 class _Vector:
-    """What the flags tell of a core's vector unit."""
+    """Vector unit of a core, derived from processor flags."""
 
     bits: int
     instruction_bits: int
-    """Wider than `bits` where an instruction passes the unit twice."""
+    """Instruction width; larger than `bits` if an instruction passes the unit twice."""
     pipes: int
     reason: str
 
     @property
     def operations(self) -> int:
-        """Of a core per clock at fp32."""
+        """Operations of a core per clock at fp32."""
         return self.bits // FP32_BITS * self.pipes * FLOPS_PER_MAC
 
 
@@ -98,13 +101,15 @@ def _vector(cpu: Cpu) -> _Vector:
 
 
 def slug(name: str) -> str:
-    """Return a name as part of an id: lower case, without marks, clock and what every name has."""
+    """Return a name as part of an id: lower case, without marks, clock and generic words."""
     plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "unknown"
 
 
 def cpu_id(cpu: Cpu) -> str:
-    """Return the id of a processor's description: cores count, as a part of a server is another target."""
+    """Return the id of a processor's description; it includes the core count because part of a server is another
+    target.
+    """
     return f"this_{slug(cpu.name)}_{cpu.core_count}_core{'' if cpu.core_count == 1 else 's'}"
 
 
@@ -113,7 +118,7 @@ def _text(text: str) -> str:
 
 
 class _File:
-    """A hardware file as it grows: its head, the sources that numbers name, its tables."""
+    """Hardware file under construction: head, sources and tables."""
 
     def __init__(self, head: Mapping[str, str], doubts: Sequence[str]) -> None:
         self.head = [f"{key} = {_text(value)}" for key, value in head.items()]
@@ -125,22 +130,22 @@ class _File:
         self.peaks: list[str] = []
 
     def value(self, value: float, unit: str, basis: str, key: str, source: str = "", note: str = "") -> str:
-        """Return a number of a source, described unless its key is known."""
+        """Format a number with its source; the source's description is added under a new key."""
         if source:
             self.sources[key] = source
         tail = f", note = {_text(note)}" if note else ""
         return f'{{ value = {value:.6g}, unit = "{unit}", basis = "{basis}", source = "{key}"{tail} }}'
 
     def quantity(self, name: str, *given: Any) -> None:
-        """Add to `[quantities]`; `given` is that of `value`."""
+        """Add a number to `[quantities]`; `given` are the arguments of `value`."""
         self.quantities.append(f"{name} = {self.value(*given)}")
 
     def shape(self, name: str, *given: Any) -> None:
-        """Add to `[geometry]`; `given` is that of `value`."""
+        """Add a number to `[geometry]`; `given` are the arguments of `value`."""
         self.geometry.append(f"{name} = {self.value(*given)}")
 
     def level(self, name: str, per: str, capacity: str, bandwidth: str = "") -> None:
-        """Add a cache."""
+        """Add a cache level."""
         lines = ["[[memory_levels]]", f'name = "{name}"', 'kind = "cache"', f'per = "{per}"', f"capacity = {capacity}"]
         self.levels.append("\n".join([*lines, *([f"bandwidth = {bandwidth}"] if bandwidth else [])]))
 
@@ -155,14 +160,14 @@ class _File:
         self.peaks.append(f"[peaks.{name}]\nrate = {rate}\noperations_per_clock = {operations:g}{tail}")
 
     def compose(self) -> str:
-        """Return the whole text."""
+        """Return the text of the file."""
         sources = (f"{key} = {_text(source)}" for key, source in self.sources.items())
         tables = [["[sources]", *sources], ["[quantities]", *self.quantities], ["[geometry]", *self.geometry]]
         return HEAD + "\n\n".join(["\n".join(self.head), *map("\n".join, tables), *self.levels, *self.peaks]) + "\n"
 
 
 def cpu_text(cpu: Cpu) -> str:
-    """Return a hardware file of this processor; `hardware check` accepts it."""
+    """Return a hardware file of this processor that `hardware check` accepts."""
     cores = f"{cpu.core_count} core{'' if cpu.core_count == 1 else 's'}"
     head = {
         "id": cpu_id(cpu),
@@ -208,14 +213,14 @@ def cpu_text(cpu: Cpu) -> str:
 
 
 def _bandwidth(cpu: Cpu) -> tuple[float, str]:
-    """Return (GB/s, rule) of the memory."""
+    """Return the memory bandwidth in GB/s and the rule that gave it."""
     whole = CHIP_BANDWIDTH_GB_PER_S[any(part in cpu.name.lower() for part in SERVER_NAMES)]
     rule = f"rule: {CORE_BANDWIDTH_GB_PER_S:g} GB/s for each core that runs, at most {whole:g} GB/s of all channels"
     return min(CORE_BANDWIDTH_GB_PER_S * cpu.core_count, whole), rule
 
 
 def _add_memory(cpu: Cpu, file: _File) -> None:
-    """Add capacity, bandwidth and TDP, of which only the first can be read."""
+    """Add capacity, bandwidth and TDP; only the capacity can be read from the machine."""
     if cpu.memory_bytes is not None:
         file.quantity("memory_capacity", cpu.memory_bytes / 1e9, "GB", "measured", "meminfo", "/proc/meminfo, MemTotal")
     else:
@@ -230,7 +235,7 @@ def _add_memory(cpu: Cpu, file: _File) -> None:
 
 
 def _add_level(cache: CpuCache, cpu: Cpu, file: _File) -> None:
-    """Add a cache level: private ones by core, the last one whole if cores share it."""
+    """Add a cache level: private caches per core, the last level as a whole if cores share it."""
     is_last = cache is cpu.caches[-1]
     is_shared = is_last and cache.level > 1 and (cache.level == 3 or cache.instance_count < cpu.core_count)
     whole = cache.capacity_bytes * cache.instance_count
@@ -256,14 +261,15 @@ def _operations(cpu: Cpu, vector: _Vector) -> dict[str, int]:
 
 
 TENSOR_OPERATIONS: Final = {(7, 0): 1024, (7, 5): 1024, (8, 0): 2048, (8, 9): 1024, (9, 0): 4096, (10, 0): 8192}
-"""compute capability -> operations of an SM's tensor cores per clock at fp16, dense, adding up in fp32. Source: the
-NVIDIA GPUs of the catalogue."""
+"""Compute capability -> dense fp16 operations of an SM's tensor cores per clock, accumulating in fp32. Source: the
+NVIDIA GPUs of the catalogue.
+"""
 
 GEFORCE_ADA: Final = 512
-"""Of a GeForce of capability 8.9, where adding up in fp32 halves the rate."""
+"""Tensor operations per clock and SM of a GeForce of capability 8.9, where fp32 accumulation halves the rate."""
 
 NARROW: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
-"""Capabilities with 64 fp32 lanes for each SM; others have 128. Source: CUDA C++ Programming Guide."""
+"""Capabilities with 64 fp32 lanes per SM; others have 128. Source: CUDA C++ Programming Guide."""
 
 AMPERE: Final = (8, 0)
 
@@ -274,7 +280,7 @@ def gpu_id(gpu: Gpu) -> str:
 
 
 def gpu_text(gpu: Gpu) -> str:
-    """Return a hardware file of this graphics processor; `hardware check` accepts it."""
+    """Return a hardware file of this graphics processor that `hardware check` accepts."""
     tensor = TENSOR_OPERATIONS.get(gpu.capability)
     if tensor and gpu.capability == (8, 9) and "geforce" in gpu.name.lower():
         tensor = GEFORCE_ADA

@@ -1,6 +1,7 @@
-"""The identity of the catalogue, known without parsing it, and the files that people add to it.
+"""Identify the catalogue without parsing it, and find user-supplied hardware files.
 
-A hardware's own digest is that of its record (`Hardware.with_own_digest`); this one says which records there are.
+Each hardware record has its own digest (`Hardware.with_own_digest`); the catalogue digest identifies the set of
+records.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from joulemap.system.resource import remember
 DATA: Final = Path(__file__).parent / "data"
 
 ZOO: Final = DATA / "zoo"
-"""Workloads that ship with the package."""
+"""Folder of built-in workloads."""
 
 PROFILES: Final = DATA / "measurement" / "profile"
-"""Device times of operators that ship with the package."""
+"""Folder of built-in device times of operators."""
 
 VARIABLE: Final = "JOULEMAP_HARDWARE"
 """Environment variable: files and folders of hardware that join the catalogue, separated as in PATH."""
 
 
 def shipped_files() -> list[Path]:
-    """Return the hardware files of the package."""
+    """Return the built-in hardware files."""
     return sorted((DATA / "hardware").glob("*.toml"))
 
 
 def box_files() -> list[Path]:
-    """Return the box files of the package."""
+    """Return the built-in box files."""
     return sorted((DATA / "box").glob("*.toml"))
 
 
 def is_hardware_path(name: str) -> bool:
-    """Whether a name that someone typed means a file or folder rather than an id, or a label as l4[clock=1GHz]."""
+    """Return True if a name is a file or folder rather than an id, or than a label such as l4[clock=1GHz]."""
     plain, bracket, settings = name.partition("[")
-    if bracket and settings.endswith("]") and "=" in settings:  # units such as GB/s stand in it
+    if bracket and settings.endswith("]") and "=" in settings:  # settings may contain units such as GB/s
         name = plain
     return name.endswith(".toml") or os.sep in name or name in (".", "..")
 
@@ -48,7 +49,7 @@ def is_hardware_path(name: str) -> bool:
 def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Return the hardware files that these files and folders stand for.
 
-    Raises CatalogueError for a path that does not exist and for a folder without such files.
+    Raises CatalogueError for a missing path and for a folder without hardware files.
     """
     files: dict[Path, None] = {}
     for path in paths:
@@ -66,13 +67,13 @@ def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def own_files() -> tuple[Path, ...]:
-    """Return the hardware files that `$JOULEMAP_HARDWARE` adds; raises as `expand_paths`."""
+    """Return the hardware files in `$JOULEMAP_HARDWARE`; raises as `expand_paths`."""
     written = os.environ.get(VARIABLE, "")
     return expand_paths(Path(part).expanduser() for part in written.split(os.pathsep) if part.strip())
 
 
 def catalogue_digest() -> str:
-    """Return sixteen hexadecimal digits over all data files, own ones included, and the code that reads them."""
+    """Return sixteen hexadecimal digits over all data files, including the user's, and the code that reads them."""
     own = own_files()
     if not own:
         return _shipped_digest()
@@ -86,7 +87,7 @@ def catalogue_digest() -> str:
 PACKAGE: Final = Path(__file__).parents[1]
 
 SOURCES: Final = ("catalog/*.py", "domain/*.py", "system/units.py")
-"""Code that makes a record of a data file: another formula there is another catalogue."""
+"""Code that turns data files into records; a change gives another catalogue."""
 
 
 @cache
@@ -119,7 +120,7 @@ def _digest_shipped() -> str:
                 digest.update(path.name.encode())
                 digest.update(path.read_bytes())
     for path in sorted(PROFILES.iterdir()):
-        if path.suffix in (".toml", ".parquet"):  # what databases hold, not what it was reduced from
+        if path.suffix in (".toml", ".parquet"):  # databases hold the reduced profiles, not the raw ones
             digest.update(path.name.encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -1,4 +1,6 @@
-"""The doubt that ships: how far predictions were off, what runs share of it, what bases of prices leave open."""
+"""Load and write the built-in uncertainty: prediction errors, their correlation between runs, and price spreads by
+basis.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ SERVED: Final = FOLDER / "serving.csv"
 SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if not field.name.endswith("ops_per_s"))
 SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 ALIKE: Final = ("architecture", "work", "runtime", "precision", "hardware")
-"""Columns that the rows of a group share."""
+"""Columns in which the rows of a group agree."""
 
 SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
 
 @cache
 def load_doubt() -> Doubt:
-    """Return the doubt that ships."""
+    """Return the built-in uncertainty."""
     return Doubt(
         scales=tuple(_with_sizes(read_records(ErrorScale, SCALES))),
         shares=read_records(ErrorShare, SHARES),
@@ -41,7 +43,7 @@ def load_doubt() -> Doubt:
 
 
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
-    """Yield scales with the peaks of the boards that each class's group was measured on, where these are known."""
+    """Yield scales with the range of peaks of the boards in each class's group, where known."""
     hardware = load_catalogue().hardware
     peaks = {
         one.hardware: max(peak.rate.value for peak in hardware[one.hardware].peaks.values())
@@ -60,7 +62,7 @@ def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
 
 
 def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:
-    """Replace the scales and shares that ship."""
+    """Replace the built-in error scales and shares."""
     _write(SCALES, SCALE_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
     _write(
         SHARES,
@@ -79,7 +81,7 @@ def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> N
 
 
 def write_served_doubt(scales: Sequence[ServingScale]) -> None:
-    """Replace the scales of served models that ship."""
+    """Replace the built-in error scales of served models."""
     _write(SERVED, SERVED_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
 
 

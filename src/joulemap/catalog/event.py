@@ -1,4 +1,4 @@
-"""Events of the classes, from their data files."""
+"""Load the events of architecture classes from their data files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
 
 
 def load_events() -> tuple[Event, ...]:
-    """Return the events of all classes, in the order of their files; CatalogueError for one that breaks a rule."""
+    """Return the events of all classes, in the order of their files; CatalogueError for an invalid one."""
     return tuple(event for name in list_architectures() for event in resolve_events(load_class(name, "events")))
 
 
 def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
-    """Yield the events of a class; CatalogueError for one that breaks a rule."""
+    """Yield the events of a class; CatalogueError for an invalid one."""
     actions = {f"{one.component}.{one.action}" for one in shared.actions}
     divisors = {f"coefficient.{one.name}" for one in shared.coefficients} | {
         one.quantity for one in shared.defaults if one.quantity.startswith("geometry.") and not one.of
@@ -72,7 +72,7 @@ def _read_terms(entry: EventEntry, actions: set[str], label: str) -> Iterator[Ev
 
 
 def _read_factor(text: str, label: str) -> tuple[str, float]:
-    """Return the action of a term and what one of it counts."""
+    """Return the action of a term and its factor."""
     found = TERM.fullmatch(text)
     if found is None:
         raise CatalogueError(f"{label}.terms: {text!r}, expected component.action, with a sign or a factor before it")

@@ -1,4 +1,4 @@
-"""Entries of data files to `Hardware` records, and what is checked on the way."""
+"""Resolve entries of data files to `Hardware` records, with validation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ LEAST_SHARE: Final = Quantity(
 """Coefficient `limit_share` of a chip whose file says `works_at_limit`."""
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
-"""Of one element of an array and clock: one MAC of the array's own precision, four of one a quarter as wide."""
+"""Maximum operations per array element and clock: one MAC at the array's own precision, four at a quarter of the width.
+"""
 
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
 
@@ -82,13 +83,15 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "unit_count": (1.0, 1e6),
     "host_share": (0.0, 100.0),
 }
-"""SI unit, or quantity where it is narrower -> what hardware of this world has; beyond, the unit is wrong."""
+"""SI unit, or a quantity with a narrower range -> plausible range of real hardware; values outside have a wrong unit.
+"""
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
     "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9}
 }
 """Link -> generation -> bytes per second of a lane in one direction. Source: PCI-SIG, PCI Express Base Specification:
-2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flow control units."""
+2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flow control units.
+"""
 
 LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {
     "nvlink": {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
@@ -98,9 +101,9 @@ H100, and the Blackwell Architecture Technical Brief."""
 
 
 def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
-    """Return the target with SI quantities, its class's defaults, coefficients and prices at its node.
+    """Resolve a chip to SI quantities, with defaults, coefficients and energies of its class at its node.
 
-    Raises ValueError where a number has no place, contradicts another or cannot be.
+    Raises ValueError for a number that is unknown, implausible or in contradiction with another.
     """
 
     def resolve(key: str, entry: QuantityEntry, unit: str) -> Quantity:
@@ -207,7 +210,7 @@ def _resolve_compiler(chip: HardwareFile, shared: ArchitectureFile) -> Compiler 
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
-    """Raise ValueError with the nearest of the known values for another one."""
+    """Raise ValueError, with the nearest known value, if a value is unknown."""
     if value in known:
         return
     near = difflib.get_close_matches(value, known, n=1)
@@ -216,9 +219,9 @@ def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
 
 
 def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) -> None:
-    """Raise ValueError for a peak that a stated array of processing elements cannot reach.
+    """Raise ValueError for a peak that the stated array of processing elements cannot reach.
 
-    An element makes one MAC of two operations per clock, up to four times as many of narrow operands.
+    An element makes one MAC of two operations per clock, or up to four MACs of narrow operands.
     """
     if "array_rows" not in geometry or "array_columns" not in geometry:
         return
@@ -292,7 +295,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
-    """Return a load of a model that ships, at a precision that the target has."""
+    """Resolve a load of a built-in model at a precision that the target supports."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)
@@ -307,7 +310,7 @@ def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak])
 
 
 def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
-    """Return a link whose bandwidth is that of one direction, as far as its standard tells."""
+    """Resolve a link and check its one-way bandwidth against the standard, where one is known."""
     key = f"links.{entry.name}"
     _check_choice(f"{key}.connects", entry.connects, LINK_ENDS)
     if entry.topology:
@@ -342,7 +345,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
 
 
 def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
-    """Return the share of its power limit that a chip draws at work, where its file says that the limit tells it."""
+    """Return the coefficient for the share of the power limit drawn under load, if the chip's file enables it."""
     if not chip.works_at_limit:
         return {}
     if shared.priced_at == BOARD:
@@ -354,7 +357,7 @@ def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Qu
 
 
 def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
-    """Return the class's coefficients with the chip's own in their place, in SI."""
+    """Return the class's coefficients in SI, overridden by the chip's own."""
     resolved = {
         entry.name: Quantity(
             value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning

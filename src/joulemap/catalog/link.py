@@ -1,4 +1,4 @@
-"""What is usual of links: latency and energy of a byte by name and generation, and how collectives use any of them."""
+"""Read default link properties: latency and energy per byte by name and generation, and collective coefficients."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ FILE: Final = DATA / "link" / "link.toml"
 
 @frozen(kw_only=True)
 class UsualEntry:
-    """A number of a link as the file has it; its unit is that of the column."""
+    """Number of a link as in the file; its column gives the unit."""
 
     value: float
     basis: str
     source: str
 
     def resolve(self, unit: str) -> Quantity:
-        """Return the number in SI, of a unit of the file."""
+        """Return the number in SI, given the unit in the file."""
         factor, measured = SI_SCALE[unit]
         return Quantity(value=self.value * factor, unit=measured, basis=self.basis, source=self.source)
 
 
 @frozen(kw_only=True)
 class UsualLinkEntry:
-    """A link as the file has it."""
+    """Link as in the file."""
 
     name: str
-    """Empty for any other."""
+    """Link name; empty for the default of all other links."""
     generation: str = ""
-    """Empty for any other of the name."""
+    """Generation; empty for the default of the link's other generations."""
     latency_us: UsualEntry
     energy_pj: UsualEntry
 
 
 @frozen(kw_only=True)
 class LinkFile:
-    """The file."""
+    """Contents of the link file."""
 
     links: list[UsualLinkEntry]
     coefficients: list[ClassCoefficientEntry]
-    """Of every hardware that has links, whatever its class."""
+    """Coefficients of all hardware with links, of any class."""
 
 
 @frozen(kw_only=True)
 class Usual:
-    """What a link is taken to have of which a hardware says nothing."""
+    """Default latency and energy of a link."""
 
     latency: Quantity
     energy: Quantity
@@ -60,13 +60,13 @@ class Usual:
 
 @cache
 def read_links() -> LinkFile:
-    """Return the file."""
+    """Read the link file."""
     return read_file(FILE, LinkFile)[0]
 
 
 @cache
 def find_usual(name: str, generation: str) -> Usual:
-    """Return what is usual of links of a name and generation, of the name, or of any."""
+    """Return the defaults for a link's name and generation, else for its name, else for any link."""
     told = {(one.name, one.generation): one for one in read_links().links}
     found = next(told[key] for key in ((name, generation), (name, ""), ("", "")) if key in told)
     return Usual(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))

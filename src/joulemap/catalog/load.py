@@ -1,4 +1,4 @@
-"""Data files to `Hardware` records: those that ship, and a person's own."""
+"""Load built-in and user-supplied data files as `Hardware` records."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
 
 
 def load_catalogue() -> Catalogue:
-    """Return what ships with the package and what `$JOULEMAP_HARDWARE` adds.
+    """Load the built-in hardware and that in `$JOULEMAP_HARDWARE`.
 
-    Raises CatalogueError naming file, key and reason, also where two files have one id or alias.
+    Raises CatalogueError, naming file, key and reason, also if two files share an id or alias.
     """
     from joulemap.catalog.box import is_box_file
 
@@ -44,9 +44,9 @@ def _load(own: tuple[Path, ...], digest: str) -> Catalogue:
 
 
 def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
-    """Return the hardware of these files, in their order.
+    """Load the hardware of these files, in order.
 
-    Raises CatalogueError for a file that breaks a rule or that takes a name of another.
+    Raises CatalogueError for an invalid file or a name that another file has.
     """
     owner: dict[str, str] = {}
     loaded = []
@@ -64,7 +64,7 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 
 
 def load_hardware(path: Path) -> Hardware:
-    """Return the hardware of one file; CatalogueError names file, key and reason."""
+    """Load the hardware of one file; CatalogueError names file, key and reason."""
     from joulemap.catalog.box import is_box_file
 
     label = name_file(path)
@@ -83,7 +83,7 @@ def load_hardware(path: Path) -> Hardware:
 
 
 def _with_offers(hardware: Hardware) -> Hardware:
-    """Return a hardware with the offers of its id as prices, where its file gives none."""
+    """Return a hardware with offers for its id as prices, where its file gives none."""
     found = _reference_offers()
     missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
     given: dict[str, Any] = {
@@ -98,7 +98,7 @@ def _reference_offers() -> dict[tuple[str, str], Offer]:
 
 
 def load_text(text: str, label: str) -> Hardware:
-    """Return the hardware of a file's text; CatalogueError names `label`, key and reason."""
+    """Load a hardware from the text of a file; CatalogueError names `label`, key and reason."""
     return _resolve(parse_content(label, text.encode(), HardwareFile), label)
 
 
@@ -111,7 +111,7 @@ def _resolve(chip: HardwareFile, label: str) -> Hardware:
 
 
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
-    """Return the data of an architecture class; CatalogueError, on behalf of a file, if there is none."""
+    """Return the data of an architecture class; CatalogueError, on behalf of the asking file, if there is none."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")
@@ -127,5 +127,5 @@ def _read_class(architecture: str) -> ArchitectureFile:
 
 @cache
 def list_architectures() -> tuple[str, ...]:
-    """Return the architecture classes that have a data file."""
+    """Return the architecture classes with a data file."""
     return tuple(sorted(path.stem for path in (DATA / "architecture").glob("*.toml")))

@@ -1,9 +1,9 @@
-"""Measurements: those that ship with the package, and a person's own files.
+"""Read measurements: built-in ones and the user's files.
 
-A file holds rows with the fields of `Measurement`, or of `ServingRow`, as CSV or as a JSON list. Files of one bench
-keep its own columns, with a TOML beside them that says what they mean. Profiles, device time by ATen operator as a
-profiler lists it, ship as they were taken, with a TOML beside them that says how. `make profile` reduces each to times
-of traced operators, a Parquet file beside it: that is what databases hold.
+A file holds rows with the fields of `Measurement` or `ServingRow`, as CSV or as a JSON list. Files of one bench keep
+their own columns; a TOML file beside them gives the meanings. Profiles list device time by ATen operator as recorded; a
+TOML file beside them gives the conditions. `make profile` reduces each profile to times of traced operators, in a
+Parquet file beside it. Databases hold the reduced profiles.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WHOLE: Final[Mapping[str, int]] = {
     "device_count": 2**31 - 1,
     "peak_memory_bytes": 2**60,
 }
-"""Whole number -> the largest."""
+"""Whole-number column -> largest value."""
 COUNTS: Final = ("batch", "stream_count", "device_count")
 
 RANGES: Final[Mapping[str, tuple[float, float]]] = {
@@ -64,15 +64,15 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "_count": (1.0, 1e7),
     "_parallel": (1.0, 1e7),
 }
-"""How the name of a number ends -> the least and the most that anybody can have measured, in SI.
+"""Suffix of a column name -> plausible range of a measured value in SI units.
 
-Source: assumed; from a picosecond to thirty years, from a femtojoule to the output of a power station for weeks. Beyond
-these a file has another unit than its column says, or noise, and arithmetic on it leaves the range of a double.
+Source: assumed; from a picosecond to thirty years, from a femtojoule to weeks of a power station's output. A value
+outside means noise or a unit other than the column's, and would leave the range of a double in arithmetic.
 """
 
 SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
 SERVED_SCOPES: Final = ("steady_serving", "offline", "request")
-"""Scopes of whole requests: each has a prompt and an answer."""
+"""Scopes of whole requests, which have a prompt and an answer."""
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 NAMESPACE: Final = "aten::"
@@ -83,10 +83,10 @@ Configuration = tuple[str, str, int]
 T = TypeVar("T")
 
 SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set(FIGURES)
-"""Columns by which a table is known to be of language models as they are served."""
+"""Columns that identify a table of served language models."""
 
 NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
-"""Columns that a list of stored rows has beside what they say: numbers of one database."""
+"""Columns that exported rows have besides their data: ids of one database."""
 
 KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 """Columns of a table of single runs."""
@@ -98,7 +98,7 @@ MAX_FILE_BYTES: Final = 100_000_000
 
 @cache
 def load_measurements() -> tuple[Measurement, ...]:
-    """Return the measurements that ship."""
+    """Return the built-in measurements."""
     rows: list[Measurement] = []
     for path in sorted(FOLDER.glob("*.csv")):
         beside = path.with_suffix(".toml")
@@ -130,7 +130,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
 
 
 def make_measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
-    """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
+    """Build a measurement from a row; `seen` names the fitted coefficients if the row does not."""
     given = (name for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, ""))
     numbers: dict[str, Any] = {name: int(float(row[name])) if name in WHOLE else float(row[name]) for name in given}
     return Measurement(
@@ -149,9 +149,9 @@ def _sights() -> tuple[dict[str, str], ...]:
 
 
 def find_sights(hardware: str, model: str) -> str:
-    """Return which coefficients were chosen with measurements of this hardware and model in view; empty for none.
+    """Return the coefficients fitted with measurements of this hardware and model; empty if there are none.
 
-    What is told of a model stands in place of what is told of all models of its hardware.
+    Entries for a model replace those for all models of its hardware.
     """
     of_hardware = [row for row in _sights() if row["hardware"] == hardware]
     of_model = [row for row in of_hardware if row["model"] == model]
@@ -160,7 +160,7 @@ def find_sights(hardware: str, model: str) -> str:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line, row) of a CSV or JSON file; CatalogueError where it is neither."""
+    """Yield (line, row) of a CSV or JSON file; CatalogueError for any other file."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
     except FileError as error:
@@ -191,35 +191,34 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _unmark(cell: str) -> str:
-    """Return a cell without the apostrophe by which `--format csv` marks a text that is no formula."""
+    """Remove the apostrophe by which `--format csv` marks a text that is not a formula."""
     return cell[1:] if re.match(r"'[=+\-@\t\r]", cell) else cell
 
 
 def read_measurements(
     path: Path, entries: Mapping[str, HardwareEntry], models: Collection[str]
 ) -> tuple[Measurement, ...] | tuple[ServingRow, ...]:
-    """Return the measurements of a person's file, every row checked.
+    """Read the measurements of a user's file and check every row.
 
-    Hardware is an id or alias; a model is known by name or by what `compare` takes (`gemm(m=1,n=4096,k=4096)`,
-    `file.py:factory`, `timm:NAME`). What is served may be of hardware and models that nobody knows here: why such a
-    row is not predicted is told where it is scored.
-    Raises CatalogueError naming the lines that are wrong and why; then nothing of the file is taken.
+    Hardware is an id or alias. A model is a known name or anything that `compare` takes (`gemm(m=1,n=4096,k=4096)`,
+    `file.py:factory`, `timm:NAME`). Serving rows may have unknown hardware and models; the score states why such a row
+    is not predicted. Raises CatalogueError with the invalid lines and reasons; then no row is imported.
     """
     told = list(_read_rows(path))
     if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
-        name_hardware = cache(lambda name: _name_told(name, entries))
+        name_hardware = cache(lambda name: _name_or_keep(name, entries))
         return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))
     return _check_all(path, told, KNOWN, lambda row: check_single(row, entries, models))
 
 
 def check_single(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Collection[str]) -> Measurement:
-    """Return the measurement of a single run that cells tell; ValueError, UsageError or UnknownNameError for none."""
+    """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
     return _checked(row, KNOWN, entries, models)
 
 
 def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
-    """Return the measurement of a served model that cells tell; ValueError, TypeError or UsageError for none."""
-    return _check_served(row, lambda name: _name_told(name, entries))
+    """Parse cells into the measurement of a served model; ValueError, TypeError or UsageError if invalid."""
+    return _check_served(row, lambda name: _name_or_keep(name, entries))
 
 
 def _check_all(
@@ -228,7 +227,7 @@ def _check_all(
     known: Sequence[str],
     check: Callable[[Mapping[str, Any]], T],
 ) -> tuple[T, ...]:
-    """Return what `check` makes of all rows; CatalogueError naming the lines of which it makes nothing."""
+    """Return the result of `check` for all rows; CatalogueError names the lines that fail."""
     rows: list[T] = []
     faults: list[str] = []
     word = "row" if path.suffix == ".json" else "line"
@@ -266,14 +265,14 @@ def _check_served(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -
 
 
 def check_range(name: str, value: float) -> None:
-    """Raise ValueError for a number that nobody can have measured under the name of its column."""
+    """Raise ValueError for a number outside the plausible range of its column."""
     ends = next((ends for ending, ends in RANGES.items() if name.endswith(ending)), None)
     if ends is not None and not ends[0] <= value <= ends[1]:
         raise ValueError(f"{name} is {value:g}, expected a number from {ends[0]:g} to {ends[1]:g}")
 
 
-def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
-    """Return a hardware's id, or what it is called where the catalogue does not have it."""
+def _name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
+    """Return a hardware's id, or the name unchanged if the catalogue does not have it."""
     try:
         return _name_hardware(name, entries)
     except UnknownNameError:
@@ -281,7 +280,7 @@ def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
 
 
 def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
-    """Return a hardware's id, with @MODE where a power mode is named; UnknownNameError for none."""
+    """Return a hardware's id, with @MODE if a power mode is named; UnknownNameError for an unknown one."""
     ref = HardwareRef.read(name)
     entry = find_entry(entries, ref.label)
     return f"{entry.id}@{entry.find_mode(ref.mode)}" if ref.mode else entry.id
@@ -332,7 +331,7 @@ def _checked(
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise ValueError for what no database holds as a text."""
+    """Raise ValueError for a value that no database can store as text."""
     is_text = isinstance(value, str) and "\0" not in value and value == value.encode(errors="replace").decode()
     if not is_text:
         raise ValueError(f"{name} is {reprlib.repr(value)}, expected a text")
@@ -353,10 +352,10 @@ def _number(row: Mapping[str, Any], name: str) -> float:
 
 @frozen(kw_only=True)
 class Profile:
-    """One profile: what all of its rows share, and where they are."""
+    """Metadata of one profile, and the location of its rows."""
 
     path: Path
-    """Of the TOML."""
+    """Path of the TOML file."""
     hardware: str
     runtime: str
     source: str
@@ -364,11 +363,11 @@ class Profile:
 
     @property
     def operators(self) -> Path:
-        """The file of times by traced operator."""
+        """File of times by traced operator."""
         return self.path.with_suffix(".parquet")
 
     def read_kernels(self) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
-        """Return the rows as they were taken, by model, precision and batch in the order of the file."""
+        """Return the recorded rows by model, precision and batch, in file order."""
         found: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
         with self.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -386,7 +385,7 @@ class Profile:
 
 
 def load_profiles(folder: Path = PROFILES) -> tuple[Profile, ...]:
-    """Return the profiles that ship, without their rows."""
+    """Return the built-in profiles without their rows."""
     return tuple(
         Profile(path=path, **tomllib.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.toml"))
     )

@@ -1,4 +1,4 @@
-"""Text of data files to entries, or to a one-line refusal that names file, key and reason."""
+"""Parse data files into entries; errors are one line with file, key and reason."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.v import transform_error
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.schema import tell_allowed
+from joulemap.catalog.schema import describe_valid
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes
 from joulemap.system.key import describe_unknown
 
 MAX_FILE_BYTES: Final = 1_000_000
-"""A target's file is a few kilobytes; anything larger is not one."""
+"""Maximum size of a data file; a target's file has a few kilobytes."""
 
 SHOWN_REASONS: Final = 3
-"""A file with more faults than this names the first."""
+"""Maximum faults that an error lists."""
 
 Structured = TypeVar("Structured")
 
@@ -76,7 +76,7 @@ def _describe(exception: BaseException, _type: type | None) -> str:
 
 
 def _describe_syntax(error: Exception, content: bytes) -> str:
-    """Return what is wrong with TOML text, with the line itself where a key stands twice."""
+    """Describe a TOML syntax error, with the key and line of a duplicate key."""
     found = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
     if found is None:
         return f"not valid TOML: {error}"
@@ -86,12 +86,12 @@ def _describe_syntax(error: Exception, content: bytes) -> str:
 
 
 def name_file(path: Path) -> str:
-    """Return a file as a message names it: as it was given, one that ships by its name."""
+    """Return a file's name for messages: its path as given, or the bare name of a built-in file."""
     return path.name if path.is_relative_to(DATA) else str(path)
 
 
 def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
-    """Return the file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
+    """Read a file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
     label = name_file(path)
     try:
         content = read_bytes(path, MAX_FILE_BYTES)
@@ -101,7 +101,7 @@ def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
 
 
 def parse_content(label: str, content: bytes, record: type[Structured]) -> Structured:
-    """Return a file's bytes structured as `record`; CatalogueError names `label`, key and reason."""
+    """Parse a file's bytes into a `record`; CatalogueError names `label`, key and reason."""
     try:
         raw = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
@@ -117,9 +117,9 @@ def parse_content(label: str, content: bytes, record: type[Structured]) -> Struc
 
 
 def _place(reason: str) -> str:
-    """Return `what @ .where` as `where: what`."""
+    """Rewrite `what @ .where` as `where: what`."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")
-    expected = tell_allowed(where) if what == "missing" else ""
+    expected = describe_valid(where) if what == "missing" else ""
     what = f"{what}, expected {expected}" if expected else what
     return f"{where}: {what}" if where.strip(".") else what

@@ -1,8 +1,8 @@
-"""Public tables of measurements: what others measured and published, of single operators and of served models.
+"""Public tables: published measurements of single operators and served models.
 
-They are many rows that few people need, so no database holds them until `measurements import public:NAME` is asked for.
-Each is a CSV file with the columns in which its rows differ, and a TOML beside it with what they share: source,
-licence, conditions, what was left out and why, and which coefficients were chosen with them in view.
+They have many rows that few users need, so databases hold none until `measurements import public:NAME`. Each table is a
+CSV file of the columns in which its rows differ. A TOML file beside it holds what the rows share: source, licence,
+conditions, omissions with reasons, and the coefficients fitted with them.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from joulemap.system.record import frozen
 FOLDER: Final = DATA / "measurement" / "public"
 
 PREFIX: Final = "public:"
-"""What a public table's name begins with where a file is expected."""
+"""Prefix of a public table's name where a file is expected."""
 
 
 @frozen(kw_only=True)
 class PublicTable:
-    """A table of measurements that ships, without its rows."""
+    """Built-in table of measurements, without its rows."""
 
     name: str
     title: str
     source: str
     licence: str
     runtime: str = ""
-    """Empty for a table of served models, whose rows tell their own engines and scopes."""
+    """Runtime; empty for a table of served models, whose rows state their own engines and scopes."""
     scope: str = ""
     conditions: str
-    """What all of its rows depend on."""
+    """Conditions common to all rows."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Key in the column `condition`, or `source` of served models -> what else a row depends on."""
+    """Key in the column `condition`, or `source` in served models -> further conditions of a row."""
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """What of the source is not in it, and why."""
+    """Parts of the source that were omitted, with reasons."""
     doubt: str = ""
-    """Why its rows score no prediction; empty for those that do."""
+    """Reason why the rows score no prediction; empty if they do."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Hardware, or source of served models -> the coefficients that were chosen with its rows in view."""
+    """Hardware, or source in served models -> coefficients fitted with its rows."""
 
     @property
     def address(self) -> str:
-        """What to write where a file is expected."""
+        """Argument that selects the table where a file is expected."""
         return PREFIX + self.name
 
     @property
     def is_served(self) -> bool:
-        """Whether it is of language models as they are served."""
+        """True for a table of served language models."""
         return not self.runtime
 
     def read(self) -> tuple[Measurement, ...]:
-        """Return the rows of a table of single runs."""
+        """Read the rows of a table of single runs."""
         return tuple(map(self._measurement, self._read_cells()))
 
     def read_served(self) -> tuple[ServingRow, ...]:
-        """Return the rows of a table of served models."""
+        """Read the rows of a table of served models."""
         rows = map(read_serving_row, self._read_cells())
         return tuple(
             attrs.evolve(
@@ -93,7 +93,7 @@ class PublicTable:
 
 @cache
 def load_public_tables() -> Mapping[str, PublicTable]:
-    """Return name -> table, of all that ship."""
+    """Return name -> table for all public tables."""
     return MappingProxyType({path.stem: _read_table(path) for path in sorted(FOLDER.glob("*.toml"))})
 
 
@@ -102,9 +102,9 @@ def _read_table(path: Path) -> PublicTable:
 
 
 def find_public_table(address: str) -> PublicTable | None:
-    """Return the table of an address like `public:aic_gemm`, None for what is none.
+    """Return the table of an address like `public:aic_gemm`; None for any other text.
 
-    Raises UnknownNameError for one that does not exist.
+    Raises UnknownNameError for a table that does not exist.
     """
     if not address.startswith(PREFIX):
         return None

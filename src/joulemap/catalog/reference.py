@@ -1,4 +1,4 @@
-"""Energies per action of a target: those of its class at its process node, with its own in their place."""
+"""Energies per action of a target: class energies scaled to its process node, with the target's overrides."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ from joulemap.domain.silicon import SRAM_CELL_UM2
 FJ_PER_PJ: Final = 1000.0
 
 LOGIC_EXPONENT: Final = 0.57
-"""Source: Jouppi et al., Ten Lessons, ISCA 2021, Table 2: geometric mean of eight operations from 45 to 7 nm
-falls by 2.87 = (45/7)^0.57."""
+"""Exponent of logic energy over process node. Source: Jouppi et al., Ten Lessons, ISCA 2021, Table 2: geometric mean of
+eight operations from 45 to 7 nm falls by 2.87 = (45/7)^0.57.
+"""
 
 BELOW_7NM: Final = {
     "logic": {5.0: 0.70, 4.0: 0.65, 3.0: 0.48},
     "sram": {node: math.sqrt(area / SRAM_CELL_UM2[7.0]) for node, area in SRAM_CELL_UM2.items() if node < 7.0},
 }
-"""Kind of circuit -> node in nm -> energy relative to 7 nm; both follow LOGIC_EXPONENT from 7 nm up.
-
-Source: of logic, TSMC iso-speed power claims per node, compounded for 4 and 3 nm. Of SRAM arrays, the edge of a bit
-cell, whose bit lines are so much shorter; their voltage is taken not to fall (assumed)."""
+"""Kind of circuit -> node in nm -> energy relative to 7 nm; both follow LOGIC_EXPONENT from 7 nm up. Source for logic:
+TSMC iso-speed power claims per node, compounded for 4 and 3 nm. SRAM arrays scale with the edge of a bit cell, which
+sets the length of bit lines; their voltage is assumed not to fall.
+"""
 
 DIE_UNITS: Final = 108.0
 DIE_NM: Final = 7.0
 DIE_EXPONENT: Final = 0.4
-"""Of the edge of a unit over its node."""
+"""Exponent of a unit's edge length over its process node."""
 
 LEAST_LOSS: Final = 0.06
 MOST_LOSS: Final = 0.2
-"""Joules that regulators lose for each that they deliver: from the best converters of servers to those at full current
-behind two stages."""
+"""Upper end of regulator loss, in joules per joule delivered: full current through two stages. The lower end is the
+best server converters.
+"""
 
 FINEST_NM: Final = 3.0
 COARSEST_NM: Final = 65.0
@@ -65,18 +67,19 @@ def _relative_to_7nm(node_nm: float, circuit: str) -> float:
 
 
 def node_factor(from_nm: float, to_nm: float, circuit: str = "logic") -> float:
-    """Return energy at `to_nm` over energy at `from_nm` for a kind of circuit, `logic` or `sram`.
+    """Return energy at `to_nm` divided by energy at `from_nm` for a kind of circuit, `logic` or `sram`.
 
-    Wires and DRAM do not follow it. Raises ValueError outside 3 to 65 nm.
+    Wires and DRAM scale differently. Raises ValueError outside 3 to 65 nm.
     """
     return _relative_to_7nm(to_nm, circuit) / _relative_to_7nm(from_nm, circuit)
 
 
 def die_factor(node_nm: float, unit_count: float) -> float:
-    """Return the length of a die over that of an A100 of 108 units at 7 nm.
+    """Return the edge length of a die relative to an A100 with 108 units at 7 nm.
 
-    A square of units, whose edge grows with the node to the power 0.4: 2.2 mm at 4 nm (AD104: 294 mm2, 60 units), 2.76
-    at 7 (A100: 826 mm2, 108 units), 3.4 at 12 (TU104: 545 mm2, 48 units; V100: 815 mm2, 84 units), 3.8 at 16 nm.
+    The die is a square of units whose edge grows with the node to the power 0.4: 2.2 mm at 4 nm (AD104: 294 mm2, 60
+    units), 2.76 at 7 (A100: 826 mm2, 108 units), 3.4 at 12 (TU104: 545 mm2, 48 units; V100: 815 mm2, 84 units), 3.8 at
+    16 nm.
     """
     return float(math.sqrt(unit_count / DIE_UNITS) * (node_nm / DIE_NM) ** DIE_EXPONENT)
 
@@ -95,8 +98,9 @@ def resolve_reference(
 ) -> EnergyReference:
     """Return the class's energies per action at `node_nm`, with this target's overrides, static power and regulators.
 
-    `chip_energy` multiplies those of the class for what happens on the chip. Overrides are taken as they are. Of prices
-    that were fitted at the board, overrides too, what regulators lose is taken out, so that no sum changes.
+    `chip_energy` multiplies the class's energies of on-chip actions; overrides are not scaled. Energies fitted at the
+    board, and their overrides, include regulator loss. That loss is divided out here, because it has a line of its own,
+    so that sums do not change.
     """
     is_whole = priced_at == BOARD
     carved = 1.0 + regulator_loss.value if is_whole else 1.0
@@ -160,7 +164,7 @@ def resolve_reference(
 
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
-    """Yield the price of a byte on the fastest link to other devices, or to the host where there is no other."""
+    """Yield the energy per byte of the fastest link to other devices, or to the host if there is no such link."""
     for link in sorted(links, key=lambda link: (link.connects != "device", -link.bandwidth.value))[:1]:
         yield price_by(
             link.energy,
@@ -175,7 +179,7 @@ def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
 
 
 def loss_action(regulator_loss: Quantity) -> EnergyAction:
-    """Return the price of a joule that passes the board's voltage regulators."""
+    """Return the loss per joule that passes the board's voltage regulators."""
     return price_by(
         regulator_loss,
         LOSS_ACTION,
@@ -190,7 +194,7 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
 
 
 def static_action(static_power: Quantity) -> EnergyAction:
-    """Return the price of a second of static power."""
+    """Return the energy per second of static power."""
     return price_by(
         static_power,
         STATIC_ACTION,

@@ -1,4 +1,4 @@
-"""Roles of the actions of the classes, from their data files."""
+"""Load the roles of the actions of architecture classes from their data files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SHARED: Final[dict[ActionKey, str]] = {
     LINK_ACTION: "exchange",
     STATIC_ACTION: "static",
 }
-"""Actions that no class declares, and their roles: what the board and links to others take, and static power."""
+"""Actions that no class declares, with their roles: board, links to other devices, and static power."""
 
 
 def load_roles() -> tuple[ActionRole, ...]:
-    """Return the role of each action of each class; CatalogueError for a way of none."""
+    """Return the role of each action of each class; CatalogueError for a way of an unused role."""
     return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
 
 
 def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
-    """Yield the role of each action of a class; CatalogueError for a way of a role that it has no action of."""
+    """Yield the role of each action of a class; CatalogueError for a way of a role that no action of the class has."""
     roles = {(one.component, one.action): (one.role, one.amount) for one in shared.actions}
     surplus = shared.ways.keys() - {role for role, _ in roles.values()}
     if surplus:

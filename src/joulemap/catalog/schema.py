@@ -1,4 +1,4 @@
-"""The shape of the catalogue's data files."""
+"""Schema of the catalogue's data files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
 ANY: Final = "any"
-"""Row of a table of coefficients that holds for all others."""
+"""Row name in a table of coefficients that applies to all other rows."""
 
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -33,7 +33,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "precision": tuple(PRECISION_BYTES),
     "cut": tuple(CUTS),
 }
-"""Key of a hardware file -> what it may be."""
+"""Key of a hardware file -> valid values."""
 
 MEASURED_IN: Final[Mapping[str, str]] = {
     **UNITS,
@@ -46,7 +46,7 @@ MEASURED_IN: Final[Mapping[str, str]] = {
     "energy": "J/B",
     "price": "USD",
 }
-"""Number of a hardware file -> its SI unit."""
+"""Number of a hardware file -> SI unit."""
 
 PLAIN: Final[Mapping[str, str]] = {
     "id": "lower case letters, digits and _",
@@ -63,16 +63,16 @@ PLAIN: Final[Mapping[str, str]] = {
     "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",
     "action": "an action of that component: `joulemap hardware show ID --energy`",
 }
-"""Key of a hardware file -> what it is, where no list says it."""
+"""Key of a hardware file -> description, for keys without a list of values."""
 
 
 def list_units(unit: str) -> str:
-    """Return the units that a file may write a number of an SI unit in."""
+    """Return the units in which a file may state a number of this SI unit."""
     return ", ".join(one for one, (_, measured) in SI_SCALE.items() if measured == unit)
 
 
-def tell_allowed(where: str) -> str:
-    """Return what a key of a hardware file, as `quantities.clock.unit`, may be; empty for one of another file."""
+def describe_valid(where: str) -> str:
+    """Return the valid values of a key of a hardware file, as `quantities.clock.unit`; empty for an unknown key."""
     *above, key = re.sub(r"\[\d+\]", "", where).split(".")
     if key in CHOICES:
         return f"one of {', '.join(CHOICES[key])}"
@@ -87,7 +87,7 @@ def tell_allowed(where: str) -> str:
 
 @frozen(kw_only=True)
 class QuantityEntry:
-    """A number as written in a file, in the unit that its source uses."""
+    """Number as written in a file, in the unit of its source."""
 
     value: float
     unit: str
@@ -95,10 +95,10 @@ class QuantityEntry:
     source: str
     note: str = ""
     explanation: str = ""
-    """Why the number is not what follows from others, where it is not."""
+    """Reason why the number differs from the value that other numbers imply; empty if it does not."""
 
     def resolve(self, sources: dict[str, str], expected_unit: str) -> Quantity:
-        """Return the number in SI with its source spelled out; ValueError says what is wrong."""
+        """Return the number in SI with its source spelled out; ValueError names the fault."""
         if self.unit not in SI_SCALE:
             raise ValueError(f"unknown unit {self.unit!r}, expected one of {list_units(expected_unit)}")
         factor, unit = SI_SCALE[self.unit]
@@ -116,11 +116,13 @@ class QuantityEntry:
 
 
 Resolve = Callable[[str, QuantityEntry, str], Quantity]
-"""Key, number and SI unit -> the number in SI."""
+"""Function from key, number and SI unit to the number in SI."""
 
 
 def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) -> dict[str, Any]:
-    """Return what an entry states as a record has it: numbers in SI, lists as tuples; `before` stands before keys."""
+    """Return the fields of an entry for its record: numbers in SI, lists as tuples; `before` is a prefix of keys in
+    errors.
+    """
     found: dict[str, Any] = {}
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
@@ -132,22 +134,22 @@ def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) ->
 
 @frozen(kw_only=True)
 class PeakEntry:
-    """A peak rate as written in a file."""
+    """Peak rate as written in a file."""
 
     rate: QuantityEntry
     operations_per_clock: float | None = None
-    """Of one unit; left out, it follows from rate, units and clock."""
+    """Operations per clock of one unit; by default derived from rate, units and clock."""
     clock_ghz: float | None = None
     unit_count: int | None = None
     engine: str = ""
-    """The component that gives the rate where a unit has several, e.g. `tensor_core`."""
+    """Component that gives the rate if a unit has several, e.g. `tensor_core`."""
     explanation: str = ""
-    """Why units x operations per clock x clock is not the published rate, where it is not."""
+    """Reason why the published rate differs from units x operations per clock x clock; empty if it does not."""
 
 
 @frozen(kw_only=True)
 class LevelEntry:
-    """A memory level as written in a file."""
+    """Memory level as written in a file."""
 
     name: str
     kind: str
@@ -158,25 +160,25 @@ class LevelEntry:
 
 @frozen(kw_only=True)
 class LinkEntry:
-    """A link as written in a file."""
+    """Link as written in a file."""
 
     name: str
     connects: str
     link_count: QuantityEntry
     bandwidth: QuantityEntry
-    """One direction, all links together."""
+    """Bandwidth in one direction, all links together."""
     generation: str = ""
     topology: str = ""
     lane_count: QuantityEntry | None = None
     domain_size: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
-    """Of a byte sent and one received; both as is usual of links of the name where nothing is said."""
+    """Energy of one byte sent and one received. Latency and energy default to those of links of the name."""
 
 
 @frozen(kw_only=True)
 class LoadEntry:
-    """A measured load as written in a file."""
+    """Measured load as written in a file."""
 
     name: str
     model: str
@@ -189,7 +191,7 @@ class LoadEntry:
 
 @frozen(kw_only=True)
 class CompilerEntry:
-    """What a chip's compiler runs, as written in a file."""
+    """Compiler support of a chip, as written in a file."""
 
     name: str
     cut: str
@@ -197,12 +199,12 @@ class CompilerEntry:
     basis: str
     source: str
     host: str = ""
-    """That computes the rest where none is named, with @MODE or without."""
+    """Default host for fallback operators, with or without @MODE."""
 
 
 @frozen(kw_only=True)
 class PowerModeEntry:
-    """A power mode as written in a file."""
+    """Power mode as written in a file."""
 
     name: str
     tdp: QuantityEntry
@@ -214,7 +216,7 @@ class PowerModeEntry:
 
 @frozen(kw_only=True)
 class OverrideEntry:
-    """An energy per action that this target has better numbers for than its class."""
+    """Energy per action that replaces the class's with a better number for this target."""
 
     component: str
     action: str
@@ -225,7 +227,7 @@ class OverrideEntry:
 
 @frozen(kw_only=True)
 class ChipQuantities:
-    """The `[quantities]` table of a hardware file. What is optional here follows from the class's defaults."""
+    """The `[quantities]` table of a hardware file; optional quantities have defaults in the class."""
 
     unit_count: QuantityEntry
     clock: QuantityEntry
@@ -250,7 +252,7 @@ class ChipQuantities:
 
 @frozen(kw_only=True)
 class CoefficientEntry:
-    """One model coefficient of an architecture class or a target, already in SI."""
+    """Model coefficient of an architecture class or a target, in SI."""
 
     name: str
     value: float
@@ -261,17 +263,18 @@ class CoefficientEntry:
 
 @frozen(kw_only=True)
 class ClassCoefficientEntry(CoefficientEntry):
-    """One model coefficient of an architecture class, with what a calibration may do to it."""
+    """Model coefficient of an architecture class, with the range that a calibration may fit."""
 
     spread: float | None = None
-    """Standard deviation of its natural logarithm around the class's value; without one it is never fitted."""
+    """Standard deviation of the coefficient's natural logarithm around the class's value; None if it is never fitted.
+    """
     meaning: str = ""
-    """What it is, in a line, of one that is fitted."""
+    """One-line meaning of a fitted coefficient."""
 
 
 @frozen(kw_only=True)
 class ColumnEntry:
-    """One column of a table of coefficients."""
+    """Column of a table of coefficients."""
 
     name: str
     unit: str
@@ -280,7 +283,7 @@ class ColumnEntry:
 
 @frozen(kw_only=True)
 class CoefficientTableEntry:
-    """Coefficients `NAME_COLUMN.ROW` of several kinds of one thing, which share a source."""
+    """Coefficients `NAME_COLUMN.ROW` of several variants of one thing, with a common source."""
 
     name: str
     basis: str
@@ -288,10 +291,10 @@ class CoefficientTableEntry:
     spread: float
     columns: list[ColumnEntry]
     rows: dict[str, dict[str, float]]
-    """Row -> column -> value; the row `any` is what all others have where they say nothing."""
+    """Row -> column -> value; the row `any` holds the default of all other rows."""
 
     def entries(self) -> list[ClassCoefficientEntry]:
-        """Return the coefficients, row by row; ValueError for a value of no column."""
+        """Return the coefficients, row by row; ValueError for a value without a column."""
         known = {column.name: column for column in self.columns}
         cells = [(row, name, value) for row, values in self.rows.items() for name, value in values.items()]
         for row, name, _ in cells:
@@ -313,20 +316,20 @@ class CoefficientTableEntry:
 
 @frozen(kw_only=True)
 class EnergyScaleEntry:
-    """One factor that a calibration puts on the energies of several actions."""
+    """Factor that a calibration applies to the energies of several actions."""
 
     name: str
     actions: list[str]
-    """As `component.action`, each in at most one scale; `chip.static_power`, alone, is static power."""
+    """Actions as `component.action`, each in at most one scale; `chip.static_power` must stand alone in its scale."""
     spread: float
     """Standard deviation of the factor's natural logarithm around 0."""
     meaning: str
-    """What it stands for, in a line."""
+    """One-line meaning of the scale."""
 
 
 @frozen(kw_only=True)
 class HardwareFile:
-    """One hardware file: of `data/hardware`, or a person's own."""
+    """Contents of a hardware file, in `data/hardware` or a user's own."""
 
     id: str
     architecture: str
@@ -336,40 +339,43 @@ class HardwareFile:
     name: str = ""
     vendor: str = ""
     aliases: list[str] = attrs.field(factory=list)
-    """Other names that it is asked for by; case, `-`, `_` and space do not matter."""
+    """Alternative names; case, `-`, `_` and space do not matter."""
     deployment: list[str] = attrs.field(factory=list)
     microarchitecture: str = ""
     unit_name: str = ""
     memory_type: str = ""
     geometry: dict[str, QuantityEntry] = attrs.field(factory=dict)
     memory_levels: list[LevelEntry] = attrs.field(factory=list)
-    """Nearest to the units first; none at all for those of the class's defaults."""
+    """Memory levels, nearest to the units first; empty for the class's defaults."""
     links: list[LinkEntry] = attrs.field(factory=list)
     loads: list[LoadEntry] = attrs.field(factory=list)
     projection: str = ""
     unavailable: str = ""
+    """Reason why the chip can be neither bought nor rented, with its source."""
     sold_in: str = ""
-    """Products that it is sold in, where nobody sells a board of it."""
-    """Why it can be neither bought nor rented, and who says so."""
+    """Products that contain the chip, if it is not sold as a board."""
     doubts: list[str] = attrs.field(factory=list)
     needs_host: str = ""
-    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    """Slot or port of a computer that the hardware needs; that computer's power is not included. Empty for standalone
+    hardware.
+    """
     works_at_limit: bool = False
-    """True for a chip that is sold and works near its power limit: energy that its prices miss follows from `tdp`.
-    False for a described chip, whose prices are taken as they are."""
+    """True for a chip on sale that works near its power limit: energy missing from its actions is derived from `tdp`.
+    False for a described chip, whose energies are not adjusted.
+    """
     compiler: CompilerEntry | None = None
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
     coefficients: list[CoefficientEntry] = attrs.field(factory=list)
-    """Instead of those of the same name in the class."""
+    """Coefficients that replace those of the same name in the class."""
     energy_overrides: list[OverrideEntry] = attrs.field(factory=list)
 
 
 @frozen(kw_only=True)
 class ActionEntry:
-    """One energy per action at its reference node."""
+    """Energy per action at its reference node."""
 
     category: str
-    """The architecture's own."""
+    """Category of the architecture class."""
     common_category: str
     component: str
     action: str
@@ -378,8 +384,10 @@ class ActionEntry:
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     energy_pj: float
     scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "sram", "wire", "die", "none")))
-    """`logic` and `sram` follow the process node, each in its own way below 7 nm; `wire` and `none` keep their value:
-    wires follow voltage, DRAM its standard. A GPU's memories are `logic`: its prices were fitted to boards together."""
+    """Scaling rule. `logic` and `sram` follow the process node, differently below 7 nm. `die` follows the die's edge.
+    `wire` and `none` keep their value: wires follow voltage, DRAM its standard. A GPU's memories are `logic` because
+    its energies were fitted to whole boards.
+    """
     low_pj: float
     high_pj: float
     basis: str
@@ -387,33 +395,33 @@ class ActionEntry:
     count: str
     node_nm: float | None = None
     amount: float = 1.0
-    """How much of the role's unit one count is."""
+    """Units of the role per count of the action."""
 
 
 @frozen(kw_only=True)
 class EventEntry:
-    """What a class does, in the words of those who ask, as counted from its actions."""
+    """Event of an architecture class, counted from its actions."""
 
     component: str
     event: str
     per: str
-    """What one is."""
+    """Unit of the count."""
     meaning: str
     terms: list[str] = attrs.field(validator=attrs.validators.min_len(1))
-    """Actions that add up, as `component.action`; with `-` before one that is taken away, or a factor and a space."""
+    """Actions to add, as `component.action`; preceded by `-` to subtract, or by a factor and a space."""
     floor: list[str] = attrs.field(factory=list)
-    """Actions whose sum the count is at least."""
+    """Actions whose sum is a lower bound of the count."""
     divisor: str = ""
-    """Quantity that the sum is divided by: `coefficient.NAME` or `geometry.NAME`."""
+    """Quantity that divides the sum: `coefficient.NAME` or `geometry.NAME`."""
     part_of: str = ""
-    """The event of the same component, above it, that it is a share of."""
+    """Earlier event of the same component that this one is a share of."""
     costs: list[str] | None = None
-    """Actions whose energy it is; left out, those that it is a sum of, or none where it is a difference."""
+    """Actions whose energy belongs to the event. By default those that it sums, or none for a difference."""
 
 
 @frozen(kw_only=True)
 class DefaultEntry:
-    """What a hardware file may leave out, and the rule that fills it in: a value, or a value times another number."""
+    """Number that a hardware file may omit, and its rule: a value, or a value times another number."""
 
     quantity: str
     """Dotted name, e.g. `static_power`, `geometry.warp_size`, `memory.l2.capacity`."""
@@ -421,13 +429,13 @@ class DefaultEntry:
     unit: str
     source: str
     of: str = ""
-    """The number that `value` multiplies: a quantity, or `operations_per_clock` with or without `.PRECISION`."""
+    """Number that `value` multiplies: a quantity, or `operations_per_clock` with or without `.PRECISION`."""
     power: float = 1.0
 
 
 @frozen(kw_only=True)
 class DefaultLevelEntry:
-    """A memory level that a hardware file without levels is taken to have; its numbers are defaults too."""
+    """Memory level assumed for a hardware file without levels; its numbers are defaults too."""
 
     name: str
     kind: str
@@ -436,7 +444,7 @@ class DefaultLevelEntry:
 
 @frozen(kw_only=True)
 class ArchitectureFile:
-    """One file of `data/architecture`."""
+    """Contents of a file of `data/architecture`."""
 
     architecture: str
     coefficients: list[ClassCoefficientEntry]
@@ -445,34 +453,35 @@ class ArchitectureFile:
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
     ways: dict[str, str] = attrs.field(factory=dict)
-    """Role -> how this class does what it is for, after `they`."""
+    """Role -> difference in how this class fulfils it, as a phrase after `they`."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
-    """`any` where compilers of this class lower any operator, as those for CPUs and GPUs and XLA for TPUs do; `listed`
-    where they run those that a chip's file lists."""
+    """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.
+    `listed`: they run the operators that a chip's file lists.
+    """
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
-    """`board` where the energies of actions were fitted to what boards drew: what regulators lose is in them."""
+    """Boundary of the energies; `board` if they were fitted to board power, which includes regulator loss."""
     geometry: list[str] = attrs.field(factory=list)
-    """Names that a `[geometry]` table of this class may hold."""
+    """Valid names in a `[geometry]` table of this class."""
     needed_levels: list[str] = attrs.field(factory=list)
-    """Memory levels that every hardware of this class has, by name."""
+    """Names of memory levels that all hardware of this class must have."""
     geometry_needs: list[list[str]] = attrs.field(factory=list)
-    """Pairs: a chip whose `[geometry]` has a name that begins as the first has the second too."""
+    """Pairs (prefix, name): a chip with a `[geometry]` name of this prefix must also have the second name."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 
 
 @frozen(kw_only=True)
 class FittedEntry:
-    """One fitted coefficient of a calibration file, in SI."""
+    """Fitted coefficient of a calibration file, in SI."""
 
     name: str
     default: float
-    """Before."""
+    """Value before the fit."""
     value: float
     unit: str
     data_weight: float
-    """Part of what is known of it that the measurements said."""
+    """Share of the knowledge about the value that comes from measurements."""
 
 
 @frozen(kw_only=True)
@@ -486,7 +495,7 @@ class FittedStaticEntry:
 
 @frozen(kw_only=True)
 class FittedScaleEntry:
-    """One fitted factor of a calibration file, and the actions whose energy it multiplies."""
+    """Fitted factor of a calibration file, with the actions whose energy it multiplies."""
 
     name: str
     factor: float
@@ -497,7 +506,7 @@ class FittedScaleEntry:
 
 @frozen(kw_only=True)
 class FittedDataEntry:
-    """What a calibration was fitted to."""
+    """Measurements behind a calibration."""
 
     digest: str
     row_count: int
@@ -512,20 +521,20 @@ class FittedDataEntry:
 
 @frozen(kw_only=True)
 class AccuracyEntry:
-    """How well a calibration did."""
+    """Accuracy of a calibration."""
 
     errors: list[CalibrationError] = attrs.field(factory=list)
 
 
 @frozen(kw_only=True)
 class CalibrationFile:
-    """A calibration as its file has it."""
+    """Contents of a calibration file."""
 
     hardware: str
     hardware_digest: str
     formula_version: str
     generation: str
-    """What other hardware it may be inherited by."""
+    """Generation of hardware that may inherit the calibration."""
     data: FittedDataEntry
     static_power: FittedStaticEntry | None = None
     coefficients: list[FittedEntry] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""Tables of the package: models, notes on architecture classes, assumptions of use, grids."""
+"""Read the catalogue's tables: models, architecture notes, use assumptions, grid regions and scenarios."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "bool": lambda text: text.lower() == "true",
     "tuple[int, ...]": lambda text: tuple(int(size) for size in text.split("x") if size),
 }
-"""Type of a field -> what makes a value of a cell."""
+"""Type of a field -> parser of its cell."""
 
 
 def _read(path: Path) -> list[Row]:
@@ -47,9 +47,9 @@ def _read(path: Path) -> list[Row]:
 
 
 def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
-    """Return the rows of a table, whose columns are called as the fields of a record; none where it is not there.
+    """Return the rows of a table whose columns are the fields of a record; empty if the file does not exist.
 
-    A quantity, in its column, has its basis and source beside it and no unit.
+    A quantity has its basis and source in further columns, and no unit.
     """
 
     def read(field: attrs.Attribute[Any], row: Row) -> Any:
@@ -64,13 +64,13 @@ def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
 
 @cache
 def load_models() -> dict[str, ModelEntry]:
-    """Return the models by name, without importing torch, with the figures that torchvision publishes for them."""
+    """Return the models by name, with the figures published by torchvision, without importing torch."""
     return {entry.name: entry for entry in read_records(ModelEntry, DATA / "model" / "zoo.csv")}
 
 
 @cache
 def load_shipped() -> dict[str, ShippedWorkload]:
-    """Return what ships traced, by model, without opening it."""
+    """Return the index of built-in workloads by model, without opening them."""
     return {entry.model: entry for entry in read_records(ShippedWorkload, SHIPPED)}
 
 
@@ -87,7 +87,7 @@ def find_notes(architectures: tuple[str, ...]) -> tuple[ArchitectureNote, ...]:
 
 @cache
 def load_assumptions() -> tuple[CostAssumption, ...]:
-    """Return what a price per inference assumes where a person says nothing else."""
+    """Return the default assumptions of a price per inference."""
     return tuple(
         CostAssumption(name=row["assumption"], quantity=_quantity(row, "value", row["unit"]))
         for row in _read(DATA / "cost" / "assumption.csv")
@@ -96,13 +96,13 @@ def load_assumptions() -> tuple[CostAssumption, ...]:
 
 @cache
 def load_offers() -> tuple[Offer, ...]:
-    """Return the offers of hardware by sellers, those that stand for a hardware first."""
+    """Return sellers' offers of hardware, the reference offer of each hardware first."""
     return read_records(Offer, DATA / "cost" / "offer.csv")
 
 
 @cache
 def load_regions() -> tuple[GridRegion, ...]:
-    """Return the grids that are known, the largest areas first."""
+    """Return the known grid regions, the largest areas first."""
     return tuple(
         GridRegion(
             region=row["region"],
@@ -115,7 +115,7 @@ def load_regions() -> tuple[GridRegion, ...]:
 
 
 def find_region(name: str) -> GridRegion:
-    """Return the grid with this id or name, whatever the case; UnknownNameError offers the nearest."""
+    """Return the grid region with this id or name, in any case; UnknownNameError suggests the nearest."""
     regions = load_regions()
     asked = name.strip().lower()
     for region in regions:
@@ -139,7 +139,7 @@ def load_scenarios() -> dict[str, Scenario]:
 
 
 def find_scenario(name: str) -> Scenario:
-    """Return the scenario of this name, whatever the case; UnknownNameError names those that there are."""
+    """Return the scenario of this name, in any case; UnknownNameError lists the known ones."""
     scenarios = load_scenarios()
     found = scenarios.get(name.strip().lower())
     if found is None:

@@ -1,4 +1,4 @@
-"""Spreads: coefficients and energies that a calibration of an architecture class may change, and how far."""
+"""Prior spreads of the coefficients and energies that a calibration of an architecture class may change."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class CoefficientSpread:
-    """A coefficient that a calibration may fit."""
+    """Coefficient that a calibration may fit."""
 
     name: str
     spread: float
-    """Standard deviation of its natural logarithm around the value that the hardware has without a calibration."""
+    """Standard deviation of its natural logarithm around the uncalibrated value."""
     meaning: str
 
 
 @frozen(kw_only=True)
 class ScaleSpread:
-    """A factor that a calibration may put on the energies of several actions."""
+    """Factor that a calibration may apply to the energies of several actions."""
 
     scale: EnergyScale
-    """At the factor 1."""
+    """Scale with the factor 1."""
     spread: float
 
 
 @frozen(kw_only=True)
 class Spreads:
-    """All that a calibration of an architecture class may change."""
+    """Everything that a calibration of an architecture class may change."""
 
     coefficients: tuple[CoefficientSpread, ...]
     energy_scales: tuple[ScaleSpread, ...]
-    """That of static power among them, where it may be fitted."""
+    """Energy scales, including that of static power if it may be fitted."""
 
 
 UNATTRIBUTED_SPREAD: Final = 0.7
-"""Of the factor on what the power limit says beyond all prices: twice or half of it is one deviation off."""
+"""Spread of the factor on energy that the power limit implies beyond all actions; twice or half is one deviation."""
 
 
 def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
-    """Return the one factor on what is unattributed of a hardware; none where nothing is."""
+    """Return the single factor on a hardware's unattributed energy; none if there is no such energy."""
     actions = tuple(action.key for action in reference if action.component == BOARD and action.key != LOSS_ACTION)
-    meaning = "what the power limit says of busy units and memories beyond their circuits"
+    meaning = "power of busy units and memories that the power limit implies beyond their circuits"
     scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)
     return (ScaleSpread(scale=scale, spread=UNATTRIBUTED_SPREAD),) if actions else ()
 
 
 def load_spreads(architecture: str) -> Spreads:
-    """Return what a calibration of a class may change; CatalogueError names what its file has wrong."""
+    """Return the spreads of a class; CatalogueError names the fault in its file."""
     label = f"{architecture}.toml"
     shared = load_class(architecture, label)
     try:

@@ -1,12 +1,13 @@
-"""A stack: an engine that serves language models, as it was at a date, and what it adds to what the chip takes.
+"""Serving stacks: an inference engine for language models at a date, and the time it adds to that of the chip.
 
-    pass = (what devices take ^ 2.5 + (host for a layer x layers) ^ 2.5) ^ (1 / 2.5) + host for a sequence x sequences
+    pass = (device time ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + host per sequence x sequences
 
-The host launches layers while devices compute, and now and then one waits for the other: the norm of a kernel's
-compute and memory. Graphs hold passes of answers alone: one over prompts is launched layer by layer. What the host does
-for each sequence, to sample, to stop, to turn a token to words, is between two passes.
+The host launches layers while devices compute, and each sometimes waits for the other. Their times combine by the norm
+used for a kernel's compute and memory time. Graphs cover decode passes only, so a prefill pass is launched layer
+by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
-Files of `data/stack` hold an engine each, with its releases in order. A release says what changed since the one before.
+Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
+previous one.
 """
 
 from __future__ import annotations
@@ -31,120 +32,120 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT: Final = "vllm"
-"""The engine where none is named."""
+"""Default engine."""
 
 NORM: Final = 2.5
-"""Of the times of devices and host, which go on side by side.
-
-Source: as that of compute and memory; vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100
-(LLM-Inference-Bench, commit 4211f5d): 8 % mean, 10 % where both are added up."""
+"""Exponent of the norm that combines overlapping device and host times. Source: as that of compute and memory; vLLM,
+TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 % if
+the times are added.
+"""
 
 Number = TypeVar("Number", float, "NDArray[np.float64]")
-"""One, or a column of them."""
+"""A number or an array of numbers."""
 
 
 @frozen(kw_only=True)
 class Stack:
-    """An engine at a date."""
+    """Inference engine at a date."""
 
     name: str
     label: str
-    """As people write it."""
+    """Display name."""
     date: str
-    """From which on it is so: `2025-01`."""
+    """First date of the release: `2025-01`."""
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
-    """How it launches a pass."""
+    """Runtime that describes how the engine launches a pass."""
     mixes: bool
-    """Whether pieces of prompts and tokens of answers share a pass; else prompts have passes of their own, first."""
+    """True if prefill chunks and decode tokens share a pass; False if prefill has its own passes, first."""
     reserves_output: bool
-    """Whether the room of a whole answer is set aside before it starts."""
+    """True if cache for the whole answer is reserved before a request starts."""
     waits: bool
-    """Whether a batch is a whole: the next starts when all of the one before has ended."""
+    """True for static batching: the next batch starts when all of the previous one has ended."""
     all_logits: bool
-    """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
+    """True if a prefill pass computes logits of all its tokens instead of the last token only."""
     narrows_cache: bool
-    """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
+    """True if keys and values default to the precision of products instead of 16 bits."""
     fills_stages: bool
-    """Whether stages of a pipeline work at once, each on a part of the sequences, not in turn on all."""
+    """True if pipeline stages work at once on different sequences; False if they take turns on all sequences."""
     compiles: bool
-    """Whether passes are compiled for the longest that a sequence may become, and attend over all of that."""
+    """True if passes are compiled for the longest possible sequence and attend over all of it."""
     widens: bool
-    """Whether weights that are stored narrower are made wide ahead where products are of floating point."""
+    """True if narrow weights are dequantized ahead of floating-point products."""
     streams: bool
-    """Whether products of few rows are by kernels that stream weights past them and cut no tiles."""
+    """True if products of few rows use kernels that stream weights and cut no tiles."""
     kernels: Mapping[str, str]
-    """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
+    """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     weights: str
-    """How weights are stored where a measurement says nothing; empty for the precision of products."""
+    """Default storage format of weights; empty for the precision of products."""
     experts: str
-    """Family of the kernels of experts, as single operators name it; empty for that of how weights are stored."""
+    """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
-    """Name -> number; the names are those of `COEFFICIENTS`."""
+    """Name -> number; names are those of `COEFFICIENTS`."""
     checked: str = ""
-    """Date of the newest measurement that it was compared with; empty for that of the release."""
+    """Date of the newest measurement that the release was compared with; empty for the release date."""
 
     @property
     def title(self) -> str:
-        """The engine with the year of its release, as headers show it: `vLLM, 2025 release`."""
+        """Engine with the year of its release, as in headers: `vLLM, 2025 release`."""
         first, last = self.date[:4], (self.checked or self.date)[:4]
         return f"{self.label}, {first} release" if first == last else f"{self.label}, releases of {first} to {last}"
 
     @property
     def release(self) -> str:
-        """What tells its errors from those of others: its name and from when on it is so."""
+        """Name and first date, which group the prediction errors of a release."""
         return f"{self.name} {self.date}"
 
     def value(self, name: str, *kinds: str) -> float:
-        """Return a number of the engine, that of the first kind that has one, or what it is where nothing is said."""
+        """Return a number of the engine for the first of these kinds that has one, else its default."""
         keys = (*(f"{name}.{kind}" for kind in kinds), name)
         found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
         return found.value
 
     @property
     def id(self) -> str:
-        """The engine with its date, as `find_engine` reads it."""
+        """Engine with its date, as `find_engine` reads it."""
         return f"{self.name}@{self.date}"
 
     @property
     def words(self) -> str:
-        """What operators of attention are told of their kernels: `Hopper:flash_attention_3 flash_attention_2`."""
+        """Kernel argument of attention operators: `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
-        """Return the seconds of the host for all layers of a pass, and for all experts of these; see `COEFFICIENTS`."""
+        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`."""
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
     def add_host(self, device_s: Number, launch_s: Number, sequences: Number) -> Number:
-        """Return the time of passes of so many sequences with what the host adds to that of devices."""
+        """Return the time of passes with `sequences` sequences: device time combined with host time."""
         together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
         whole_s: Number = together_s + self.value("host_sequence") * sequences
         return whole_s
 
     @property
     def without_host_sequence(self) -> Stack:
-        """The engine where the host looks at no token of a pass: guesses go from pass to pass on devices."""
+        """Copy of the engine without host work per sequence, for speculation that stays on devices between passes."""
         kept = {name: value for name, value in self.coefficients.items() if name != "host_sequence"}
         return attrs.evolve(self, coefficients=kept)
 
     @property
     def memory_share(self) -> float:
-        """Of the memory of a device, what weights, cache and activations may take."""
+        """Share of device memory available to weights, cache and activations."""
         return self.value("memory_share")
 
     @property
     def sequence_limit(self) -> int:
-        """Most sequences in work at once."""
+        """Maximum sequences in progress."""
         return round(self.value("sequence_limit"))
 
     @property
     def step_tokens(self) -> int:
-        """Most tokens of a pass."""
+        """Maximum tokens of a pass."""
         return round(self.value("step_tokens"))
 
 
 @frozen(kw_only=True)
 class Coefficient:
-    """What a number of a stack is, and what it is where nothing is said."""
+    """Meaning and default of a stack's number."""
 
     value: float
     unit: str
@@ -152,20 +153,21 @@ class Coefficient:
 
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
-    "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a pass, beside devices"),
-    "host_expert": Coefficient(value=0.0, unit="s", meaning="the host for each expert of a layer, taken one by one"),
-    "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
-    "sample_energy": Coefficient(value=0.0, unit="J", meaning="the device for each logit that a token is chosen of"),
-    "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
-    "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
-    "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
-    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the rate of int8, of products of 16 bits"),
-    "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
-    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
-    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
+    "host_layer": Coefficient(value=0.0, unit="s", meaning="host time per layer of a pass, overlapping with devices"),
+    "host_expert": Coefficient(value=0.0, unit="s", meaning="host time per expert of a layer, taken one by one"),
+    "host_sequence": Coefficient(value=0.0, unit="s", meaning="host time per sequence between passes"),
+    "sample_energy": Coefficient(value=0.0, unit="J", meaning="device energy per logit that a token is sampled from"),
+    "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
+    "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
+    "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
+    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
+    "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
+    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
+    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
-"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory, `host_layer.prompt` of
-passes over prompts, `host_layer.int8` of weights so stored."""
+"""Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
+passes, `host_layer.int8` to weights in that format.
+"""
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
 _FLAGS: Final = (
@@ -182,14 +184,14 @@ _FLAGS: Final = (
 
 
 def stack_names() -> tuple[str, ...]:
-    """Return the engines that ship, in the order of the alphabet."""
+    """Return the names of the built-in engines in alphabetical order."""
     return tuple(sorted(_releases()))
 
 
 def find_stack(name: str = "", date: str = "") -> Stack:
-    """Return an engine as it was at a date, or as it is; UnknownNameError for one that does not ship.
+    """Return the newest release of an engine by a date, or the newest of all; UnknownNameError for an unknown engine.
 
-    Before its first release that is known it is as it was at that.
+    A date before the first known release gives that release.
     """
     asked = _names().get(fold_name(name or DEFAULT))
     if asked is None:
@@ -201,9 +203,9 @@ def find_stack(name: str = "", date: str = "") -> Stack:
 
 
 def find_engine(text: str) -> Stack:
-    """Return an engine by its name, as it is, or by `NAME@DATE`, as it was then: a year, or a year and month.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month.
 
-    Raises UnknownNameError for an engine that does not ship, UsageError for a date of which nothing is known.
+    Raises UnknownNameError for an unknown engine, UsageError for a date before its first known release.
     """
     name, at, date = text.strip().partition("@")
     found = find_stack(name)
@@ -234,7 +236,7 @@ def describe_engine(text: str) -> str:
 
 @cache
 def _names() -> dict[str, str]:
-    """Return how each engine may be written -> its name."""
+    """Return alias -> name of each engine."""
     return {fold_name(alias): name for name, raw in _files().items() for alias in (name, *raw.get("aliases", ()))}
 
 
@@ -250,7 +252,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 
 
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
-    """Return the releases of a file; CatalogueError for what it may not say."""
+    """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
     plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": "", "checked": ""}
     plain |= dict.fromkeys(_FLAGS, False)

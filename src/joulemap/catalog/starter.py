@@ -1,4 +1,4 @@
-"""The text of a hardware file to start from: a copy of a known one, or the fewest fields that a class needs."""
+"""Write a hardware file to start from: a copy of a known one, or the required fields of a class."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ OTHERS: Final = """
 LOAD_TABLE: Final = re.compile(r"^\[\[loads\]\]\n(?:[^\[\n].*\n)*", re.MULTILINE)
 
 SHOWN_UNITS: Final = {"Hz": "GHz", "B/s": "GB/s", "T/s": "GT/s"}
-"""SI unit -> the one that a file says it in."""
+"""SI unit -> unit used in files."""
 
 
 def own_id(name: str) -> str:
@@ -133,7 +133,7 @@ def own_id(name: str) -> str:
 
 
 def copy_text(name: str) -> str:
-    """Return the file of a known hardware under an id of its own and without its aliases; UnknownNameError."""
+    """Return a copy of a known hardware's file with a new id and without aliases; UnknownNameError if there is none."""
     path = _find_file(name)
     chip, content = read_file(path, HardwareFile)
     text = re.sub(r'^id = ".*"$', f'id = "{own_id(chip.id)}"', content.decode(), count=1, flags=re.MULTILINE)
@@ -143,7 +143,7 @@ def copy_text(name: str) -> str:
 
 
 def _comment_load(measured: str, table: str) -> str:
-    """Return a measured load of another chip as comments: it says nothing of the chip that a copy describes."""
+    """Comment out a measured load, which does not apply to the chip that a copy describes."""
     lines = [f"# {line}" for line in table.splitlines()]
     return "\n".join([f"# Measured on {measured}; with it, prices follow from this power.", *lines, ""])
 
@@ -157,9 +157,9 @@ def _find_file(name: str) -> Path:
 
 
 def minimal_text(architecture: str) -> str:
-    """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown.
+    """Return a minimal file of a class with the numbers of a built-in chip; CatalogueError for an unknown class.
 
-    Every other key that a file of this class may have stands in it as a comment.
+    All optional keys of the class are included as comments.
     """
     shared = load_class(architecture, "template")
     example = _example(architecture)
@@ -204,19 +204,19 @@ def minimal_text(architecture: str) -> str:
 
 
 def _rate(precision: str, rate: Quantity) -> Quantity:
-    """Return a peak in the unit that data sheets print."""
+    """Return a peak in the unit that data sheets use."""
     return attrs.evolve(rate, value=rate.value / 1e12, unit="TOPS" if precision.startswith("int") else "TFLOPS")
 
 
 def _write(key: str, quantity: Quantity | None, mark: str, unit: str = "") -> str:
-    """Return the line of a key; of one that the example has no number for, its unit alone."""
+    """Return the line of a key, or a comment with the unit if the example has no number for it."""
     if quantity is None:
         return f"# {key}: in {SHOWN_UNITS.get(unit, unit)}, not known here\n"
     return f"{mark}{key} = {_entry(quantity)}\n"
 
 
 def _entry(quantity: Quantity) -> str:
-    """Return a number as a file has it, assumed."""
+    """Return a number in file format, with basis `assumed`."""
     unit = SHOWN_UNITS.get(quantity.unit, quantity.unit)
     if unit == "B":
         unit = next((one for one in ("GB", "MiB", "KiB") if quantity.value % SI_SCALE[one][0] == 0), unit)
@@ -225,5 +225,5 @@ def _entry(quantity: Quantity) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    """Return the hardware of a class whose numbers a file starts with."""
+    """Return the built-in hardware whose numbers a minimal file of a class uses."""
     return load_catalogue().hardware[CLASS_HARDWARE[architecture]]

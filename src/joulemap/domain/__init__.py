@@ -1,1 +1,1 @@
-"""Records of everything that has a name: frozen, no behaviour beyond their own invariants and derived properties."""
+"""Domain records: frozen, with no behaviour beyond their invariants and derived properties."""

@@ -1,4 +1,4 @@
-"""Architecture classes, and the hardware that each means by itself."""
+"""Architecture classes and the default hardware of each."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ CLASS_HARDWARE: Final[Mapping[str, str]] = {
     "dpu": "dpu_b4096_kv260",
     "cgra": "plasticine",
 }
-"""Architecture class -> the hardware that it means where hardware is asked for, and that stands for it: a common one
-that runs int8, and fp32 where any does, with published key numbers where the class has such."""
+"""Default and representative hardware of each architecture class: a common chip.
+
+Each runs int8, and fp32 if any chip of its class does. Its key numbers are published if any such chip exists.
+"""
 
 COMMON_PRECISION: Final[Precision] = "int8"
-"""The one precision that all of those have."""
+"""Precision that all hardware in `CLASS_HARDWARE` supports."""
 
 
 def find_whole_class(name: str) -> str:
-    """Return the architecture class whose plural a name is, as `gpus`, which means all hardware of it; else empty."""
+    """Return the architecture class whose plural is given (`gpus` means all GPUs); empty for any other name."""
     folded = fold_name(unmark(name))
     return find_class(folded.removesuffix("s")) if folded.endswith("s") else ""
 
 
 def find_class(name: str) -> str:
-    """Return the architecture class that a name is; empty for none."""
+    """Return the architecture class of this name; empty if there is none."""
     folded = fold_name(unmark(name))
     return folded if folded in CLASS_HARDWARE else ""

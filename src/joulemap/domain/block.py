@@ -1,4 +1,4 @@
-"""A block of points: one question about many configurations of a model, whose answer is a shard of a lake."""
+"""Blocks of points: many configurations of one model, evaluated together and stored as one shard of a lake."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ QUESTION: Final[Mapping[str, str]] = {
     "full_clock_hz": "number",
     "rules": "text",
 }
-"""Column -> what it holds: all that the points of a block depend on beside the constants that are varied.
+"""Column -> type of value, for every input of a block's points except the varied constants.
 
-`deployment` are words with commas between, `full_clock_hz` is the clock before a power cap, `rules` a digest of the
-rules by which other numbers follow those that are varied; empty for none.
+`deployment` is a comma-separated list. `full_clock_hz` is the clock before a power cap. `rules` is a digest of the
+rules that derive other numbers from the varied ones; empty if there are none.
 """
 
 SUFFIXES: Final[Mapping[str, str]] = {
@@ -63,14 +63,16 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "USD": "usd",
     "USD/h": "usd_per_hour",
 }
-"""Unit -> how the name of a column ends that holds it; counts, shares and ratios say by their names what they are."""
+"""Unit -> column name suffix; names of counts, shares and ratios need none."""
 
 PREFIX: Final = "set_"
-"""Of the columns of varied constants, which are no columns of runs: `runs.clock_hz` is what a power cap leaves."""
+"""Prefix of columns of varied constants. It keeps them apart from columns of runs: `runs.clock_hz` is the clock under a
+power cap.
+"""
 
 
 def name_column(constant: str, unit: str) -> str:
-    """Return the column that a varied constant is in: `memory.l2.capacity` -> `set_memory_l2_capacity_bytes`."""
+    """Return the column name of a varied constant: `memory.l2.capacity` -> `set_memory_l2_capacity_bytes`."""
     plain = "".join(letter if letter.isalnum() else "_" for letter in constant.lower())
     ending = SUFFIXES.get(unit, "")
     return PREFIX + (plain if not ending or plain.endswith(f"_{ending}") else f"{plain}_{ending}")
@@ -78,15 +80,15 @@ def name_column(constant: str, unit: str) -> str:
 
 @frozen(kw_only=True, eq=False)
 class Block:
-    """Points of one class of hardware that are evaluated together and kept in one shard.
+    """Points of one architecture class that are evaluated together and stored in one shard.
 
-    Raises ValueError where a column is missing or unknown, or columns differ in length.
+    Raises ValueError if a column is missing or unknown, or if columns differ in length.
     """
 
     columns: Mapping[str, Any]
-    """Column of `QUESTION` -> its value, or a value for each point."""
+    """Column of `QUESTION` -> one value for all points, or one value per point."""
     varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
-    """Constant -> its unit and its value at each point."""
+    """Constant -> unit and one value per point."""
 
     def __attrs_post_init__(self) -> None:
         wrong = sorted(self.columns.keys() ^ QUESTION.keys())
@@ -107,12 +109,12 @@ class Block:
 
     @property
     def point_count(self) -> int:
-        """Points that it has."""
+        """Number of points."""
         return max(map(len, self._lists.values()), default=1)
 
     @cached_property
     def digest(self) -> str:
-        """32 hexadecimal digits over all that the answer depends on: the name of its shard."""
+        """Shard name: 32 hexadecimal digits of a hash of all inputs."""
         lists = self._lists
         fixed = {name: value for name, value in self.columns.items() if name not in lists}
         units = {name: unit for name, (unit, _) in self.varied.items()}
@@ -125,13 +127,13 @@ class Block:
 
     @property
     def folder(self) -> str:
-        """Of its shard: class, versions of formulas and rules, so that stale ones are known by their place."""
+        """Folder of the shard: class, formula version and rules, so that stale shards are found by folder."""
         parts = (self.columns[name] for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)
 
 
 def _list_bytes(values: Any) -> bytes:
-    """Return numbers, of a list or an array, as the bytes of doubles."""
+    """Encode a list or array of numbers as little-endian doubles."""
     if hasattr(values, "astype"):
         return bytes(values.astype("<f8").tobytes())
     return struct.pack(f"<{len(values)}d", *values)

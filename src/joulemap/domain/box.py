@@ -1,4 +1,4 @@
-"""A box: devices in one case, links between them, memories that they share, and the power that all of them get."""
+"""Boxes: devices in one machine, the links between them, shared memories and a common power budget."""
 
 from __future__ import annotations
 
@@ -11,74 +11,77 @@ from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
 BOX: Final = "box"
-"""Class of a box, as a hardware."""
+"""Architecture class that stands for a box."""
 
 Goal = Literal["latency", "throughput", "energy"]
 
 GOALS: Final[tuple[Goal, ...]] = get_args(Goal)
-"""What a placement may be best at: time of a batch, batches that follow each other, or energy of a batch."""
+"""Placement objectives: latency of one batch, throughput of consecutive batches, or energy per batch."""
 
 BUDGET: Final = "power budget"
-"""What batches wait for where the box's power stretches the time between them."""
+"""Throughput limit where the box's power budget stretches the interval between batches."""
 
 MOST_DEVICES: Final = 16
-"""Of one box, alike ones counted one by one."""
+"""Maximum devices per box, identical devices counted individually."""
 
 
 @frozen(kw_only=True)
 class BoxDevice:
-    """One device of a box, or several alike."""
+    """One device of a box, or several identical ones."""
 
     name: str = attrs.field(validator=attrs.validators.min_len(1))
-    """Once in a box."""
+    """Name, unique in the box."""
     hardware: str
-    """Of the catalogue, with @MODE or without, or a file."""
+    """Catalogue id, with or without @MODE, or a file."""
     count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     memory: str = ""
-    """Which of the box's memories it works in; empty for one of its own."""
+    """Name of the shared memory that the device works in; empty if it has its own."""
     precision: str = ""
-    """What it computes at, whatever is asked; empty for what is asked, else the narrowest of its own that holds it."""
+    """Fixed precision that overrides the requested one. Empty: the requested precision, or the narrowest supported one
+    that holds it.
+    """
     static_power: Quantity | None = None
-    """What it draws here in place of its own, where that is of a module whose other devices have it."""
+    """Static power inside the box, where the hardware's own value covers a module whose other devices already carry it.
+    """
     layout: str = ""
-    """How it keeps activations, e.g. `nhwc`: what comes from a device with another is turned over."""
+    """Activation layout, e.g. `nhwc`; data from a device with another layout is transposed."""
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The names of the devices one by one: `dla1`, `dla2` of two called `dla`."""
+        """Names of the individual devices: `dla1` and `dla2` for two devices called `dla`."""
         return (self.name,) if self.count == 1 else tuple(f"{self.name}{one + 1}" for one in range(self.count))
 
 
 @frozen(kw_only=True)
 class BoxLink:
-    """What carries data between two devices of a box, or between any two of several alike."""
+    """Link between two devices of a box, or between any two of several identical devices."""
 
     between: tuple[str, str]
-    """Names of devices; twice the same for several alike."""
+    """Names of the two devices; the same name twice for a link among identical devices."""
     name: str
     bandwidth: Quantity
-    """Bytes per second in one direction."""
+    """Bandwidth in one direction."""
     latency: Quantity
-    """Until the first byte is there."""
+    """Time to the first byte."""
     energy: Quantity
-    """Of a byte that is sent and received."""
+    """Energy to send and receive one byte."""
 
 
 @frozen(kw_only=True)
 class BoxMemory:
-    """A memory that several devices work in, so that what one made another reads in place."""
+    """Memory that several devices share, so that they exchange data in place."""
 
     name: str
     capacity: Quantity
     bandwidth: Quantity
-    """Bytes per second of all devices together."""
+    """Bandwidth of all devices together."""
     latency: Quantity
-    """From the end of one device's work to the start of another's that waits for it."""
+    """Time from the end of one device's work to the start of the next device that waits for it."""
 
 
 @frozen(kw_only=True)
 class Box:
-    """Devices in one case."""
+    """Devices in one machine."""
 
     id: str
     name: str
@@ -87,13 +90,13 @@ class Box:
     links: tuple[BoxLink, ...] = ()
     memories: tuple[BoxMemory, ...] = ()
     power: Quantity | None = None
-    """That all devices together may draw; None where each has its own cap alone."""
+    """Power budget of all devices together; None if only the devices' own caps apply."""
     price: Quantity | None = None
-    """Of all of it, bought; None where that is the sum of its devices'."""
+    """Purchase price of the whole box; None for the sum of the devices' prices."""
     doubts: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what does not fit together; ValueError names it."""
+        """Raise ValueError, naming the fault, if devices, links and memories are inconsistent."""
         names = [name for device in self.devices for name in device.members]
         if not self.devices:
             raise ValueError("devices: there is none")
@@ -113,24 +116,24 @@ class Box:
                 raise ValueError(f"devices.{device.name}.memory: {device.memory} is none of the box's memories")
 
     def __iter__(self) -> Iterator[tuple[str, BoxDevice]]:
-        """Yield each device by its name, alike ones one by one."""
+        """Yield each individual device with its name."""
         for device in self.devices:
             for name in device.members:
                 yield name, device
 
     def memory_of(self, device: BoxDevice) -> BoxMemory | None:
-        """Return the memory of the box that a device works in; None for one of its own."""
+        """Return the shared memory that a device works in; None if it has its own."""
         return next((memory for memory in self.memories if memory.name == device.memory), None)
 
 
 @frozen(kw_only=True)
 class PlacementLine:
-    """A line of the ledger of a model on the devices of a box."""
+    """Ledger line of a model placed on a box."""
 
     device: str
-    """That the energy is of, or that sends."""
+    """Device that spends the energy; for a transfer, the sender."""
     subgraph_index: int | None
-    """None of what belongs to none."""
+    """Subgraph; None for energy outside all subgraphs."""
     component: str
     action: str
     per: str

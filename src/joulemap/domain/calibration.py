@@ -1,7 +1,7 @@
-"""A calibration: what a fit to measurements puts in place of the class's coefficients, and how well it did.
+"""Calibrations: values that a fit to measurements puts in place of class defaults, and how well they predict.
 
-What a fit moved is measured only where the measurements determine it: where they hold most of the weight against the
-value that it had before. The rest is as sure as it was.
+A fitted value counts as measured only if the measurements determine it, which means that they outweigh the value it had
+before. The basis of any other fitted value stays as uncertain as before.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyRefe
 from joulemap.system.record import frozen
 
 UNCALIBRATED: Final = "none"
-"""What a run without a calibration names in its place."""
+"""Name of the calibration of an uncalibrated run."""
 
 SPLITS: Final = ("uncalibrated", "fitted", "cross_validated")
-"""What an error was counted on: class defaults; the rows of the fit; rows of a family that the fit had not seen."""
+"""Rows that an error was computed on: all rows with class defaults, rows used for fitting, or rows of a held-out model
+family.
+"""
 
 SCORED: Final = ("latency", "energy")
 
 LABEL_DIGITS: Final = 8
 
 DETERMINED: Final = 0.8
-"""Weight of the measurements from which on they determine a number."""
+"""Smallest weight of the measurements that determines a value."""
 
 MOST_FACTOR: Final = 4.0
-"""Factor up to which, either way, energies per action may be scaled."""
+"""Largest factor, up or down, by which energies per action may be scaled."""
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
@@ -61,20 +63,20 @@ def _are_in_range(_instance: object, attribute: attrs.Attribute[Any], value: Map
 
 @frozen(kw_only=True)
 class CalibrationEntry:
-    """What must be known of a calibration to choose it and to find what was evaluated with it."""
+    """Calibration summary, enough to choose a calibration and to find runs that used it."""
 
     hardware: str
-    """Id of the hardware that it is for."""
+    """Id of the calibrated hardware."""
     name: str
-    """Of its file, without the ending."""
+    """File name without its extension."""
     digest: str
-    """Of every byte of its file."""
+    """Hash of the whole file."""
     place: str
-    """`shipped`, the file, or `given` for a record that a program made."""
+    """Origin: `shipped`, a file path, or `given` for a record that a program built."""
 
     @property
     def label(self) -> str:
-        """How a run names it, e.g. `h200_sxm 1a2b3c4d`."""
+        """Label in runs, e.g. `h200_sxm 1a2b3c4d`."""
         return f"{self.name} {self.digest[:LABEL_DIGITS]}"
 
 
@@ -86,24 +88,26 @@ class EnergyScale:
     factor: float = attrs.field(validator=_is_factor)
     actions: tuple[ActionKey, ...]
     meaning: str
-    """What it stands for, in a line."""
+    """One-line description of the scaled actions."""
     data_weight: float = attrs.field(default=0.0, validator=_is_share)
-    """As that of a fitted number."""
+    """Weight of the measurements in the factor, as in `FittedValue.data_weight`."""
 
     @property
     def is_determined(self) -> bool:
-        """Whether the measurements determine it."""
+        """True if the measurements determine the factor."""
         return self.data_weight >= DETERMINED
 
     def basis(self, own: str) -> str:
-        """Return the basis of a price under it that had this one: what is measured is at most a sum of prices."""
+        """Return the basis of an energy under this scale, `scaled` at best: a measurement gives at most a sum of
+        energies.
+        """
         return "scaled" if self.is_determined else least_sure(own, "scaled")
 
 
 def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], source: str) -> EnergyReference:
-    """Return a reference table with the energies of some actions multiplied, each as sure as its scale makes it.
+    """Return a reference table with the energies of some actions scaled, each with the basis that its scale gives.
 
-    Raises ValueError for an action that has no price; what is unattributed has one where the power limit says so.
+    Raises ValueError for an action without an energy. Unattributed actions have one only if the power limit implies it.
     """
     scale_of = {key: scale for scale in scales for key in scale.actions}
     for key in scale_of:
@@ -115,7 +119,7 @@ def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], s
 
 
 def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyAction:
-    """Return an action under its scale; the plausible range of one that is not determined moves with it."""
+    """Return a scaled action; its plausible range scales too, unless the measurements determine the factor."""
     is_open = not scale.is_determined
     return attrs.evolve(
         action,
@@ -129,104 +133,105 @@ def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyActi
 
 @frozen(kw_only=True)
 class FittedValue:
-    """A coefficient, or static power, as a fit moved it."""
+    """Coefficient or static power as changed by a fit."""
 
     default: float = attrs.field(validator=_above_zero)
-    """Before."""
+    """Value before the fit."""
     value: float = attrs.field(validator=_above_zero)
     unit: str
     data_weight: float = attrs.field(validator=_is_share)
-    """Part of what is known of it that the measurements said: 1 less what is left of the variance of its logarithm,
-    times the credibility of the measurements."""
+    """Share of the knowledge about the value that comes from measurements: 1 minus the remaining share of the variance
+    of its logarithm, times the credibility of the measurements.
+    """
 
     @property
     def ratio(self) -> float:
-        """After over before."""
+        """Value after the fit divided by the value before."""
         return self.value / self.default
 
     @property
     def is_determined(self) -> bool:
-        """Whether the measurements determine it."""
+        """True if the measurements determine the value."""
         return self.data_weight >= DETERMINED
 
     def quantity(self, own: Quantity, source: str) -> Quantity:
-        """Return it in place of the number that the hardware has without a calibration."""
+        """Return the fitted quantity that replaces the uncalibrated one."""
         basis = "measured" if self.is_determined else least_sure(own.basis, "scaled")
         return attrs.evolve(own, value=self.value, basis=basis, source=source)
 
 
 @frozen(kw_only=True)
 class CalibrationError:
-    """How far predictions were from the measurements of one group."""
+    """Prediction errors against the measurements of one group."""
 
     quantity: str = attrs.field(validator=attrs.validators.in_(SCORED))
     split: str = attrs.field(validator=attrs.validators.in_(SPLITS))
     runtime: str = ""
-    """Empty for all."""
+    """Runtime of the group; empty for all."""
     precision: str = ""
-    """Empty for all."""
+    """Precision of the group; empty for all."""
     batch: int = 0
-    """0 for all."""
+    """Batch size of the group; 0 for all."""
     family: str = ""
-    """Empty for all."""
+    """Model family of the group; empty for all."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
     mean_error_fraction: float
-    """Of absolute relative errors."""
+    """Mean absolute relative error."""
     median_error_fraction: float
-    """Of absolute relative errors."""
+    """Median absolute relative error."""
     worst_error_fraction: float
-    """Signed: positive is predicted too high."""
+    """Signed relative error of largest magnitude; positive if predicted too high."""
     rank_correlation: float | None = None
-    """Spearman's; None below three rows."""
+    """Spearman rank correlation; None below three rows."""
 
 
 @frozen(kw_only=True)
 class Calibration:
-    """Coefficients, energy scales and static power of one hardware, fitted to measurements of it."""
+    """Coefficients, energy scales and static power of one hardware, fitted to its measurements."""
 
     name: str
-    """Of its file, without the ending."""
+    """File name without its extension."""
     hardware: str
-    """Id of the hardware that it is for."""
+    """Id of the calibrated hardware."""
     hardware_digest: str
-    """Of the description that it was fitted to, at the default power mode."""
+    """Digest of the fitted hardware description, at the default power mode."""
     formula_version: str
-    """Of the class's formulas that it was fitted with."""
+    """Version of the class's formulas used in the fit."""
     data_digest: str
-    """Of the measurements."""
+    """Digest of the measurements."""
     generation: str
-    """What hardware it may be inherited by, as `Hardware.generation`."""
+    """Generation of hardware that may inherit the calibration, as in `Hardware.generation`."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
-    """Measurements."""
+    """Number of measurements."""
     latency_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Of them, with a latency."""
+    """Measurements with a latency."""
     energy_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Of them, with an energy."""
+    """Measurements with an energy."""
     latency_credibility: float = attrs.field(validator=_is_share)
-    """How far coefficients went from the class's values to those that fit the measurements best."""
+    """Position of the coefficients between the class defaults (0) and the best fit to the measurements (1)."""
     energy_credibility: float = attrs.field(validator=_is_share)
-    """The same of energy scales and static power."""
+    """Position of energy scales and static power between the class defaults (0) and the best fit (1)."""
     runtimes: tuple[str, ...]
     precisions: tuple[str, ...]
     families: tuple[str, ...]
-    """Of models that the fit has seen."""
+    """Model families used in the fit."""
     coefficients: Mapping[str, FittedValue] = attrs.field(validator=_are_in_range)
     """Coefficients changed by the fit, by name; each within `fitted_range`."""
     energy_scales: tuple[EnergyScale, ...]
     static_power: FittedValue | None = None
-    """In W."""
+    """Fitted static power in W."""
     errors: tuple[CalibrationError, ...]
     digest: str
-    """Of every byte of its file."""
+    """Hash of the whole file."""
 
     @property
     def label(self) -> str:
-        """How a run names it, e.g. `h200_sxm 1a2b3c4d`."""
+        """Label in runs, e.g. `h200_sxm 1a2b3c4d`."""
         return f"{self.name} {self.digest[:LABEL_DIGITS]}"
 
     @property
     def source(self) -> str:
-        """What its numbers come from."""
+        """Source text for every fitted number."""
         return (
             f"calibration {self.label}: fitted to {self.row_count} measurements of {len(self.families)} families on "
             f"{self.hardware}"
@@ -234,12 +239,12 @@ class Calibration:
 
     @property
     def moved(self) -> tuple[FittedValue | EnergyScale, ...]:
-        """All that the fit moved."""
+        """All fitted values."""
         static = () if self.static_power is None else (self.static_power,)
         return (*self.coefficients.values(), *self.energy_scales, *static)
 
     def check_target(self, hardware: str, digest: str) -> None:
-        """Raise ValueError where it is for another hardware, or for another description of this one."""
+        """Raise ValueError if the calibration is for another hardware or for another description of this one."""
         if self.hardware != hardware:
             raise ValueError(f"hardware: it is a calibration of {self.hardware}, not of {hardware}")
         if self.hardware_digest != digest:
@@ -249,5 +254,5 @@ class Calibration:
             )
 
     def entry(self, place: str = "given") -> CalibrationEntry:
-        """Return what must be known to choose it."""
+        """Return the summary of this calibration."""
         return CalibrationEntry(hardware=self.hardware, name=self.name, digest=self.digest, place=place)

@@ -1,4 +1,4 @@
-"""The catalogue: every hardware and model that joulemap knows by name, and the notes, uses and grids beside them."""
+"""Catalogue of named hardware and models, with architecture notes, use assumptions and grid regions."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware, PowerMode
 
 DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
-"""What a comparison takes when no hardware is named: one of each of four architecture classes."""
+"""Default hardware of a comparison: one chip of each of four architecture classes."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
 SHOWN_CANDIDATES: Final = 8
-"""Hardware that a part of a name may mean, as an error lists them."""
+"""Maximum candidates that an error lists for an ambiguous name."""
 
 
 STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")
-"""What a power mode may state of a hardware."""
+"""Quantities that a power mode may override."""
 
 SAME: Final = (
     "id", "name", "vendor", "architecture", "deployment", "aliases", "core_count", "generation", "unavailable",
     "needs_host", "is_launched", "priced_at", "digest",
 )  # fmt: skip
-"""What an entry has as its hardware has it."""
+"""Fields that an entry copies from its hardware."""
 
 OPERATOR: Final = "operator"
-"""Family and task of single operators."""
+"""Family and task of single-operator models."""
 
 ALIKE: Final = 0.03
-"""Numbers that agree within this share are those of one operating point."""
+"""Relative difference below which two values belong to the same operating point."""
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
@@ -60,19 +60,19 @@ def _numbers(values: Iterable[float]) -> tuple[float, ...]:
 
 @frozen(kw_only=True)
 class Variant:
-    """What makes a hardware of another: numbers in place of its own."""
+    """Origin of a hardware that was derived from another by changed numbers."""
 
     base: str
-    """Id of the other."""
+    """Id of the original hardware."""
     changes: tuple[tuple[str, str | float], ...]
-    """Constant and value, as it was written."""
+    """Constants and their new values, as written by the user."""
     place: str
-    """What to write to ask for it."""
+    """Argument that selects the variant."""
 
 
 @frozen(kw_only=True)
 class HardwareEntry:
-    """What must be known of a hardware to choose it."""
+    """Hardware summary, enough to choose a chip."""
 
     id: str
     name: str
@@ -81,42 +81,42 @@ class HardwareEntry:
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
     aliases: tuple[str, ...] = attrs.field(converter=_texts)
     power_modes: tuple[str, ...] = attrs.field(converter=_texts)
-    """Names of its modes beside the default one."""
+    """Names of power modes other than the default."""
     default_names: tuple[str, ...] = attrs.field(converter=_texts)
-    """Those of them that are the default one by another name."""
+    """Named modes that equal the default mode."""
     caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
-    """The power cap of the default mode, then of each other."""
+    """Power cap of the default mode, then of each named mode."""
     core_count: int
-    """Of a CPU; 0 for other classes."""
+    """Cores of a CPU; 0 for other classes."""
     full_clock_hz: float
-    """The highest clock that all units reach together."""
+    """Highest clock that all units reach together."""
     static_w: float
     precisions: tuple[str, ...] = attrs.field(converter=_texts)
     generation: str
-    """As `Hardware.generation`."""
+    """Chip generation, as in `Hardware.generation`."""
     unavailable: str
-    """As `Hardware.unavailable`."""
+    """Reason why the hardware cannot be bought, as in `Hardware.unavailable`."""
     needs_host: str
-    """As `Hardware.needs_host`."""
+    """Slot or port of a computer that the hardware needs, as in `Hardware.needs_host`."""
     is_launched: bool
-    """As `Hardware.is_launched`."""
+    """True if a host launches the kernels, as in `Hardware.is_launched`."""
     fallback_host: str
-    """As `Compiler.host`."""
+    """Default host for fallback operators, as in `Compiler.host`."""
     is_unlisted: bool
-    """True if the operators that its compiler supports are not listed."""
+    """True if no list of the compiler's supported operators is known."""
     priced_at: str
-    """As `Hardware.priced_at`, without a calibration."""
+    """Boundary of the uncalibrated energies per action, as in `Hardware.priced_at`."""
     digest: str
     variant: Variant | None = None
 
     @property
     def described(self) -> str:
-        """Id of the hardware whose description it has: that which it is a variant of, else its own."""
+        """Id of the hardware whose description applies: the base of a variant, else its own id."""
         return self.id if self.variant is None else self.variant.base
 
     @classmethod
     def of(cls, hardware: Hardware) -> HardwareEntry:
-        """Return the entry of a hardware record."""
+        """Build the entry of a hardware record."""
         same = {name: getattr(hardware, name) for name in SAME}
         return cls(
             **same,
@@ -132,39 +132,39 @@ class HardwareEntry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called: its id, its aliases, and its name for people with and without what stands in brackets."""
+        """Id, aliases, and display name with and without its bracketed part."""
         return self.id, *self.aliases, self.name, self.name.partition("(")[0].strip()
 
     @property
     def needless_words(self) -> frozenset[str]:
-        """Words that tell nothing new beside its name: its vendor and class."""
+        """Words that add nothing to the name: vendor and class."""
         return frozenset(split_words(f"{self.vendor} {self.architecture}"))
 
     @property
     def caps(self) -> dict[str, float]:
-        """Power mode -> its cap in W, the default one first."""
+        """Power mode -> power cap in W, default mode first."""
         return dict(zip((DEFAULT_MODE, *self.power_modes), self.caps_w, strict=True))
 
     @property
     def distinct_modes(self) -> tuple[str, ...]:
-        """The modes that are different operating points: the default one, and those that are not it by another name."""
+        """Modes with distinct operating points: the default mode and every named mode that differs from it."""
         return (DEFAULT_MODE, *(mode for mode in self.power_modes if mode not in self.default_names))
 
     def cap_w(self, mode: str) -> float:
-        """Return the power cap of a mode; that of the default one where a mode locks the clock."""
+        """Return the power cap of a mode; the default mode's cap if the mode locks the clock."""
         if mode in self.caps:
             return self.caps[mode]
         point = read_point(mode)
         return point.value if point is not None and point.unit == "W" else self.caps[DEFAULT_MODE]
 
     def has_mode(self, name: str) -> bool:
-        """Whether it has a named power mode of this name."""
+        """Return True if the hardware has a power mode of this name."""
         return fold_name(name) in (fold_name(mode) for mode in (DEFAULT_MODE, *self.power_modes))
 
     def find_mode(self, name: str) -> str:
-        """Return the power mode of this name, or the one way to write the clock (`900MHz`) or cap (`300W`) that it is.
+        """Return the canonical name of a power mode, of a clock (`900MHz`) or of a power cap (`300W`).
 
-        UnknownNameError names the modes that it has and the range of what it can be set to.
+        Raises UnknownNameError, which lists the modes and the valid range.
         """
         modes = (DEFAULT_MODE, *self.power_modes)
         mode = fold_into(name, modes)
@@ -188,7 +188,9 @@ class HardwareEntry:
         return point.name
 
     def nearest_precision(self, asked: Precision) -> Precision:
-        """Return the precision that it has and that is nearest to what was asked: that, else in width, wider first."""
+        """Return the supported precision nearest to the requested one: an exact match, else the nearest width, wider
+        first.
+        """
         order = list(PRECISION_BYTES)
 
         def distance(name: str) -> tuple[bool, float, bool, int]:
@@ -199,12 +201,12 @@ class HardwareEntry:
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
-    """Return the power modes that are a hardware's default one by another name."""
+    """Return the named power modes that equal a hardware's default mode."""
     return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
 
 
 def _is_alike(hardware: Hardware, mode: PowerMode) -> bool:
-    """Whether what a mode states agrees with the hardware's own numbers."""
+    """Return True if the values that a mode overrides agree with the hardware's own."""
     for name in STATED:
         stated, own = getattr(mode, name), getattr(hardware, name)
         if stated is not None and abs(stated.value - own.value) > ALIKE * own.value:
@@ -213,10 +215,10 @@ def _is_alike(hardware: Hardware, mode: PowerMode) -> bool:
 
 
 def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
-    """Return the entry that has this name, never one that has a part of it.
+    """Return the entry with this name; a partial name never matches.
 
-    Case, spaces, `-` and `_` do not matter, nor the order of words, nor its vendor and class beside them. Raises
-    AmbiguousNameError for words that several hardware have, UnknownNameError with the nearest for others.
+    Case, spaces, `-`, `_` and word order do not matter; vendor and class may be added. Raises AmbiguousNameError if
+    several hardware match, else UnknownNameError with the nearest names.
     """
     asked = unmark(name)
     found = find_alike(entries, asked)
@@ -232,10 +234,10 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the hardware of this name, or where there is none, those whose words it has.
+    """Return the hardware with exactly this name, or, if there is none, those whose words match.
 
-    Words of vendor and class may be there or lack; then words of other names of the same hardware may be there too, as
-    in `Altra Max M128`, whose names are Altra-Max and M128-30.
+    Vendor and class words are optional. Words of several names of one hardware may be combined: `Altra Max M128`
+    combines Altra-Max and M128-30.
     """
     asked = unmark(name)
     if asked in entries:
@@ -253,9 +255,10 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
-    """Return True if the words match one name of a hardware, with words of its other names.
+    """Return True if the words match one name of a hardware, with words from its other names allowed.
 
-    Vendor and class may lack from its id and its full name, not from a shorter one, which they tell from others.
+    Vendor and class words may be missing from the id and the full name. They may not be missing from an alias, where
+    they distinguish hardware.
     """
     needless = entry.needless_words
 
@@ -270,28 +273,28 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 
 @lru_cache(8192)
 def _compare(name: str) -> tuple[str, Counter[str]]:
-    """Return a name folded, and its words; remembered, because one that is looked up is compared with all."""
+    """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
     return fold_name(name), split_words(name)
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:
-    """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is.
+    """Return the catalogue model that a name means (`ResNet-50`, `ViT-B/16`), else the name unchanged.
 
-    A single operator has one spelling; UsageError for one whose sizes are wrong.
+    A single operator has one spelling; UsageError for wrong sizes.
     """
     is_source = ":" in name or name.endswith((".py", ".pt2"))
     return name if is_source else spell(fold_into(name, known, ignoring="/"))
 
 
 def find_family(name: str, models: Mapping[str, ModelEntry]) -> str:
-    """Return the family of a model that measurements name; `other` for one that is not known by name."""
+    """Return the family of a measured model; `other` if the model is not in the catalogue."""
     if is_operator(name):
         return OPERATOR
     return models[name].family if name in models else "other"
 
 
 def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[HardwareEntry]:
-    """Return the hardware that have all words of what is asked for, and others; none for numbers alone."""
+    """Return the hardware whose names contain all words of a query; none if the query has only numbers."""
     words = split_words(asked)
     if not any(map(str.isalpha, words)):
         return []
@@ -300,53 +303,53 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
 
 @frozen
 class Catalogue:
-    """Every hardware that joulemap knows, by id."""
+    """All known hardware, by id."""
 
     hardware: Mapping[str, Hardware]
     digest: str
-    """Of all data files."""
+    """Digest of all data files."""
 
     @cached_property
     def entries(self) -> dict[str, HardwareEntry]:
-        """Id -> what must be known to choose it."""
+        """Id -> hardware summary."""
         return {name: HardwareEntry.of(hardware) for name, hardware in self.hardware.items()}
 
     def find(self, name: str) -> Hardware:
-        """Return the hardware with this id or alias; UnknownNameError offers the nearest ids."""
+        """Return the hardware with this id or alias; UnknownNameError suggests the nearest ids."""
         return self.hardware[find_entry(self.entries, name).id]
 
 
 @frozen(kw_only=True)
 class ModelEntry:
-    """A model known by name. Published figures are for its default weights, at batch 1."""
+    """Model of the catalogue. Published figures are for its default weights at batch size 1."""
 
     name: str
     family: str
     task: str
-    """`classification`, `segmentation`, `video` …"""
+    """Task: `classification`, `segmentation`, `video` …"""
     input_shape: tuple[int, ...]
-    """Of one sample, without the batch; empty where the model brings its own inputs."""
+    """Shape of one sample, without the batch dimension; empty if the model supplies its own inputs."""
     input_layout: str
-    """`tensors`; `images`: a list with one image for each of the batch; `pair`: two tensors of this shape."""
+    """Input type: `tensors`; `images`, a list with one image per sample; or `pair`, two tensors of this shape."""
     parameter_count: int | None
-    """As published by torchvision."""
+    """Parameter count published by torchvision."""
     published_mac_count: int | None
-    """torchvision's `_ops`, which counts MACs, in units."""
+    """MAC count published by torchvision as `_ops`, in units."""
     is_traceable: bool
     reason: str
-    """Why not, if not."""
+    """Reason why the model is not traceable; empty if it is."""
 
 
 @frozen(kw_only=True)
 class ShippedWorkload:
-    """What the package has traced of a model, at its default input."""
+    """Built-in workload of a model at its default input."""
 
     model: str
     is_affine: bool
-    """Whether its workload at other batches follows exactly from the shipped one."""
+    """True if workloads at other batch sizes follow exactly from the built-in one."""
     parameter_count: int
     mac_count: int
-    """At batch 1."""
+    """MAC count at batch size 1."""
     torch_version: str
     torchvision_version: str
     tracer_version: str
@@ -359,43 +362,43 @@ def _filled(_instance: object, attribute: attrs.Attribute[str], value: str) -> N
 
 @frozen(kw_only=True)
 class ArchitectureNote:
-    """How a class of hardware handles one matter, and who says so."""
+    """Note on how an architecture class handles one topic, with its source."""
 
     architecture: str = attrs.field(validator=_filled)
     topic: str = attrs.field(validator=_filled)
-    """`principle`, `instruction fetch`, `coherence` or `data movement`."""
+    """Topic: `principle`, `instruction fetch`, `coherence` or `data movement`."""
     text: str = attrs.field(validator=_filled)
     source: str = attrs.field(validator=_filled)
 
 
 @frozen(kw_only=True)
 class CostAssumption:
-    """A number of use that a person may replace."""
+    """Use assumption that the user may override."""
 
     name: str
-    """`utilization`, `lifetime`, `hours`, `pue`, `electricity` or `host`."""
+    """Name: `utilization`, `lifetime`, `hours`, `pue`, `electricity` or `host`."""
     quantity: Quantity
 
 
 @frozen(kw_only=True)
 class GridRegion:
-    """Where electricity comes from, as a yearly average."""
+    """Yearly average carbon intensity of one region's electricity."""
 
     region: str
-    """Id: `world`, `eu`, or a country's two letters."""
+    """Id: `world`, `eu`, or a two-letter country code."""
     name: str
     year: int
     intensity: Quantity
-    """In g/kWh of CO2 equivalents, unless its note says otherwise."""
+    """Carbon intensity in g/kWh of CO2 equivalents, unless its note says otherwise."""
 
 
 @frozen(kw_only=True)
 class Scenario:
-    """Where hardware is used, and the power that a chip gets there."""
+    """Deployment scenario with the power available to a chip."""
 
     name: str = attrs.field(validator=_filled)
-    """`datacenter`, `edge` and `embedded` are deployments; others are made of them."""
+    """Scenario name: `datacenter`, `edge` and `embedded` are deployments; other scenarios combine these."""
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
     power_budget: Quantity | None
-    """In W; None where it is planned for the chip."""
+    """Power budget in W; None if the site is designed around the chip."""
     note: str

@@ -1,4 +1,4 @@
-"""Changes of a hardware for a question: numbers in place of its own, in a version of it that stands by itself."""
+"""Changes of a hardware's numbers for one question, applied to a separate version of its record."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction, EnergyReference
 
 SOURCE: Final = "--set"
-"""Where a number that was set comes from; its basis is `assumed`."""
+"""Source of a number set by the user; its basis is `assumed`."""
 
 
 @frozen(kw_only=True)
 class Change:
-    """One constant of a hardware as it was set."""
+    """One constant of a hardware, as set by the user."""
 
     name: str
-    """As `Constant.name`."""
+    """Name of the constant, as in `Constant.name`."""
     kind: str
     value: float
-    """In SI, as the constant."""
+    """New value in SI units."""
     before: float
-    """Without it."""
+    """Original value."""
     unit: str
 
 
 def check_value(constant: Constant, value: float) -> None:
-    """Raise ValueError for a number that a constant cannot be."""
+    """Raise ValueError for a value outside the valid range of a constant."""
     if constant.kind == "coefficient":
         check_coefficient(constant.own.partition(".")[2], value)
     if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
@@ -47,16 +47,16 @@ def check_value(constant: Constant, value: float) -> None:
 
 
 def word_changes(changes: Sequence[Change], name: str = "") -> str:
-    """Return the word of changes in a digest, and of another name."""
+    """Return the word that stands for changes, and a new name, in a digest."""
     return changes_word(((one.name, one.value) for one in changes), name)
 
 
 def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
-    """Return a hardware, as runs have it, with numbers in place of its own; itself without any.
+    """Return a hardware, as used in runs, with some numbers replaced; without changes, the hardware itself.
 
-    Each number changes alone, but for clock and units: peaks and on-chip bandwidths follow both, as in a power mode.
-    What was derived from a number before stays. `name` is its id from then on, if one is given. Raises ValueError
-    where the numbers contradict each other.
+    Each number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, as in a power
+    mode. Numbers derived earlier stay as they are. `name` becomes the new id, if given. Raises ValueError if the
+    resulting numbers contradict each other.
     """
     if not changes and not name:
         return hardware
@@ -99,7 +99,7 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
         reference = reference.with_static(updates[STATIC])
     return attrs.evolve(
         hardware,
-        loads=() if changes else hardware.loads,  # what was measured was the chip as it is
+        loads=() if changes else hardware.loads,  # the load was measured on the unchanged chip
         id=name or hardware.id,
         **updates,
         geometry=_set_each(hardware.geometry.items(), "geometry", value),
@@ -139,7 +139,7 @@ def _scale_peak(peak: Peak, clock_ratio: float, unit_ratio: float) -> Peak:
 
 
 def _scale_clocks(hardware: Hardware, clock: Quantity, ratio: float) -> dict[str, Quantity]:
-    """Return the other clocks that move with the clock; the die's highest one stays where it is no lower."""
+    """Scale the other clocks with the main clock; the die's highest clock changes only if it would be exceeded."""
     moved = {
         name: _scale(quantity, ratio)
         for name in ("clock_base", "clock_boost")
@@ -151,7 +151,7 @@ def _scale_clocks(hardware: Hardware, clock: Quantity, ratio: float) -> dict[str
 
 
 def price_fj(action: EnergyAction, value_j: float) -> float:
-    """Return a price in femtojoules, to the digits that a person may have written; its own where it is that."""
+    """Convert an energy per action to femtojoules at 15 digits, or return the action's own energy if it is equal."""
     own = action.energy_per_action_fj
     return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")
 

@@ -1,7 +1,7 @@
-"""Valid range of each coefficient of an architecture class: what its formula stays meaningful over.
+"""Valid range of each coefficient of an architecture class, outside of which its formula loses its meaning.
 
-The range is declared here once. It bounds a fit, and it is checked when a calibration is made or read, when a hardware
-file states a coefficient, and when a question sets one.
+The range is declared once. It bounds every fit. It is checked when a calibration is made or read, when a hardware file
+states a coefficient, and when a question sets one.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import math
 from typing import Final
 
 DEVICE_SCALE: Final = "device_time_scale"
-"""The coefficient that multiplies the compute and memory time of every kernel."""
+"""Coefficient that multiplies the compute and memory time of every kernel."""
 
 MOST_RATIO: Final = 20.0
-"""Largest factor between a fitted coefficient and its default, in either direction: four deviations of the widest
-spread of any class, exp(4 x 0.7) = 16.4, rounded up."""
+"""Largest factor between a fitted coefficient and its default, in either direction. It is four standard deviations of
+the widest spread of any class, exp(4 x 0.7) = 16.4, rounded up.
+"""
 
 ROUNDING: Final = 1e-4
-"""Relative room at that factor for the digits that a file leaves out."""
+"""Relative tolerance at that limit for digits that a file drops."""
 
 SHARE: Final = (0.0, 1.0)
-"""Range of a share that divides: above 0 and at most 1."""
+"""Range of a share used as a divisor: above 0 and at most 1."""
 
 ANY: Final = (0.0, math.inf)
 
@@ -37,15 +38,15 @@ RANGES: Final = {
     "voltage_knee": SHARE,
     "cap_share": SHARE,
 }
-"""Start of a coefficient's name -> its lowest and highest value; the first that fits counts.
+"""Prefix of a coefficient name -> lowest and highest value; the first match applies.
 
-A kernel moves at least its operands, so a traffic ratio starts at 1. Winograd's F(4 x 4, 3 x 3) multiplies a quarter
-as often (Lavin and Gray, 2015), so its share of the peak ends at 4.
+A kernel moves at least its operands, so a traffic ratio starts at 1. Winograd's F(4 x 4, 3 x 3) needs a quarter of the
+multiplications, so its share of the peak ends at 4 (Lavin and Gray, 2015).
 """
 
 
 def coefficient_range(name: str) -> tuple[float, float]:
-    """Return the lowest and highest value of a coefficient; the low end 0 is excluded where the high end is finite."""
+    """Return the lowest and highest value of a coefficient; a low end of 0 is excluded if the high end is finite."""
     for start, limits in RANGES.items():
         if name == start or name.startswith(f"{start}."):
             return limits
@@ -53,17 +54,17 @@ def coefficient_range(name: str) -> tuple[float, float]:
 
 
 def fitted_range(name: str) -> tuple[float, float]:
-    """Return the lowest and highest value that a fit may give a coefficient; the low end 0 is always excluded.
+    """Return the lowest and highest value that a fit may give a coefficient; a low end of 0 is always excluded.
 
-    The device scale only slows a fitted chip: a chip that is faster than its class has a higher efficiency, which ends
-    at the roofline.
+    The device scale only slows a chip down. A chip faster than its class gets a higher efficiency, capped by the
+    roofline.
     """
     low, high = coefficient_range(name)
     return (max(low, 1.0) if name == DEVICE_SCALE else low), high
 
 
 def check_coefficient(name: str, value: float) -> None:
-    """Raise ValueError for a value that a coefficient cannot have."""
+    """Raise ValueError for a value outside the valid range of a coefficient."""
     low, high = coefficient_range(name)
     excludes_zero = low == 0.0 and not math.isinf(high)
     if not (math.isfinite(value) and low <= value <= high) or (excludes_zero and value == 0.0):
@@ -71,7 +72,7 @@ def check_coefficient(name: str, value: float) -> None:
 
 
 def check_fitted(name: str, default: float, value: float) -> None:
-    """Raise ValueError for a value that a fit cannot have given a coefficient that had this default."""
+    """Raise ValueError for a value that no fit can give a coefficient with this default."""
     low, high = fitted_range(name)
     if not (math.isfinite(value) and value > 0.0 and low <= value <= high):
         raise ValueError(f"{value:g} is not {_describe(low, high, excludes_zero=low == 0.0)}")

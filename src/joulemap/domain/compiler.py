@@ -1,4 +1,4 @@
-"""What the compiler of a chip runs on it, and what it leaves to a host."""
+"""Operators that a chip's compiler supports, and those that fall back to a host."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ CUTS: Final = {
     "stretch": "one stretch of operators without a gap",
     "each": "every operator that it runs, between those that it does not",
 }
-"""Where a compiler cuts a model that it does not run whole -> what it keeps on the chip."""
+"""Partitioning of a model that the compiler supports only in part -> operators that stay on the chip."""
 
 
 UNLISTED_NAME: Final = "an unlisted compiler"
-"""Name of the compiler of a chip whose operators nobody has listed."""
+"""Name of the compiler of a chip without a known list of supported operators."""
 
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
     "sparse_mm", "matrix_exp",
 )  # fmt: skip
-"""Operations that no fixed-function accelerator is known to run: linear algebra, sorting (top-k too), selection whose
-result has a size that depends on values (`scan`: nonzero, unique, masked_select), and transforms. No list of operators
-of the accelerators in the catalogue that has one contains them."""
+"""Operations that no fixed-function accelerator is known to run. They are linear algebra, sorting (including top-k),
+selection with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. No published
+operator list of an accelerator in the catalogue contains them.
+"""
 
 
 def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names: tuple[str, ...]) -> None:
@@ -42,27 +43,28 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names
 
 @frozen(kw_only=True)
 class Compiler:
-    """Which operators the compiler of a chip runs there, as its documentation lists them."""
+    """Operators that a chip's compiler supports, according to its documentation."""
 
     name: str = attrs.field(validator=attrs.validators.min_len(1))
     cut: str = attrs.field(validator=attrs.validators.in_(tuple(CUTS)))
     operators: tuple[str, ...] = attrs.field(validator=_names)
-    """Kinds (`pool`), operations (`relu`), operations of one kind (`conv.conv2d`), `*` for all, `!NAME` for all but
-    this operation."""
+    """Supported operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), `*` for
+    all, `!NAME` for an exception.
+    """
     host: str = ""
-    """The hardware that computes the rest where none is named, `NAME` or `NAME@MODE`; empty for none."""
+    """Default host for fallback operators, as `NAME` or `NAME@MODE`; empty for none."""
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str = attrs.field(validator=attrs.validators.min_len(1))
 
     def is_run(self, kind: str, operation: str, known: Collection[str]) -> bool:
-        """Whether it runs an operator; `known` are its operators, and views are nothing to run."""
+        """Return True if the chip runs an operator, given its supported operators `known`; views always run."""
         if kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known:
             return True
         return "*" in known and f"!{operation}" not in known
 
     @property
     def is_unlisted(self) -> bool:
-        """True if its operators are not listed."""
+        """True if no list of supported operators is known."""
         return self.name == UNLISTED_NAME
 
 
@@ -73,4 +75,4 @@ UNLISTED: Final = Compiler(
     basis="assumed",
     source="operators that no accelerator with a published list of operators runs; what else it lacks is not known",
 )
-"""Compiler of a chip of a class whose compilers do not run every operator, where its file lists none."""
+"""Default compiler of a chip whose file lists none, in classes whose compilers do not support every operator."""

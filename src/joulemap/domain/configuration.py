@@ -1,4 +1,4 @@
-"""A configuration: hardware, power mode, precision, batch, runtime; precisions and their widths."""
+"""Configurations (hardware, power mode, precision, batch, runtime) and the storage size of each precision."""
 
 from __future__ import annotations
 
@@ -21,63 +21,65 @@ PRECISION_BYTES: Final[dict[str, float]] = {
     "int4": 0.5,
     "fp4": 0.5,
 }
-"""precision -> bytes of one stored element (tf32 is stored as fp32)"""
+"""Precision -> bytes per stored element; tf32 is stored as fp32."""
 
 OPERAND_ONLY: Final = ("fp8", "fp4")
-"""Precisions that only what products multiply is stored at: no kernel normalizes, adds up or attends over numbers of
-three bits. Source: OCP 8-bit Floating Point Specification, section 3: products accumulate wider; FP8 and NVFP4
+"""Precisions that only the operands of products are stored in: no kernel normalizes, sums or attends with three-bit
+mantissas or less. Source: OCP 8-bit Floating Point Specification, section 3: products accumulate wider; FP8 and NVFP4
 checkpoints of compressed-tensors, TensorRT Model Optimizer and DeepSeek-V3, whose norms, residuals, attention and
-logits are of 16 bits."""
+logits have 16 bits.
+"""
 
 CARRIED: Final = "bf16"
-"""What everything else of such a run is stored and computed at."""
+"""Precision of everything except operands of products, in runs at one of those precisions."""
 
 FLOPS_PER_MAC: Final = 2
-"""One multiply-accumulate is two operations; the only place where MACs become FLOPs."""
+"""Operations per multiply-accumulate; the only place where MACs become FLOPs."""
 
 
 def carried_precision(precision: str) -> str:
-    """Return the precision of what no product with weights takes, in a run of a precision."""
+    """Return the precision of all tensors that are not operands of a weighted product, for a run at a precision."""
     return CARRIED if precision in OPERAND_ONLY else precision
 
 
 Runtime = Literal["eager", "graph", "fused", "engine"]
 
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
-"""How the software stack launches work: a kernel per operator launched by the host, a kernel per operator without host
-cost, a kernel per subgraph as a compiler of the framework makes them (its products go to a library), a kernel per
-subgraph as an ahead-of-time inference engine makes them (everything in one kernel, built for the shape)."""
+"""Kernel launch by the software stack. `eager`: the host launches one kernel per operator. `graph`: one kernel per
+operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose products call a
+library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
+"""
 
 MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
-"""Runtimes that compute a subgraph in one kernel."""
+"""Runtimes that run a subgraph as one kernel."""
 
 LAUNCH: Final = "host_launch"
-"""Coefficient: seconds of a call of an eager framework, on the host that it was measured with."""
+"""Coefficient: seconds per call of an eager framework, on the host of the measurement."""
 
 MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
-"""That host."""
+"""Host on which the launch coefficient was measured."""
 
 LIMIT_SHARE: Final = "limit_share"
-"""Coefficient of boards that are sold: share of the power limit that a large product and a copy draw at least."""
+"""Coefficient of discrete boards: smallest share of the power limit drawn by a large matrix product and by a copy."""
 
 Tf32 = Literal["allowed", "never"]
-"""Permission of libraries to compute fp32 products in TF32."""
+"""Permission for libraries to compute fp32 products in TF32."""
 
 TF32: Final = "tf32"
 
 TF32_ALLOWED: Final = "tf32_allowed"
-"""Coefficient of GPUs: 1 where libraries may compute fp32 products in TF32, 0 where they compute in fp32."""
+"""Coefficient of GPUs: 1 if libraries may compute fp32 products in TF32, 0 if they compute in fp32."""
 
 TF32_VENDOR: Final = "NVIDIA"
-"""Vendor whose libraries use TF32 unless they are told not to."""
+"""Vendor whose libraries use TF32 by default."""
 
 CALL_CLOCKS: Final = "call_clocks"
-"""Coefficient of a CPU: clocks of a thread for such a call."""
+"""Coefficient of a CPU: thread clocks per framework call."""
 
 Boundary = Literal["chip", "board"]
 
 BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
-"""What an energy contains: the chip and its memory, or with them all that the board's power limit holds."""
+"""Energy boundaries: the chip with its memory, or everything under the board's power limit."""
 
 CHIP: Final[Boundary] = "chip"
 BOARD: Final[Boundary] = "board"
@@ -85,14 +87,14 @@ BOARD: Final[Boundary] = "board"
 
 @frozen(kw_only=True)
 class Configuration:
-    """The settings of a run beside its workload."""
+    """Settings of a run besides its workload."""
 
     hardware: str
     """Catalogue id."""
     precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
-    """Of activations and products, and of weights unless they are stored at another."""
+    """Precision of activations and products, and of weights unless `weight_precision` differs."""
     weight_precision: str = ""
-    """That the weights of products are stored at, as `int4` or `int4:64`; empty for the same."""
+    """Storage precision of product weights, as `int4` or `int4:64`; empty for `precision`."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
     power_mode: str = "default"

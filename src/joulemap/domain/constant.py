@@ -1,4 +1,4 @@
-"""The constants of a hardware by one name each: its prices, its quantities, its geometry, its coefficients."""
+"""Named constants of a hardware: energies per action, quantities, geometry and coefficients."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction
 
 KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "link", "use")
-"""What a constant is: an energy per action, a number of the datasheet, a number of the class alone, capacity or
-bandwidth of a memory level, a peak rate, a coefficient of the model, what joins devices of a box, or how any hardware
-is used and powered."""
+"""Kinds of constants, in order: energy per action, datasheet quantity, class-specific geometry, capacity or bandwidth
+of a memory level, peak rate, and model coefficient. The last two are links between devices of a box, and use or power
+assumptions common to all hardware.
+"""
 
 OF_HARDWARE: Final = KINDS[:-2]
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share")
-"""What prices are made with and no formula asks for: the prices are constants of their own."""
+"""Coefficients that only energies per action depend on; those energies are constants themselves."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",
@@ -39,9 +40,9 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "price_cloud": "rent",
     "host_share": "cost of the host",
 }
-"""Quantities of a hardware that an answer depends on by themselves, and what people call them. The process node decides
-prices and nothing else, and these are constants of their own; other clocks and data rates are told and not computed
-with."""
+"""Quantity -> plain name, for quantities that directly affect an answer. Process node is left out because it only sets
+energies per action, which are constants themselves. Other clocks and data rates are shown but not used.
+"""
 
 WORDS: Final[Mapping[str, str]] = {
     **QUANTITIES,
@@ -65,7 +66,7 @@ WORDS: Final[Mapping[str, str]] = {
     "use.pue": "overhead of the datacentre",
     "use.utilization": "share of the hours that it works",
 }
-"""Constant -> what people call it, where its name does not say it."""
+"""Constant -> plain name, where the identifier does not give one."""
 
 SPELLED: Final[Mapping[str, str]] = {
     short: short.upper()
@@ -77,10 +78,10 @@ SPELLED: Final[Mapping[str, str]] = {
     "b": "byte", "op": "operation", "conv": "convolution", "triton": "Triton", "marlin": "Marlin", "cutlass": "CUTLASS",
     "trtllm": "TensorRT-LLM", "flashinfer": "FlashInfer",
 }  # fmt: skip
-"""Parts of names that are read otherwise than they are written."""
+"""Name part -> spelling in plain text."""
 
 PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
-"""What may stand before a name; it is left out where the rest says which constant is meant."""
+"""Optional name prefixes, accepted wherever the rest of the name is unambiguous."""
 
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
@@ -92,7 +93,7 @@ SHORT: Final = {
     "dram.bandwidth": "memory_bandwidth",
     "dram.capacity": "memory_capacity",
 }
-"""Short name of a constant that designs have -> its name."""
+"""Short constant name used by designs -> full name."""
 
 _ALIASES: Final = {
     **SHORT,
@@ -100,7 +101,7 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
 }
-"""Another name of a constant -> its name: a second is priced by static power, regulators by their loss."""
+"""Constant alias -> name: a static second is priced by static power, and the regulators by their loss."""
 
 
 @frozen(kw_only=True)
@@ -108,33 +109,34 @@ class Constant:
     """One number that a prediction depends on."""
 
     name: str
-    """`dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`, `coefficient.dram_efficiency`;
-    of a device of a box behind its name, `gpu.clock`."""
+    """Name: `dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`,
+    `coefficient.dram_efficiency`; prefixed with the device in a box, as in `gpu.clock`.
+    """
     of: str = ""
-    """The device of a box that it is of."""
+    """Device of a box that the constant belongs to; empty outside a box."""
     kind: str = attrs.field(validator=attrs.validators.in_(KINDS))
     value: float
-    """In `unit`."""
+    """Value in `unit`."""
     unit: str
-    """SI; of a price J, W where it is for a second, and 1 where it is for a joule."""
+    """SI unit; an energy per action is in J, W if counted per second, or 1 if counted per joule."""
     per: str = ""
-    """What one count of a price is."""
+    """Meaning of one count of the action."""
     meaning: str = ""
-    """What it is, in a line, where its class says so."""
+    """One-line meaning, where the class gives one."""
     low: float | None = None
-    """Lower end of the plausible range; None where the data has none."""
+    """Lower end of the plausible range; None if unknown."""
     high: float | None = None
     basis: str
     source: str
 
     @property
     def own(self) -> str:
-        """Its name, without that of a device of a box."""
+        """Name without the device prefix."""
         return self.name.removeprefix(f"{self.of}.")
 
     @property
     def word(self) -> str:
-        """What people call it, without whose it is but for the device of a box."""
+        """Plain name; only the device of a box is added."""
         word = name_constant(self.own, self.per)
         return f"{word} of {self.of}" if self.of else word
 
@@ -145,15 +147,16 @@ class Constant:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it counts something, so that it has no other values than whole ones."""
+        """True if the constant is a count, so that only whole numbers are valid."""
         return self.own == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of a hardware as a run has it: prices, quantities, geometry, levels, peaks, coefficients.
+    """Return name -> constant of a hardware as used in a run: energies, quantities, geometry, levels, peaks,
+    coefficients.
 
-    What a host computes with is no constant of the hardware in it; what the board takes is none of a hardware at the
-    boundary `chip`, but for what it holds to the power limit.
+    A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that
+    counts toward the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]
@@ -197,9 +200,9 @@ def _price(action: EnergyAction) -> Constant:
 
 
 def name_constant(name: str, per: str = "") -> str:
-    """Return what people call a constant; `per` is what one count of a price is.
+    """Return the plain name of a constant; `per` is the meaning of one count of an action.
 
-    A name says it where `WORDS` has no other: `dram.read` is the energy per byte of DRAM read.
+    Names outside `WORDS` are spelled from their parts: `dram.read` is the energy per byte of DRAM read.
     """
     if name in WORDS:
         return WORDS[name]
@@ -221,14 +224,14 @@ def name_constant(name: str, per: str = "") -> str:
 
 
 def _spell(name: str) -> str:
-    """Return the parts of a name as words."""
+    """Spell the parts of a name as words."""
     return " ".join(SPELLED.get(part, part) for part in name.replace(".", "_").lower().split("_"))
 
 
 def match_names(name: str, constants: dict[str, Constant]) -> list[str]:
-    """Return the constants that a written name means: one by its whole name, else those by the rest of it.
+    """Return the constants that a written name matches: an exact match, else all whose name without prefix matches.
 
-    Of a box a name without that of a device means each device that has it.
+    In a box, a name without a device matches every device that has it.
     """
     written = _ALIASES.get(name, name)
     written = written.removeprefix("energy.")

@@ -1,8 +1,8 @@
-"""What tells runs apart: each dimension of a configuration, once.
+"""Dimensions of a configuration, each declared once.
 
-From its row follow its column in every view with runs, what it says in the label of a run, whether errors of
-predictions differ with it, which run is the newest of a configuration, the key that a run is stored under, what a
-question takes one value of, and the options that a follow-up command repeats. `docs/design.md` says what a new one
+A dimension's row determines its column in every view of runs and its part of a run's label. It determines whether
+prediction errors are grouped by it, the newest run of a configuration and a run's key. It also determines the settings
+that a question fixes and the options of a follow-up command. `docs/design.md` lists the files that a new dimension
 touches.
 """
 
@@ -13,37 +13,38 @@ from typing import Final, Literal, NamedTuple
 
 
 class Dimension(NamedTuple):
-    """One dimension of what is run."""
+    """One dimension that distinguishes runs."""
 
     name: str
-    """Its column; where it is asked for the field of `Settings`, the keyword and the option."""
+    """Column name; for an asked dimension also the field of `Settings`, the keyword and the option."""
     table: Literal["workload", "hardware_version", "run"]
-    """That has the column."""
+    """Table that has the column."""
     view: str = ""
-    """Name of the column of views that shows it; its own where this is empty."""
+    """View column that shows the dimension; empty for `name`."""
     shown: str = ""
-    """SQL of that column; its own column where this is empty."""
+    """SQL of the view column; empty for the table's column."""
     label: str = ""
-    """What it says in the label of a run, ending with `{}` for the value; nothing where this is empty."""
+    """Text in a run's label, ending with `{}` for the value; empty for none."""
     beside: str = ""
-    """The dimension that it is said right behind."""
+    """Dimension whose label directly precedes this one."""
     usual: str = ""
-    """SQL of the value that a label does not say."""
+    """SQL of the value that a label omits."""
     case: int = 0
-    """Its place in what errors of predictions are alike in; 0 where it makes no difference, or is said behind one."""
+    """Position in the key that groups prediction errors; 0 if errors do not depend on it or another label includes it.
+    """
     is_asked: bool = False
-    """Whether a run is planned for each of several values."""
+    """True if a question may list several values, with one run planned for each."""
     is_swept: bool = False
-    """Whether a sweep goes along it, and does not keep its values apart."""
+    """True if a sweep varies the dimension within one series."""
 
     @property
     def column(self) -> str:
-        """Its column in the tables r (run), w (workload) and v (hardware version)."""
+        """Qualified column in the tables r (run), w (workload) and v (hardware version)."""
         return f"{'v' if self.table == 'hardware_version' else self.table[0]}.{self.name}"
 
     @property
     def view_column(self) -> str:
-        """Its column in the views."""
+        """Column name in the views."""
         return self.view or self.name
 
 
@@ -63,10 +64,10 @@ DIMENSIONS: Final = (
     Dimension(name="host", table="hardware_version"),
     Dimension(name="tf32", table="hardware_version", is_swept=True),  # follows from the hardware and the precision
 )
-"""In the order of the views' columns and of what a label says."""
+"""Dimensions in the order of view columns and label parts."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
-"""Of a run, beside its workload and hardware."""
+"""Dimensions of a run apart from its workload and hardware."""
 
 TELLING: Final = tuple(
     dict.fromkeys(
@@ -74,11 +75,11 @@ TELLING: Final = tuple(
         if one.name == "hardware" else (one.name, one.view_column))
     )
 )  # fmt: skip
-"""Fields of rows that tell configurations apart: the dimensions, their columns in views, a label and a device count."""
+"""Row fields that distinguish configurations: dimensions, their view columns, a label and a device count."""
 
 
 def fill_dimensions(sql: str) -> str:
-    """Return SQL of views with the dimensions in it: their columns, labels, and what a newest run is of."""
+    """Fill the placeholders for dimensions in the SQL of views: columns, labels, and keys of the newest run."""
     labels = spell_labels()
     sql = (
         sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in DIMENSIONS))
@@ -97,7 +98,7 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def spell_labels() -> dict[str, str]:
-    """Return name -> SQL of what runs are called by, of the tables r (run), w (workload) and v (hardware version)."""
+    """Return name -> SQL of labels, over the tables r (run), w (workload) and v (hardware version)."""
     cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
     said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
@@ -112,7 +113,7 @@ def spell_labels() -> dict[str, str]:
 
 
 def _spell_setting(dimension: Dimension) -> str:
-    """Return SQL of a dimension with its value as a text; empty where it is that of another dimension, as usual."""
+    """Return SQL of a dimension and its value as text; empty if the value equals that of its usual dimension."""
     text = f"CAST({dimension.column} AS VARCHAR)"
     if dimension.usual in {one.column for one in DIMENSIONS}:
         text = f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END"
@@ -124,7 +125,7 @@ def _list_beside(dimension: Dimension) -> list[Dimension]:
 
 
 def _spell_group(dimension: Dimension) -> str:
-    """Return SQL of what a dimension, and those said right behind it, say in a label; null for nothing."""
+    """Return SQL of the label of a dimension and the dimensions directly after it; null for an empty label."""
     text = " || ".join(_spell(one) for one in (dimension, *_list_beside(dimension)))
     return f"nullif({text}, '')" if dimension.usual else text
 

@@ -1,4 +1,4 @@
-"""Which inference engine the runtime `engine` stands for."""
+"""Inference engine that the runtime `engine` stands for."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ ENGINES: Final[Mapping[tuple[str, str], str]] = {
     ("cpu", "Intel"): "OpenVINO",
     ("cpu", "AMD"): "OpenVINO",
 }
-"""Class and vendor -> the engine that people deploy with."""
+"""Class and vendor -> common deployment engine."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
-"""Class -> the engine of vendors without one of their own; other classes have nothing but their vendor's compiler."""
+"""Class -> engine of all other vendors; other classes only have their vendor's compiler."""
 
 
 def name_engine(architecture: str, vendor: str) -> str:
-    """Return the engine of a class of hardware of a vendor."""
+    """Return the inference engine for hardware of a class and vendor."""
     found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
     return found or f"the compiler of {vendor}"
 
 
 def has_framework(architecture: str) -> bool:
-    """Whether a compiler of the framework serves a class of hardware beside its engines: CPUs and GPUs."""
+    """Return True if a framework compiler serves the class besides its engines, as on CPUs and GPUs."""
     return architecture in {known for known, _ in ENGINES}
 
 
 def is_deployed(engine: str) -> bool:
-    """Whether an engine is one that people choose to deploy with, and not a vendor's only compiler."""
+    """Return True if users choose to deploy with the engine; False for a vendor's only compiler."""
     return engine in {*ENGINES.values(), *ELSEWHERE.values()}
 
 
 def group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
-    """Return engine -> the hardware that is deployed with it, in the order given."""
+    """Return engine -> hardware deployed with it, in the given order."""
     found: dict[str, list[str]] = {}
     for entry in entries:
         names = found.setdefault(name_engine(entry.architecture, entry.vendor), [])

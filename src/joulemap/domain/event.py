@@ -1,8 +1,8 @@
-"""Events: what a class of hardware does, in the words of those who ask, counted from the actions of its ledger.
+"""Events of an architecture class under their common names, counted from ledger actions.
 
     count = max(sum of factor x action_count, sum of floor x action_count) / divisor
 
-of each operator; a run's is the sum over its operators.
+The formula holds per operator; the count of a run is the sum over its operators.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class EventTerm:
-    """An action that an event is counted or paid by."""
+    """Action that contributes to an event's count or energy."""
 
     component: str
     action: str
     factor: float
-    """What one of it adds to the count, before the divisor."""
+    """Contribution of one action to the count, before the divisor."""
     floor: float
-    """What one of it adds to the least that the count is, before the divisor."""
+    """Contribution of one action to the lower bound of the count, before the divisor."""
     is_cost: bool
-    """Whether its energy is the event's."""
+    """True if the action's energy belongs to the event."""
 
     @property
     def key(self) -> ActionKey:
-        """(component, action)."""
+        """Ledger key: (component, action)."""
         return (self.component, self.action)
 
 
 @frozen(kw_only=True)
 class Event:
-    """One kind of event on a class of hardware."""
+    """One kind of event on an architecture class."""
 
     architecture: str
     component: str
     event: str
     per: str
-    """What one is: `instruction`, `line`, `warp` …"""
+    """Unit of the count: `instruction`, `line`, `warp` …"""
     part_of: str
-    """The event of the same component that it is a share of; empty for none."""
+    """Event of the same component that this one is a share of; empty for none."""
     meaning: str
     divisor: str
-    """Quantity of the hardware that the sum is divided by, e.g. `coefficient.cache_line`; empty for none."""
+    """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty for none."""
     terms: tuple[EventTerm, ...]
 
     @property
     def is_priced(self) -> bool:
-        """Whether it has an energy."""
+        """True if the event has an energy."""
         return any(term.is_cost for term in self.terms)
 
     @property
     def formula(self) -> str:
-        """How its count follows from actions, with the divisor by its name."""
+        """Count formula over actions, with the divisor's name."""
         text = _add((term.key, term.factor) for term in self.terms)
         floor = _add((term.key, term.floor) for term in self.terms)
         if floor:
@@ -66,7 +66,7 @@ class Event:
 
 
 def _add(terms: Iterable[tuple[ActionKey, float]]) -> str:
-    """Return a sum of actions in words, without those of factor 0."""
+    """Format a weighted sum of actions, omitting terms with factor 0."""
     text = ""
     for key, factor in terms:
         if factor:

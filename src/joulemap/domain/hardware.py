@@ -1,4 +1,4 @@
-"""A hardware target: units and geometry, clocks, peaks, memory levels, power, price, coefficients."""
+"""Hardware records: units and geometry, clocks, peaks, memory levels, power, price, coefficients."""
 
 from __future__ import annotations
 
@@ -73,50 +73,51 @@ UNITS: Final[Mapping[str, str]] = {
 """Quantity of a hardware -> SI unit."""
 
 TOLERANCE: Final = 0.03
-"""Numbers that follow from each other must agree within this share."""
+"""Largest relative disagreement between numbers that follow from each other."""
 
 CLOCK_SPREAD: Final = 0.2
-"""Peaks of one chip may be quoted at clocks that differ from its own by this share."""
+"""Largest relative difference between the clock of a quoted peak and the chip's clock."""
 
 SAME_DEFAULT: Final = 1e-6
-"""Relative difference up to which a coefficient is the one that a calibration started from."""
+"""Largest relative difference at which a coefficient equals the default that a calibration started from."""
 
 MOST_STATIC: Final = 0.95
-"""Share of the power cap that static power may be fitted or scaled to."""
+"""Largest static power, as a share of the power cap, that a fit or a scale may give."""
 
 _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
-"""What of a microarchitecture names the die, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
+"""Die name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
 
 ALL_UNITS: Final = "all_units"
-"""Geometry of a hardware in a power mode that leaves some of its units idle: how many it has."""
+"""Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
+"""Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
 
 
 BUILT_IN: Final = "sold only inside"
-"""Begins the reason why a part of phones, laptops or cars cannot be had as a board."""
+"""Start of the reason why a part of phones, laptops or cars is not sold as a board."""
 
 PRICES: Final = ("price_purchase", "price_cloud")
-"""What a hardware may cost, bought or rented."""
+"""Purchase and rental price of a hardware."""
 
 LEVEL_KINDS: Final = ("cache", "scratchpad")
 LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
 
 LINK_ENDS: Final = ("device", "host")
-"""What a link joins a device to."""
+"""Endpoints that a link connects a device to."""
 
 LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
-"""Two devices; each with each other one by links of their own; neighbours in one, two or three dimensions; each with
-each other one at all of its bandwidth."""
+"""Topologies. `pair`: two devices. `mesh`: a direct link between every two devices. `ring`, `torus_2d`, `torus_3d`:
+neighbours in one, two or three dimensions. `switch`: every two devices at full bandwidth.
+"""
 
 
 LOAD_COVERS: Final = ("board", "system")
-"""What the power that was measured under a load is of. A system is more than its board, which draws no more."""
+"""Scope of a power measured under a load. A system contains its board, so the board draws no more."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
-    """Return a validator of a quantity in this unit; None is left to the field's type."""
+    """Build a validator for a quantity in this unit; it leaves None to the field's type."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if value is None and attribute.default is None:
@@ -136,101 +137,101 @@ def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) 
 
 @frozen(kw_only=True)
 class Peak:
-    """The dense peak rate at one precision, and the arithmetic that gives it."""
+    """Dense peak rate at one precision, with the factors that give it."""
 
     rate: Quantity = attrs.field(validator=_in_unit("ops/s"))
-    """Operations per second; one MAC is two. Dense, never sparse."""
+    """Dense operations per second; one MAC is two operations, and sparsity is never counted."""
     operations_per_clock: float
-    """Of one unit."""
+    """Operations per clock of one unit."""
     unit_count: int
-    """Units that have this precision; fewer than the chip's on a heterogeneous chip."""
+    """Units that support this precision; fewer than the chip's total on a heterogeneous chip."""
     clock_hz: float
     engine: str = ""
-    """The component that gives the rate where a unit has several, e.g. `tensor_core`; empty if unknown."""
+    """Component that gives the rate if a unit has several, e.g. `tensor_core`; empty if unknown."""
     explanation: str = ""
-    """Why the product is not the published rate, where it is not."""
+    """Reason why the published rate differs from the product of the factors; empty if it does not."""
 
 
 @frozen(kw_only=True)
 class MemoryLevel:
-    """One on-chip memory level."""
+    """On-chip memory level."""
 
     name: str
     kind: str = attrs.field(validator=attrs.validators.in_(LEVEL_KINDS))
-    """A cache keeps what was used last; a scratchpad holds what the program put there."""
+    """Kind of level: a cache keeps recently used data; a scratchpad keeps what the program stores."""
     per: str = attrs.field(validator=attrs.validators.in_(LEVEL_PLACES))
-    """What one instance belongs to."""
+    """Part of the chip that owns one instance."""
     capacity: Quantity = attrs.field(validator=_in_unit("B"))
-    """Bytes of one instance."""
+    """Capacity of one instance."""
     bandwidth: Quantity | None = attrs.field(default=None, validator=_in_unit("B/s"))
-    """Bytes per second of all instances together."""
+    """Bandwidth of all instances together."""
 
 
 @frozen(kw_only=True)
 class Link:
-    """What carries data between a device and others of its kind, or between it and its host."""
+    """Link between a device and its peers, or between a device and its host."""
 
     name: str
-    """`nvlink`, `pcie`, `ici` …, once on a hardware."""
+    """Name, unique on a hardware: `nvlink`, `pcie`, `ici` …"""
     connects: str = attrs.field(validator=attrs.validators.in_(LINK_ENDS))
-    """`device`: others of its kind; `host`: the processor that it is attached to, and its memory."""
+    """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory."""
     generation: str = ""
-    """As its vendor or standard counts; empty where there is but one."""
+    """Generation as counted by the vendor or the standard; empty if there is only one."""
     topology: str = attrs.field(default="", validator=attrs.validators.in_(("", *LINK_TOPOLOGIES)))
-    """How the devices of a domain are joined; empty for a host, or where it is not known."""
+    """Topology of the devices in a domain; empty for a host link or if unknown."""
     link_count: Quantity = attrs.field(validator=_in_unit("1"))
-    """Links of one device, to one peer or to several."""
+    """Links per device, to one peer or to several."""
     lane_count: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
-    """Of one link, in one direction."""
+    """Lanes of one link in one direction."""
     bandwidth: Quantity = attrs.field(validator=_in_unit("B/s"))
-    """Bytes per second in one direction, all links of the device together."""
+    """Bandwidth in one direction, all links of the device together."""
     domain_size: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
-    """Devices that the links can join, this one included."""
+    """Devices that the links can connect, including this one."""
     latency: Quantity = attrs.field(validator=_in_unit("s"))
-    """From a device to the next, of a message that hardly takes time: what a step of a collective costs."""
+    """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
-    """Of a byte that the device sends and one that it receives; switches outside of it are not in it."""
+    """Energy to send one byte and receive one byte on the device; external switches are excluded."""
 
 
 @frozen(kw_only=True)
 class Load:
-    """A workload under which somebody measured what a board draws at its default power mode."""
+    """Workload under which a board's power was measured at its default power mode."""
 
     name: str
-    """Once on a hardware."""
+    """Name, unique on a hardware."""
     model: str
     precision: str
     batch: int = attrs.field(validator=attrs.validators.ge(1))
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
     covers: str = attrs.field(default="board", validator=attrs.validators.in_(LOAD_COVERS))
     power: Quantity = attrs.field(validator=_in_unit("W"))
-    """Average, one batch after another without a pause."""
+    """Average power with batches back to back."""
     tracer_version: str
-    """Of the workload that ships: another one is another load."""
+    """Tracer version of the built-in workload; another version makes another load."""
 
     @property
     def label(self) -> str:
-        """What is run, in words."""
+        """Description of the workload."""
         return f"{self.model} at {self.precision}, batch {self.batch}, {self.runtime}"
 
 
 @frozen(kw_only=True)
 class PowerMode:
-    """A named operating point that changes clock and cap."""
+    """Named operating point with its own clock and power cap."""
 
     name: str
     tdp: Quantity = attrs.field(validator=_in_unit("W"))
     clock: Quantity = attrs.field(validator=_in_unit("Hz"))
     unit_count: Quantity | None = None
-    """Units that are on; all where it is None."""
+    """Active units; None for all."""
     memory_bandwidth: Quantity | None = None
     static_power: Quantity | None = None
 
 
 def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
-    """Return which key numbers are assumptions; empty where none is. `quantities` has them as attributes.
+    """Return the key numbers that are assumptions, read from attributes of `quantities`; empty if there are none.
 
-    A precision whose peak is assumed makes the chip an estimate only if no other peak is known.
+    A chip whose precision has an assumed peak counts as an estimate only if all its peaks are assumed.
     """
     assumed = [name for name in KEY_QUANTITIES if getattr(quantities, name).basis == "assumed"]
     if all(peak.rate.basis == "assumed" for peak in peaks.values()):
@@ -239,14 +240,14 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
 
 
 def name_guessed_price(quantities: object) -> str:
-    """Return that every price that is known is an assumption; empty where none is known, or one that somebody asks."""
+    """Return a statement that every known price is an assumption; empty if no price is known or one is not assumed."""
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
 
 
 def _time_launch(host: Hardware, own: Quantity) -> Quantity:
-    """Return what a thread of a host takes for a call of an eager framework."""
+    """Return the time that a host thread needs for one call of an eager framework."""
     clocks, clock = host.coefficients[CALL_CLOCKS], host.thread_clock
     paced = f"a call of an eager framework takes a thread {clocks.value:g} clocks of {clock.value / 1e9:g} GHz"
     return attrs.evolve(
@@ -272,46 +273,48 @@ def _host_leakage(host: Hardware) -> EnergyAction:
 
 @frozen(kw_only=True)
 class Hardware:
-    """One target with everything the models need, each number with unit, basis and source."""
+    """One hardware with everything that the models need; each number has unit, basis and source."""
 
     id: str = attrs.field(validator=_is_text)
     name: str = attrs.field(validator=_is_text)
     vendor: str = attrs.field(validator=_is_text)
     architecture: str = attrs.field(validator=_is_text)
-    """`cpu`, `gpu`, `tpu`, `kpu`, …: selects the module that maps and counts."""
+    """Architecture class: `cpu`, `gpu`, `tpu`, `kpu`, …; selects the mapping module."""
     deployment: tuple[str, ...]
-    """`datacenter`, `edge`, `embedded`."""
+    """Deployments: `datacenter`, `edge`, `embedded`."""
     microarchitecture: str = attrs.field(validator=_is_text)
     unit_name: str = attrs.field(validator=_is_text)
-    """What one unit is called: `core`, `SM`, `MXU`, `tile`."""
+    """Name of one unit: `core`, `SM`, `MXU`, `tile`."""
     memory_type: str = attrs.field(validator=_is_text)
     aliases: tuple[str, ...] = ()
-    """Other names that it is asked for by."""
+    """Alternative names accepted in queries."""
     projection: str = ""
-    """Why the key numbers are projections or estimates; empty where they are published."""
+    """Reason why the key numbers are projections or estimates; empty if they are published."""
     unavailable: str = ""
-    """Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can."""
+    """Reason why the hardware can be neither bought nor rented, or only at a guessed price; empty if it can."""
     doubts: tuple[str, ...] = ()
-    """What the sources disagree about."""
+    """Points on which the sources disagree."""
     needs_host: str = ""
-    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    """Slot or port of a computer that the hardware needs; that computer's power is not included. Empty for standalone
+    hardware.
+    """
     host: str = ""
-    """The hardware that it sits in, where that was named: counted with what needs a host, and what launches kernels."""
+    """Host hardware, where one was named and its energy is counted or it launches the kernels."""
     compiler: Compiler | None = None
-    """What its compiler runs; None where nothing is known to fall back."""
+    """Operators that the compiler supports; None if no fallback is known."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
-    """What computes the rest: the host's own numbers, at a fixed voltage."""
+    """Host at a fixed voltage that runs the fallback operators."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
     launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
     unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
     clock: Quantity = attrs.field(validator=_in_unit(UNITS["clock"]))
-    """The clock that time is computed with."""
+    """Clock used for computing time."""
     clock_base: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_base"]))
     clock_boost: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_boost"]))
-    """The highest that this board reaches."""
+    """Highest clock of this board."""
     clock_sustained: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_sustained"]))
     clock_die: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_die"]))
-    """The highest that any board with the same die is sold with: where its voltage is highest."""
+    """Highest clock of any board with the same die, reached at the die's highest voltage."""
     memory_capacity: Quantity = attrs.field(validator=_in_unit(UNITS["memory_capacity"]))
     memory_bandwidth: Quantity = attrs.field(validator=_in_unit(UNITS["memory_bandwidth"]))
     memory_bus_width: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_bus_width"]))
@@ -320,38 +323,39 @@ class Hardware:
     tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
     idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
     static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
-    """Drawn while running, whatever is computed; the ledger's static line."""
+    """Power drawn at any load while running; the static line of the ledger."""
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
-    """What the host that it needs adds to its cost, as a share of that; 0 where the purchase price buys a whole
-    computer. None for what costs assume, which is nothing where `is_host` holds."""
+    """Host cost that is added to the hardware's cost, as a share of the latter; 0 if the purchase price covers a whole
+    computer. None for the default of cost answers, which is 0 where `is_host` holds.
+    """
     geometry: Mapping[str, Quantity]
-    """What only this architecture class has, e.g. `array_rows`."""
+    """Quantities specific to the architecture class, e.g. `array_rows`."""
     memory_levels: tuple[MemoryLevel, ...]
-    """Nearest to the units first."""
+    """Memory levels, nearest to the units first."""
     peaks: Mapping[str, Peak]
-    """precision -> peak."""
+    """Precision -> peak."""
     links: tuple[Link, ...] = ()
     loads: tuple[Load, ...] = ()
-    """What was measured under loads: the board's prices give it."""
+    """Powers measured under loads; the board's energies are derived from them."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
-    """The one of them that these numbers are of."""
+    """Power mode that the numbers apply to."""
     coefficients: Mapping[str, Quantity]
-    """The class's model coefficients, e.g. `dram_efficiency`."""
+    """Coefficients of the class's model, e.g. `dram_efficiency`."""
     reference: EnergyReference
     digest: str
-    """Of the record's content, whatever made it."""
+    """Digest of the record's content, however the record was made."""
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
-    """Where what the energies per action were fitted to was measured: `board`, or `chip` for those of circuits."""
+    """Boundary of the measurements behind the energies per action: `board`, or `chip` for circuit-level energies."""
     boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))
-    """What the energy of a run contains."""
+    """Boundary of a run's energy."""
     described_digest: str = ""
-    """Of the record that this one is at a boundary; empty where it is none."""
+    """Digest before changes for a run, such as a boundary or a host; empty if there are none."""
 
     def __attrs_post_init__(self) -> None:
-        """Refuse numbers that contradict each other; ValueError names both."""
+        """Raise ValueError, naming both, if two numbers contradict each other."""
         if not self.peaks:
             raise ValueError("peaks: there is none")
         for is_wrong, text, numbers in self.contradictions():
@@ -359,7 +363,9 @@ class Hardware:
                 raise ValueError(text.format(*numbers))
 
     def contradictions(self) -> Iterator[tuple[Any, str, tuple[Any, ...]]]:
-        """Yield whether numbers contradict each other, what says so, and what its braces hold; arrays of many."""
+        """Yield checks as (contradiction found, message template, template values); values are arrays if records are
+        batched.
+        """
         static, tdp, clock = self.static_power.value, self.tdp.value, self.clock.value
         units = (self.unit_count.value + 0.5) // 1
         yield static >= tdp, "static_power: {:g} W is not below the tdp of {:g} W", (static, tdp)
@@ -393,17 +399,17 @@ class Hardware:
 
     @property
     def full_clock(self) -> Quantity:
-        """The highest clock that all units reach together: a GPU's boost, else the clock that time is computed with."""
+        """Highest clock that all units reach together: a GPU's boost clock, else the clock used for computing time."""
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
 
     @property
     def thread_clock(self) -> Quantity:
-        """The clock that one unit reaches where the others have little to do."""
+        """Clock of one unit while the others are nearly idle."""
         return self.clock_boost or self.clock
 
     @property
     def is_launched(self) -> bool:
-        """Whether the processor behind its host link launches its kernels, one call for each in `eager`."""
+        """True if a host processor launches the kernels, with one call per kernel in `eager`."""
         return self.architecture == "gpu" and any(link.connects == "host" for link in self.links)
 
     @property
@@ -413,41 +419,43 @@ class Hardware:
 
     @property
     def die_clock_fraction(self) -> float:
-        """The full clock over the highest clock of the die; 1 where no other is known."""
+        """Full clock divided by the die's highest clock; 1 if no higher clock is known."""
         return min(1.0, self.full_clock.value / (self.clock_die or self.full_clock).value)
 
     @property
     def is_projection(self) -> bool:
-        """Whether the key numbers are projections rather than those of an existing chip."""
+        """True if the key numbers are projections or estimates."""
         return bool(self.projection)
 
     @property
     def is_available(self) -> bool:
-        """Whether it can be bought or rented, at a price that is no guess."""
+        """True if the hardware can be bought or rented at a price that is not a guess."""
         return not self.unavailable
 
     @property
     def generation(self) -> str:
-        """Class, microarchitecture without the die, and process node: what is alike beside numbers on a datasheet."""
+        """Class, microarchitecture without die name, and process node: hardware that shares these may share a
+        calibration.
+        """
         return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
 
     @property
     def tf32(self) -> str:
-        """`allowed` where libraries may compute fp32 products in TF32; empty where they do not, or it has none."""
+        """`allowed` if libraries may compute fp32 products in TF32; empty if they may not or TF32 is not supported."""
         allowed = self.coefficients.get(TF32_ALLOWED)
         return "allowed" if TF32 in self.peaks and allowed is not None and allowed.value > 0.0 else ""
 
     @property
     def has_tf32(self) -> bool:
-        """True if libraries compute fp32 products in TF32 on it by default."""
+        """True if libraries compute fp32 products in TF32 by default."""
         return self.architecture == "gpu" and self.vendor == TF32_VENDOR and TF32 in self.peaks
 
     def product_precision(self, precision: str) -> str:
-        """Return the precision whose peak bounds the products of a run: tf32 of one at fp32 that may use it."""
+        """Return the precision whose peak bounds the products of a run: tf32 for an fp32 run that may use it."""
         return TF32 if precision == "fp32" and self.tf32 else precision
 
     def with_tf32(self) -> Hardware:
-        """Return this hardware, as a run has it, where libraries may compute fp32 products in TF32."""
+        """Return this hardware, as used in a run, with TF32 allowed for fp32 products."""
         allowed = attrs.evolve(self.coefficients[TF32_ALLOWED], value=1.0)
         return attrs.evolve(
             self,
@@ -459,7 +467,7 @@ class Hardware:
     def coefficient(self, name: str, *qualifiers: str) -> float:
         """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
 
-        Raises KeyError naming the hardware if none exists.
+        Raises KeyError, naming the hardware, if there is none.
         """
         for qualifier in qualifiers:
             found = self.coefficients.get(f"{name}.{qualifier}")
@@ -471,14 +479,14 @@ class Hardware:
         return found.value
 
     def level(self, name: str) -> MemoryLevel:
-        """Return the memory level called `name`; raises KeyError if there is none."""
+        """Return the memory level called `name`; KeyError if there is none."""
         for level in self.memory_levels:
             if level.name == name:
                 return level
         raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
-        """Return this record under the digest of its content, with its estimates and a guessed price named."""
+        """Return this record with the digest of its content, and with notes on estimates and a guessed price."""
         told = attrs.evolve(
             self,
             digest="",
@@ -488,13 +496,12 @@ class Hardware:
         return attrs.evolve(told, digest=hashlib.sha256(repr(told).encode()).hexdigest()[:16])
 
     def in_mode(self, name: str) -> Hardware:
-        """Return this hardware at a power mode; itself at `default`. Raises KeyError if there is no such mode.
+        """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.
 
-        Beside its named modes there are `900MHz`, which locks the clock, `300W`, which sets the power cap, and, of a
-        CPU, `4cores`, which leaves the others idle; UnknownNameError for one out of range. Peaks scale with the units
-        that are on and with the clock, on-chip bandwidths too; the highest clock is lowered by a mode and never raised.
-        Cap, memory bandwidth and static power are the mode's where it states them. Static power that it does not state
-        is not lowered.
+        Besides its named modes, `900MHz` locks the clock, `300W` sets the power cap, and `4cores` uses part of a CPU's
+        cores. UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active
+        units and the clock. A mode may lower the highest clock but never raises it. Cap, memory bandwidth and static
+        power are replaced if the mode states them. Otherwise static power is not lowered.
         """
         if name == self.power_mode:
             return self
@@ -552,11 +559,11 @@ class Hardware:
         )
 
     def _idle_within(self, tdp: Quantity) -> Quantity | None:
-        """Return the idle power, or None where it is above a cap that was set."""
+        """Return the idle power, or None if it exceeds the new power cap."""
         return None if self.idle_power is not None and self.idle_power.value > tdp.value else self.idle_power
 
     def _set(self, name: str, point: OperatingPoint) -> PowerMode:
-        """Return the mode of a clock or cap that was asked for; UnknownNameError where it is out of range."""
+        """Return the power mode of a requested clock, cap or core count; UnknownNameError if it is out of range."""
         point.check(
             self.id,
             full_clock_hz=self.full_clock.value,
@@ -585,11 +592,11 @@ class Hardware:
         return PowerMode(name=name, tdp=self.tdp, clock=clock)
 
     def calibrated(self, calibration: Calibration) -> Hardware:
-        """Return this hardware with what a calibration found in place of its own numbers, before any power mode.
+        """Return this hardware with the values of its calibration, before any power mode.
 
-        Coefficients and static power are replaced, energies of actions multiplied; a power mode that states a static
-        power keeps it. Raises ValueError where the calibration is of another hardware or description, or has something
-        that this one has not.
+        Coefficients and static power are replaced, and energies of actions are scaled. A power mode that states a
+        static power keeps it. Raises ValueError if the calibration is for another hardware or description, or has a
+        coefficient or action that this hardware lacks.
         """
         calibration.check_target(self.id, self.digest)
         source = calibration.source
@@ -608,12 +615,12 @@ class Hardware:
         )
 
     def inheriting(self, calibration: Calibration) -> Hardware:
-        """Return this hardware with what a calibration of another of its generation found, before any power mode.
+        """Return this hardware scaled by the calibration of another chip of its generation, before any power mode.
 
-        Coefficients move by the same ratio as there, those apart that this hardware states itself, and so do energies
-        of actions and a static power that nobody measured or published; static power stays below every cap. Nothing of
-        it is measured here. Raises ValueError where the generations differ, or where the calibration has something that
-        this hardware has not.
+        Coefficients still at the default of the calibration's hardware are replaced; those that this hardware states
+        itself stay. Energies of actions are scaled. Static power is scaled, below every cap, unless it was measured or
+        published. No resulting number counts as measured. Raises ValueError if generations differ, or if the
+        calibration has a coefficient or action that this hardware lacks.
         """
         if calibration.generation != self.generation:
             raise ValueError(
@@ -636,9 +643,10 @@ class Hardware:
 
     @property
     def most_static_w(self) -> float:
-        """Return the greatest static power that a calibration may find: its own, or what leaves every power above it.
+        """Largest static power that a calibration may give: the hardware's own, or a value below every relevant power.
 
-        Those are the caps of power modes that state no static power, and the powers that were measured under loads.
+        Relevant are the default cap, caps of power modes without a static power of their own, and powers measured under
+        loads.
         """
         caps = (mode.tdp.value for mode in self.power_modes if mode.static_power is None)
         least = min(self.tdp.value, *caps, *(load.power.value for load in self.loads), math.inf)
@@ -657,7 +665,7 @@ class Hardware:
     def _under(
         self, calibration: Calibration, coefficients: Mapping[str, Quantity], static: Quantity, source: str
     ) -> Hardware:
-        """Return this hardware with these numbers and a calibration's energy scales."""
+        """Return this hardware with the given numbers and a calibration's energy scales."""
         caps = {"default": self.tdp} | {one.name: one.tdp for one in self.power_modes if one.static_power is None}
         for mode, cap in caps.items():
             if static.value >= cap.value:
@@ -673,17 +681,17 @@ class Hardware:
         )
 
     def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
-        """Return this hardware, before any calibration, with the prices that its anchor adds or changes.
+        """Return this hardware, before any calibration, with energies per action derived from measured loads.
 
-        They follow from its description and the formulas, so that its digest stays.
+        The digest stays because the energies follow from the description and the formulas.
         """
         return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
     def at_boundary(self, boundary: Boundary, version: str) -> Hardware:
-        """Return this hardware, with its anchor and at its power mode, at a boundary.
+        """Return this hardware, with anchored energies and at its power mode, at an energy boundary.
 
-        `version` is of the formulas that found the anchor. At `chip` what the board takes is in no energy of a run, and
-        in what the power limit holds as before, so that no time differs.
+        `version` is the version of the formulas that anchored the energies. At `chip`, a run's energy excludes the
+        board. The power limit still includes it, so times do not change.
         """
         digest = extend_digest(self.digest, boundary_word(boundary, self.priced_at, version))
         if digest == self.digest:
@@ -697,11 +705,10 @@ class Hardware:
         )
 
     def with_host(self, host: Hardware, *, is_counted: bool) -> Hardware:
-        """Return this hardware, as a run has it, in a host, given as a run has it.
+        """Return this hardware, as used in a run, with a host that is also as used in a run.
 
-        The host computes what the compiler does not run, and launches at its own pace what a host launches. Where it is
-        counted its static power is in the energy of every run; it is no part of what the power cap of this hardware
-        holds.
+        The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
+        power is part of every run's energy. It never counts toward this hardware's power cap.
         """
         rows = [_host_leakage(host)] if is_counted else []
         helper = None
@@ -733,7 +740,7 @@ class Hardware:
         )
 
     def at_fixed_voltage(self) -> Hardware:
-        """Return this hardware with a voltage that does not follow its clock, so that an action has one price."""
+        """Return this hardware with a voltage independent of the clock, so that each action has a single energy."""
         fixed = {name: attrs.evolve(self.coefficients[name], value=1.0) for name in ("voltage_floor", "voltage_knee")}
         return attrs.evolve(
             self,

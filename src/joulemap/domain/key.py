@@ -1,4 +1,4 @@
-"""The key of a workload."""
+"""Workload keys."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class WorkloadKey:
-    """What a trace depends on; two equal keys give the same workload."""
+    """Inputs of a trace; equal keys give equal workloads."""
 
     source: str
-    """`torchvision:resnet18`, `file:<digest>:<path>:<factory>` for a user's file, `module:<digest>:` for a module."""
+    """Origin of the model: `torchvision:resnet18`, `file:<digest>:<path>:<factory>`, or `module:<digest>:`."""
     input_spec: str
-    """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
+    """Input shapes and dtypes, e.g. `1x3x224x224:fp32`."""
     torch_version: str
     torchvision_version: str
     tracer_version: str
-    """Digest of the rules by which it was traced and fused."""
+    """Digest of the tracing and fusion rules."""
 
     @property
     def digest(self) -> str:
@@ -32,4 +32,4 @@ class WorkloadKey:
 
 
 NO_KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-"""Of a workload that is only counted."""
+"""Key of a workload that is only counted."""

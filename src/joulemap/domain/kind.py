@@ -21,6 +21,6 @@ KINDS: Final = (
     "view",
     "uncounted",
 )
-"""What an operator is to a mapping model. `operation` names it more finely."""
+"""Operator kinds that mapping models distinguish; `operation` is finer."""
 
 ROLES: Final = ("input", "weight", "output")

@@ -1,4 +1,4 @@
-"""Requests that reach a server of a language model, what the server may hold, and how they were served."""
+"""Load on a language-model server, scheduler limits of the server, and serving results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from attrs import Attribute
 
 MOST_REQUESTS: Final = 1_000_000
-"""Of a load: what is drawn or read is held in memory."""
+"""Maximum requests of a load; all of them are kept in memory."""
 
 LONGEST: Final = 100_000_000
-"""Tokens of a prompt or of an answer."""
+"""Maximum tokens of a prompt or an answer."""
 
 
 def _within(least: float, most: float = math.inf) -> Callable[[Any, Attribute[Any], float | None], None]:
@@ -37,44 +37,45 @@ def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float])
 
 @frozen(kw_only=True)
 class Requests:
-    """Requests in order of their arrival: a column of each of their facts."""
+    """Requests in order of arrival, one column per attribute."""
 
     prompt_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...] = attrs.field(validator=_as_long)
     arrival_s: tuple[float, ...] = attrs.field(validator=_as_long)
-    """Since the start; all zero where they are there at once."""
+    """Arrival time since the start; all zero if every request is there at the start."""
     cached_tokens: tuple[int, ...] = attrs.field(validator=_as_long)
-    """Of the prompt, in the cache already: prefixes that are hit, which are held and not worked out."""
+    """Prompt tokens that a cached prefix supplies; they occupy the cache but are not recomputed."""
 
 
 @frozen(kw_only=True)
 class Load:
-    """What a server is asked to do: at a rate, with so many in flight, or, where neither is told, all at once.
+    """Load on a server: an arrival rate, a number of requests in flight, or, with neither, all requests at once.
 
-    A trace has its own arrivals, and gives only the lengths where a rate or requests in flight are told too.
+    A trace has its own arrival times; with a rate or requests in flight, only its token counts are used.
     """
 
     rate_per_s: float | None = attrs.field(default=None, validator=_within(1e-9, 1e9))
-    """Requests that arrive, independent of each other (Poisson)."""
+    """Arrival rate of independent requests (Poisson)."""
     in_flight: int | None = attrs.field(default=None, validator=_within(1, MOST_REQUESTS))
-    """Requests at any time: the next arrives when one has its last token."""
+    """Concurrent requests; a new one arrives when one finishes."""
     trace: Requests | None = None
     requests: int = attrs.field(default=1000, validator=_within(1, MOST_REQUESTS))
-    """How many are drawn; those of a trace are all taken."""
+    """Number of random requests; a trace is used in full."""
     prompt_tokens: int = attrs.field(default=2048, validator=_within(1, LONGEST))
     output_tokens: int = attrs.field(default=256, validator=_within(1, LONGEST))
     cached_tokens: int = attrs.field(default=0, validator=_within(0))
-    """Of each prompt, hit in the cache."""
+    """Prompt tokens supplied by the prefix cache, per request."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
-    """Lengths are drawn evenly from this share below the nominal ones up to them: 0.2 is 80 to 100 %."""
+    """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
-    """Requests at the start that count in no spread, which fill the server."""
+    """Requests at the start that fill the server and are left out of percentiles."""
     is_steady: bool = False
-    """Whether figures are those of a server at work: what fills it is simulated first and counted in none, and
-    `requests` is the least number of those behind it."""
+    """True for steady-state figures: the server is filled before counting starts, and `requests` is the least number of
+    requests counted afterwards.
+    """
 
     def __attrs_post_init__(self) -> None:
-        """Check what no field knows alone."""
+        """Check rules that involve several fields."""
         if self.rate_per_s is not None and self.in_flight is not None:
             raise UsageError("a load has a rate or a number of requests in flight, not both")
         if self.is_steady and self.warm_up:
@@ -88,33 +89,35 @@ class Load:
 
 @frozen(kw_only=True)
 class Limits:
-    """What a server takes on: its scheduler's settings, and the room of its cache."""
+    """Limits of a server: scheduler settings and cache capacity."""
 
     step_tokens: int = attrs.field(default=8192, validator=_within(1))
-    """Most tokens of a pass, prompts and answers together: longer prompts go in pieces."""
+    """Maximum tokens per pass, prefill and decode together; longer prompts are split into chunks."""
     sequences: int = attrs.field(default=256, validator=_within(1))
-    """Most that are in work at once."""
+    """Maximum sequences in progress."""
     cache_tokens: int = attrs.field(validator=_within(2))
-    """Room for tokens of all sequences."""
+    """Cache capacity in tokens of all sequences."""
     context_tokens: int | None = attrs.field(default=None, validator=_within(2))
-    """Longest request that the model takes, prompt and answer; None where nothing is said."""
+    """Maximum prompt plus answer tokens of the model; None if not stated."""
     mixes: bool = True
-    """Pieces of prompts go in the same pass as tokens of answers (vLLM 1, TensorRT-LLM); else in passes of their own,
-    before any answer goes on (SGLang, vLLM 0)."""
+    """True if prefill chunks share a pass with decode (vLLM 1, TensorRT-LLM). False if prefill has its own passes,
+    before any decode (SGLang, vLLM 0).
+    """
     reserves_output: bool = False
-    """Room for the whole answer is set aside at admission (TensorRT-LLM); else the last that was admitted gives its
-    room back when there is none, and is worked out again."""
+    """True if admission reserves cache for the whole answer (TensorRT-LLM). False if the sequence admitted last is
+    preempted when the cache is full, and recomputed later.
+    """
     waits: bool = False
-    """Nothing is admitted until all that was admitted together is done (batches of a framework without a scheduler)."""
+    """True if no request is admitted until the current batch is complete (static batching without a scheduler)."""
     request_s: float = attrs.field(default=0.0, validator=_within(0.0))
-    """Of a request before its prompt may start: network, words to tokens."""
+    """Time per request before prefill may start: network and tokenization."""
     speculated_tokens: int = attrs.field(default=0, validator=_within(0))
-    """Guessed ahead for each sequence in a pass, beside the one that is sure."""
+    """Draft tokens per sequence and pass, besides the certain one."""
     accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
-    """Of a sequence in a pass, in the mean: the sure one and the guesses that held."""
+    """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
 
     def __attrs_post_init__(self) -> None:
-        """Check what no field knows alone."""
+        """Check rules that involve several fields."""
         if self.accepted_tokens > self.speculated_tokens + 1:
             raise UsageError(
                 f"accepted_tokens {self.accepted_tokens:g} exceeds speculated_tokens + 1 = {self.speculated_tokens + 1}"
@@ -125,7 +128,7 @@ class Limits:
 
 @frozen(kw_only=True)
 class Spread:
-    """How seconds are spread."""
+    """Mean and percentiles of a time."""
 
     mean: float
     p50: float
@@ -135,25 +138,25 @@ class Spread:
 
 @frozen(kw_only=True)
 class Moment:
-    """A server's means over one of the equal times that a run is cut into."""
+    """Means of a server's state over one of the equal intervals of a run."""
 
     time_s: float
-    """When it begins."""
+    """Start of the interval."""
     power_w: float
-    """Of all devices."""
+    """Power of all devices."""
     running: float
-    """Sequences in work."""
+    """Mean sequences in progress."""
     waiting: float
-    """Requests that have arrived and are not in work."""
+    """Mean requests that have arrived and are not in progress."""
     cache_tokens: float
 
 
 @frozen(kw_only=True)
 class Outcomes:
-    """What became of each request, in order of arrival; None where it was refused."""
+    """Outcome of each request, in order of arrival; None where it was refused."""
 
     arrival_s: tuple[float | None, ...]
-    """Since the start, as the two below."""
+    """Arrival time since the start; the next two fields count from the start too."""
     first_token_s: tuple[float | None, ...]
     finished_s: tuple[float | None, ...]
     preemptions: tuple[int, ...]
@@ -161,77 +164,79 @@ class Outcomes:
 
 @frozen(kw_only=True)
 class Window:
-    """The part of a run that rates and powers are of: all of it, or behind a warm-up until the last request comes."""
+    """Part of a run that rates and powers cover: the whole run, or from the end of the warm-up to the last arrival."""
 
     start_s: float
     end_s: float
     output_tokens: float
     energy_j: float
     idle_j: float
-    """Idle part of it."""
+    """Part of `energy_j` spent while idle."""
     idle_s: float
 
     @property
     def duration_s(self) -> float:
-        """From its start to its end."""
+        """Length of the window."""
         return self.end_s - self.start_s
 
     @property
     def busy_fraction(self) -> float:
-        """Share of the time in which there was something to do."""
+        """Share of the window with work to do."""
         return 1.0 - self.idle_s / self.duration_s
 
     @property
     def busy_w(self) -> float:
-        """Joules of passes a second."""
+        """Energy of passes divided by the length of the window."""
         return (self.energy_j - self.idle_j) / self.duration_s
 
 
 @frozen(kw_only=True)
 class Served:
-    """How a load was served; joules and watts are those of all devices."""
+    """Result of serving a load; energies and powers are of all devices."""
 
     requests: int
-    """That were served to their last token."""
+    """Requests completed."""
     refused: int
-    """That are longer than the cache or the model's context."""
+    """Requests refused because they exceed the cache or the model's context."""
     preemptions: int
-    """Times that a sequence gave its room back and was worked out again."""
+    """Times that a sequence gave up its cache and was recomputed."""
     duration_s: float
-    """From the start to the last token."""
+    """Time from the start to the last token."""
     steps: int
     output_tokens: int
     prompt_tokens: int
-    """Of prompts served, hits included."""
+    """Prompt tokens of completed requests, cache hits included."""
     computed_tokens: int
-    """Prompt tokens that passes worked out: hits are not in it, what was preempted is again, and so is the first token
-    of an answer where a pool of its own goes on with it."""
+    """Prompt tokens computed by passes. Cache hits are excluded; recomputation after preemption is included, and so is
+    the first output token if a separate pool continues the answer.
+    """
     energy_j: float
     idle_j: float
-    """Of it, while there was nothing to do."""
+    """Part of `energy_j` spent while idle."""
     idle_s: float
     first_token: Spread
-    """From arrival, over requests."""
+    """Time from arrival to first token (TTFT), over requests."""
     between_tokens: Spread
-    """Over all pairs of successive tokens."""
+    """Time between successive tokens, over all token pairs."""
     token_time: Spread
-    """Over requests: the mean time between tokens of each."""
+    """Mean time between tokens of a request (TPOT), over requests."""
     latency: Spread
-    """From arrival to the last token, over requests."""
+    """Time from arrival to last token, over requests."""
     arrivals_per_s: float | None
-    """None where requests do not arrive at times of their own."""
+    """Arrival rate; None if requests have no arrival times of their own."""
     served_per_s: float
-    """Requests that were finished, in the second half of the arrivals; of the whole run where none are told, or ever
-    more wait."""
+    """Completion rate during the second half of the arrivals; over the whole run if there are no arrival times or the
+    queue grows.
+    """
     is_growing: bool
-    """Whether requests arrive faster than they are served, so that those who wait become ever more."""
+    """True if requests arrive faster than they are served, so that the queue grows."""
     window: Window
     timeline: tuple[Moment, ...]
     outcomes: Outcomes
 
     @property
     def output_tokens_per_s(self) -> float:
-        """Tokens of answers a second, in the window."""
+        """Output tokens per second in the window."""
         return self.window.output_tokens / self.window.duration_s
 
     @property
@@ -241,5 +246,5 @@ class Served:
 
     @property
     def energy_per_output_token_j(self) -> float:
-        """All energy of the window, that of prompts and of waiting included."""
+        """Energy of the window per output token, with prefill and idle time included."""
         return self.window.energy_j / self.window.output_tokens

@@ -1,4 +1,4 @@
-"""Measurements of whole models, of their operators as a profiler lists them, and the timing of a repeated call."""
+"""Measurements of whole models, profiled operators, and timings of repeated calls."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from joulemap.system.record import frozen
 Shape = tuple[int, ...]
 
 LARGEST_SPREAD: Final = 0.2
-"""Of the middle half of repetitions over their median; beyond, a latency is not to be trusted."""
+"""Largest interquartile range over median at which a latency is trusted."""
 
 SMALLEST_SHARE: Final = 0.9
-"""Of a window that the one working thread must have had."""
+"""Smallest share of a window that a single working thread must have run."""
 
 
 @frozen(kw_only=True)
 class Measurement:
-    """One measured configuration; a figure that was not taken is None."""
+    """One measured configuration; a value that was not measured is None."""
 
     hardware: str
     model: str
@@ -28,31 +28,31 @@ class Measurement:
     batch: int = attrs.field(validator=attrs.validators.ge(1))
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
     scope: str
-    """What is covered, e.g. `board`."""
+    """Boundary of the measurement, e.g. `board`."""
     latency_s: float | None = None
-    """Per batch."""
+    """Latency per batch."""
     throughput_per_s: float | None = None
-    """Inferences per second of one device, one batch after another without a pause."""
+    """Inferences per second of one device, batches back to back."""
     energy_j: float | None = None
-    """Per batch."""
+    """Energy per batch."""
     power_w: float | None = None
     wall_power_w: float | None = None
-    """At the wall plug of the whole system, over its devices: a board draws less than with its host and supply."""
+    """Power at the wall plug of the whole system, divided by its devices; it includes host and power supply."""
     device_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Devices of the system at the wall plug: the more there are, the less of the power is the host's."""
+    """Devices of the system at the wall plug; more devices reduce the host's share of the power."""
     peak_memory_bytes: int | None = None
     source: str
     conditions: str
-    """Versions, clocks, sizes: what the number depends on."""
+    """Conditions that the number depends on: versions, clocks, sizes."""
     seen: str = ""
-    """Which coefficients were chosen with this row in view; empty where none was."""
+    """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Streams of the process that had run a product by then, where the framework keeps a workspace for each."""
+    """Streams of the process that had run a matrix product, where the framework keeps a workspace per stream."""
 
 
 @frozen(kw_only=True)
 class ProfiledKernel:
-    """One row of a profile: an ATen operator at its input shapes, over one pass of a model."""
+    """Row of a profile: an ATen operator at its input shapes, over one pass of a model."""
 
     model: str
     precision: str
@@ -60,64 +60,64 @@ class ProfiledKernel:
     aten: str
     """Dispatched operator, e.g. `cudnn_convolution`."""
     shapes: tuple[Shape, ...]
-    """Of its arguments; empty for one that is no tensor, or a list of tensors."""
+    """Argument shapes; empty for an argument that is not a tensor or is a list of tensors."""
     call_count: int
     device_time_us: float
-    """Of all calls, without what lies between kernels."""
+    """Device time of all calls, gaps between kernels excluded."""
 
 
 @frozen(kw_only=True)
 class TracedOperator:
-    """What of an operator decides which eager kernels run it."""
+    """Properties of an operator that decide which eager kernels run it."""
 
     operator_index: int
     operation: str
-    """As `operator_signatures` has it: an attention's three operators are one operation."""
+    """Operation as in `operator_signatures`: the three operators of an attention are one operation."""
     shapes: str
-    """As `operator_signatures` has them."""
+    """Shapes as in `operator_signatures`."""
     kind: str
     aten: str
     output_shape: Shape
     copied_shape: Shape
-    """Of the view that it makes contiguous, if it comes right behind one, else its own."""
+    """Shape of the preceding view if the operator makes it contiguous, else the operator's own output shape."""
     input_elements: tuple[int, ...]
-    """Of each activation that it reads, as far as it reads them."""
+    """Elements that the operator reads of each input activation."""
     weight_shapes: tuple[Shape, ...]
     gemm: tuple[int, int, int, int]
-    """Groups, M, N, K."""
+    """GEMM view: groups, M, N, K."""
 
 
 @frozen(kw_only=True)
 class OperatorMeasurement:
-    """Device time of the operators of a model that have the same operation and shapes, or of kernels that have none."""
+    """Device time of a model's operators with equal operation and shapes, or of kernels without an operator."""
 
     model: str
     precision: str
     batch: int
     operation: str
-    """Empty for kernels that no operator of the trace stands for."""
+    """Operation; empty for kernels without an operator in the trace."""
     shapes: str
-    """As traced; for kernels without an operator, of their arguments."""
+    """Traced shapes; argument shapes for kernels without an operator."""
     operator_count: int
-    """Operators of the trace."""
+    """Operators in the trace."""
     kernels: str
     """ATen operators that run them, in alphabetical order."""
     call_count: int
-    """Calls of those."""
+    """Calls of those ATen operators."""
     device_time_us: float
-    """Of all operators of the row, without what lies between kernels."""
+    """Device time of all operators of the row, gaps between kernels excluded."""
     is_overlapping: bool
-    """Whether its kernels run side by side in a graph, so that they take less time there."""
+    """True if the kernels run side by side in a graph and take less time there."""
     pass_count: int
-    """How often the profile lists every operator; times and calls are those of one pass."""
+    """Passes in the profile; times and calls are per pass."""
 
 
 @frozen(kw_only=True)
 class Timing:
-    """A window of repetitions. Latencies and energy are per call, which is one batch."""
+    """Timing of a window of repetitions. Latencies and energy are per call, which is one batch."""
 
     latency_s: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Median."""
+    """Median latency."""
     first_quartile_s: float
     third_quartile_s: float
     repetition_count: int = attrs.field(validator=attrs.validators.ge(1))
@@ -125,39 +125,39 @@ class Timing:
     window_s: float
     warm_up_s: float
     is_steady: bool
-    """Whether the warm-up ended because repetitions agreed, not because its time was up."""
+    """True if the warm-up ended because repetitions agreed, False if it timed out."""
     processor_s: float
-    """Of all threads of this process; what waits in a loop for another thread counts too."""
+    """CPU time of all threads of this process, busy-waiting included."""
     processor_fraction: float | None
-    """Of the window, in which the one thread that works ran; None where several threads or another device do."""
+    """Share of the window that the single working thread ran; None if several threads or another device work."""
     energy_j: float | None
     power_w: float | None
-    """Mean over the window."""
+    """Mean power over the window."""
 
     @property
     def spread_fraction(self) -> float:
-        """Width of the middle half of repetitions over their median."""
+        """Interquartile range of the repetitions divided by their median."""
         return (self.third_quartile_s - self.first_quartile_s) / self.latency_s
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the repetitions agree well enough to score a prediction by, and were not those of others too."""
+        """True if the repetitions agree well enough to score a prediction and no other program interfered."""
         return self.spread_fraction <= LARGEST_SPREAD and not self.is_crowded
 
     @property
     def is_crowded(self) -> bool:
-        """Whether other programs took a large part of the window."""
+        """True if other programs used a large part of the window."""
         return self.processor_fraction is not None and self.processor_fraction < SMALLEST_SHARE
 
 
 @frozen(kw_only=True)
 class Trial:
-    """A timed model and the circumstances."""
+    """Timed model with the conditions of the measurement."""
 
     timing: Timing
     batch: int
     scope: str
-    """What energy and power cover, whether counted or not."""
+    """Boundary of energy and power, whether or not they were measured."""
     peak_memory_bytes: int | None
     stream_count: int | None
     """Streams that the process had used; None without a GPU."""

@@ -1,6 +1,6 @@
-"""Metrics: what runs are compared, ranked, chosen and explained by. Python and SQL share this one table.
+"""Metrics by which runs are compared, ranked, chosen and explained. Python and SQL share this table.
 
-Energy and energy x delay are those of a batch; what is told of one inference says so in its name.
+Energy and energy x delay are per batch; a metric per inference says so in its name.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ MetricName = Literal[
 ]
 
 PartMetricName = Literal["energy", "latency", "edp", "memory"]
-"""Metrics that parts of a model have too, and that a difference of two runs is explained in."""
+"""Metrics that parts of a model also have, and that explain a difference between two runs."""
 
 VariedMetricName = Literal["energy", "latency", "throughput", "edp", "power", "efficiency", "cost", "carbon"]
-"""Metrics that are told as functions of the constants that they rest on."""
+"""Metrics that can be shown as functions of the constants that they depend on."""
 
 RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]
-"""Metrics that hardware is ranked by for a deployment."""
+"""Metrics that rank hardware for a deployment."""
 
 
 @frozen(kw_only=True)
 class Metric:
-    """One metric. Its value stands in a column of that name wherever runs are compared."""
+    """Metric, stored in a column of the same name wherever runs are compared."""
 
     name: MetricName
     label: str
-    """For people, in tables and sentences."""
+    """Label in tables and sentences."""
     unit: str
     column: str
-    """That holds it, in the view `runs` or what a choice adds to it."""
+    """Column with the value, in the view `runs` or among the columns that a choice adds."""
     per: Literal["batch", "inference", "second", "chip", "million inferences"]
-    """What one value is of."""
+    """Unit of work that one value refers to."""
     is_higher_better: bool = False
     missing: str = ""
-    """What is not known where it is null; empty where it always is."""
+    """Missing input that makes the metric null; empty if it is never null."""
     latency_power: float = 0.0
-    """How its logarithm follows that of the latency: what an error of latency does to it."""
+    """Exponent of latency in the metric, by which an error of latency propagates."""
     energy_power: float = 0.0
-    """The same of the energy."""
+    """Exponent of energy in the metric, by which an error of energy propagates."""
 
     @property
     def best(self) -> str:
-        """`lowest` or `highest`."""
+        """Better direction: `lowest` or `highest`."""
         return "highest" if self.is_higher_better else "lowest"
 
     @property
     def meaning(self) -> str:
-        """The label, with what one value is of."""
+        """Label with the unit of work."""
         is_said = self.per not in ("batch", "million inferences")
         return self.label if is_said else f"{self.label} of a {self.per}"
 
     @property
     def is_of_runs(self) -> bool:
-        """Whether runs alone have it: no price and no use of a chip is in it."""
+        """True if the metric needs only runs, and no price or usage of a chip."""
         return self.per not in ("chip", "million inferences")
 
 
@@ -102,7 +102,7 @@ METRICS: Final = (
 )  # fmt: skip
 
 METRIC: Final = {metric.name: metric for metric in METRICS}
-"""name -> metric."""
+"""Name -> metric."""
 
 METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)
 PART_METRICS: Final[tuple[PartMetricName, ...]] = get_args(PartMetricName)

@@ -1,4 +1,4 @@
-"""The names of modules that are in a program's memory and nowhere else."""
+"""Names of models that exist only in a program's memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _MODULE: Final = re.compile(r"[^\W\d]\w*#[0-9a-f]{8}")
 
 
 def name_module(class_name: str, digest: str) -> str:
-    """Return the name of a module that is in a program's memory and nowhere else."""
+    """Return the name of a model that exists only in a program's memory."""
     return f"{class_name}#{digest[:8]}"
 
 
 def is_module_name(name: str) -> bool:
-    """Return whether a model has such a name, which no command knows."""
+    """Return True if a model exists only in a program's memory, so that no command can load it."""
     return _MODULE.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""Names as people write them: what is alike in two of them, and which words one has beyond another."""
+"""Comparison of names as users write them: normalization, words and similarity."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.system.errors import UsageError
 
 PROJECTED: Final = "~"
-"""How tables mark a hardware that can be neither bought nor rented; it is no part of its name."""
+"""Mark that tables put before hardware that can be neither bought nor rented; not part of the name."""
 
 FROZEN: Final = " (frozen)"
-"""How a workload marks the name of a weight that no optimizer changes: one with `requires_grad=False`."""
+"""Mark after the name of a weight that no optimizer changes (`requires_grad=False`)."""
 
 _IGNORED: Final = re.compile(r"\((?:r|tm)\)|[\s_-]+")
 _COMMA: Final = re.compile(r",(?![^()]*\))")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 
 LIKENESS: Final = 0.6
-"""From 0 to 1: what is less like a name was not meant by it."""
+"""Smallest similarity, from 0 to 1, at which a known name is suggested."""
 
 SPREAD: Final = 0.15
-"""What is less like a name than the most like one is by so much was not meant either."""
+"""Largest gap in similarity to the best match at which another name is suggested."""
 
 FAMILY_LIKENESS: Final = 0.7
-"""Likeness, from 0 to 1, that the families of two models have at least where one was meant by the other."""
+"""Smallest similarity, from 0 to 1, of two model families at which one model is suggested for the other."""
 
 SIZES: Final = frozenset(
     [
@@ -59,10 +59,10 @@ SIZES: Final = frozenset(
         "it",
     ]
 )
-"""Words of models' names that many families have."""
+"""Size and variant words that many model families share."""
 
 NEAREST: Final = 3
-"""Names that are offered in place of one that does not exist."""
+"""Maximum number of suggested names."""
 
 
 PRECISION_NAMES: Final[dict[str, Precision]] = {
@@ -76,11 +76,11 @@ PRECISION_NAMES: Final[dict[str, Precision]] = {
     "float8": "fp8",
     "float4": "fp4",
 }
-"""What frameworks call a precision -> its name here."""
+"""Framework's name of a precision -> name here."""
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Return the names in `a,b`, where commas in brackets part none; UsageError for none, unless the text is empty."""
+    """Split `a,b` into names; commas in brackets do not separate. UsageError if a non-empty text has no name."""
     names = tuple(part.strip() for part in _COMMA.split(text) if part.strip())
     if text and not names:
         raise UsageError(f"cannot read the names in {text!r}: write a,b")
@@ -88,29 +88,29 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def unmark(name: str) -> str:
-    """Return a hardware as it is asked for, from how a table shows it."""
+    """Return the name of a hardware without the mark that tables add."""
     return name.strip().removeprefix(PROJECTED).strip()
 
 
 def fold_name(name: str) -> str:
-    """Return a name as names are compared: case, spaces, `-`, `_`, `(R)` and `(TM)` do not matter."""
+    """Return a name in the form used for comparison: case, spaces, `-`, `_`, `(R)` and `(TM)` do not matter."""
     return _IGNORED.sub("", name.lower())
 
 
 def split_words(name: str) -> Counter[str]:
-    """Return the words and numbers of a name, whatever their order: `H100-SXM5` is h, 100, sxm and 5."""
+    """Return the words and numbers of a name, in any order: `H100-SXM5` gives h, 100, sxm and 5."""
     return Counter(_WORD.findall(name.lower()))
 
 
 def has_words(asked: Counter[str], known: Counter[str], besides: Iterable[str]) -> bool:
-    """Whether what is asked for has every word of a known name, and no others than some that say nothing new."""
+    """Return True if a query has every word of a known name and no others except those in `besides`."""
     return not known - asked and set(asked - known) <= set(besides)
 
 
 def fold_into(name: str, known: Collection[str], ignoring: str = "") -> str:
-    """Return the known name that differs from one in nothing that matters, else the name as it is.
+    """Return the known name that equals a name in folded form, else the name unchanged.
 
-    `ignoring` is a character that does not matter in the name either.
+    `ignoring` is a further character to drop from the name.
     """
     if name in known:
         return name
@@ -119,13 +119,13 @@ def fold_into(name: str, known: Collection[str], ignoring: str = "") -> str:
 
 
 def name_precision(name: str) -> Precision:
-    """Return the precision that is meant, in any case or as frameworks call it; any other text as it is."""
+    """Return the precision that a name means, in any case or as frameworks call it; any other text unchanged."""
     found = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
     return cast("Precision", PRECISION_NAMES.get(found, found))
 
 
 def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
-    """Return the first name of each of those groups of names that have one most like this, the most like first."""
+    """Return the first name of each group that contains a similar name, most similar first."""
     from difflib import SequenceMatcher
 
     folded = fold_name(name)
@@ -137,9 +137,9 @@ def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
 
 
 def find_meant(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names of models that a misspelt one most likely means, the most like first.
+    """Return the known models that a misspelt name most likely means, most similar first.
 
-    Words for a size and numbers say nothing: `bert_large` is no `raft_large`.
+    Size words and numbers are ignored, so `bert_large` does not match `raft_large`.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -156,7 +156,7 @@ def find_meant(name: str, known: Iterable[str]) -> list[str]:
 
 
 def join_words(words: Sequence[str], is_name: Callable[[str], bool]) -> tuple[str, ...] | None:
-    """Return the names that words make, each as long as it can be; None where some of the words make none."""
+    """Join words into names, each as long as possible; None if some words form no name."""
     names: list[str] = []
     start = 0
     while start < len(words):

@@ -1,4 +1,4 @@
-"""Offers of hardware by sellers, and the price that offers of one kind of seller give."""
+"""Sellers' offers of hardware, and the price that results for each kind of seller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAY_OF: Final[Mapping[str, str]] = {
     "list": "bought",
     "retail": "bought",
 }
-"""Kind of seller -> rented or bought. The earlier kind is compared where two have offers of as many chips."""
+"""Kind of seller -> rented or bought. Of two kinds with offers for equally many chips, the earlier one is compared."""
 
 TERMS: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscaler on demand",
@@ -38,7 +38,7 @@ TERMS: Final[Mapping[str, str]] = {
     "list": "list price",
     "retail": "retail price",
 }
-"""Kind of seller -> the words that stand beside its price."""
+"""Kind of seller -> words beside its price."""
 
 MANY: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscalers on demand",
@@ -49,16 +49,16 @@ MANY: Final[Mapping[str, str]] = {
     "list": "list prices",
     "retail": "retail prices",
 }
-"""Kind of seller -> the words for several of them."""
+"""Kind of seller -> plural words."""
 
 WAY_UNITS: Final[Mapping[str, str]] = {"rented": "USD/h", "bought": "USD"}
 """Way of paying -> unit of a price."""
 
 FEW: Final = 5
-"""Pairs of offers from which on the spread within a kind of seller is its own."""
+"""Smallest number of offer pairs from which a kind of seller has its own spread."""
 
 ASSUMED_SPREAD: Final = math.log(1.3)
-"""Half-width of ln(price) over sellers where no two sellers offer one chip: assumed, as for a recalled price."""
+"""Half-width of ln(price) over sellers where no two sellers offer one chip; assumed, as for a recalled price."""
 
 BASIS_FACTORS: Final[Mapping[str, float]] = {
     "measured": 1.1,
@@ -68,7 +68,7 @@ BASIS_FACTORS: Final[Mapping[str, float]] = {
     "scaled": 1.5,
     "assumed": 2.0,
 }
-"""Basis -> factor within which four of five prices of that basis lie; judgements. The SQL's `price_spread`."""
+"""Basis -> factor that covers 80 % of prices of that basis; judged, and equal to `price_spread` in SQL."""
 
 
 def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
@@ -85,9 +85,9 @@ class Offer:
     """Kind of seller."""
     seller: str = attrs.field(validator=attrs.validators.min_len(1))
     date: str = attrs.field(validator=_is_date)
-    """Day, month or year of the price; empty where its source has none."""
+    """Day, month or year of the price; empty if the source has none."""
     usd: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Price of one device, per hour where it is rented."""
+    """Price of one device, per hour if rented."""
     unit: str
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str = attrs.field(validator=attrs.validators.min_len(1))
@@ -106,7 +106,7 @@ class Offer:
 
     @property
     def quantity(self) -> Quantity:
-        """The price as a number of a hardware."""
+        """Price as a quantity of a hardware."""
         return Quantity(value=self.usd, unit=self.unit, basis=self.basis, source=self.source, note=self.note)
 
 
@@ -118,25 +118,25 @@ class SellerPrice:
     way: str
     kind: str
     kind_index: int
-    """Place of the kind; the lowest is compared where two have as many chips."""
+    """Order of the kind of seller; of two kinds with equally many chips, the lower one is compared."""
     usd: float
     half_width: float
     """Half-width of the 80 % interval of ln(price) over sellers."""
     seller: str
-    """Name of the one seller, whose prices err together; kind and hardware where several sell it."""
+    """Name of the only seller, because one seller's prices have correlated errors; else kind and hardware."""
     told: str
-    """Who asks the price, and when."""
+    """Kind of seller, number of sellers, and dates of the price."""
     offer_count: int
     basis: str
-    """Least sure of the offers."""
+    """Least certain basis of the offers."""
     reference_usd: float
-    """Price of the hardware's record, which these offers stand in place of."""
+    """Price in the hardware's record that these offers replace."""
     source: str
     note: str
 
 
 def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the newest offer of each seller of a hardware at one kind, in the order given."""
+    """Return the newest offer of each seller per hardware and kind, in the given order."""
     found: dict[tuple[str, str, str], Offer] = {}
     for one in offers:
         key = one.hardware, one.kind, one.seller
@@ -146,7 +146,7 @@ def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 
 
 def reference_offers(offers: Iterable[Offer]) -> dict[tuple[str, str], Offer]:
-    """Return (hardware, way) -> the offer that stands for it where one price is needed: the first of them."""
+    """Return (hardware, way) -> first offer, used where a single price is needed."""
     found: dict[tuple[str, str], Offer] = {}
     for one in offers:
         found.setdefault((one.hardware, one.way), one)
@@ -163,8 +163,7 @@ def _square(prices: Sequence[float]) -> float:
 def pool_spreads(groups: Mapping[tuple[str, str], Sequence[Offer]]) -> dict[str, float]:
     """Return kind of seller -> half-width of ln(price) over sellers of one hardware, pooled over hardware.
 
-    Kinds with too few pairs of offers take the spread of all kinds of their way of paying, and ways without any
-    `ASSUMED_SPREAD`.
+    Kinds with too few offer pairs take the spread of all kinds with the same way of paying, or else `ASSUMED_SPREAD`.
     """
     freedom: dict[str, int] = defaultdict(int)
     total: dict[str, float] = defaultdict(float)
@@ -183,10 +182,10 @@ def _median(values: Iterable[float]) -> float:
 
 
 def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
-    """Return the part of the variance of ln(price) that is common to the prices of one seller, and of how many pairs.
+    """Return the share of the variance of ln(price) that is common to one seller's prices, and the number of pairs.
 
-    The mean product of a seller's deviations from the mean of two hardware, over the mean square, at one kind of seller
-    and where at least three sell a hardware.
+    The share is the mean product of a seller's deviations for two hardware, divided by the mean square. Both use one
+    kind of seller, and hardware that at least three sell.
     """
     groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
     for one in newest_offers(offers):
@@ -204,7 +203,7 @@ def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
 
 
 def _half_width(offers: Sequence[Offer], pooled: float) -> float:
-    """Return the half-width of ln(price): the spread over sellers, shrunk to that of the kind, and the bases' doubt."""
+    """Return the half-width of ln(price): the sellers' spread, shrunk to that of the kind, and basis uncertainty."""
     degrees = len(offers) - 1
     own = NORMAL**2 * _square([one.usd for one in offers]) if degrees else 0.0
     square = (degrees * own + FULL_GROUPS * pooled**2) / (degrees + FULL_GROUPS)
@@ -220,7 +219,7 @@ def _describe_dates(offers: Sequence[Offer]) -> str:
 
 
 def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
-    """Return the price of each hardware at each kind of seller that has an offer of it."""
+    """Return the price of each hardware at each kind of seller that offers it."""
     groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
     for one in newest_offers(offers):
         groups[one.hardware, one.kind].append(one)

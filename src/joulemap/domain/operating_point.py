@@ -1,6 +1,6 @@
-"""A locked clock, a power cap or a part of the cores, which a hardware can be set to beside its named power modes.
+"""Operating points that a user sets, besides named power modes: a locked clock, a power cap or a number of cores.
 
-`900MHz`, `300W`, `4cores`.
+They are written `900MHz`, `300W` and `4cores`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 LOWEST_CLOCK: Final = 0.1
-"""Share of the full clock that is the lowest to lock: boards offer 0.15 (A100: 210 of 1410 MHz) and more."""
+"""Lowest lockable share of the full clock; boards offer 0.15 (A100: 210 of 1410 MHz) and more."""
 
 HZ_PER_MHZ: Final = 1e6
 
 _POINT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ghz|mhz|w|cores?|threads?)", re.IGNORECASE)
 
 _SCALE: Final = {"ghz": 1e3 * HZ_PER_MHZ, "mhz": HZ_PER_MHZ, "w": 1.0}
-"""Unit as it is written -> SI."""
+"""Unit as written -> factor to SI."""
 
 _ROUNDING: Final = 1.0 + 1e-9
 
 
 @frozen
 class OperatingPoint:
-    """A clock that is locked, a power cap that is set, or so many cores of a CPU with a thread each."""
+    """A locked clock, a power cap, or a number of CPU cores with one thread each."""
 
     value: float
-    """In its unit."""
+    """Value in `unit`."""
     unit: str = attrs.field(validator=attrs.validators.in_(("Hz", "W", "core")))
 
     @property
     def name(self) -> str:
-        """The one way to write it: `900MHz`, `1246.5MHz`, `300W`, `1core`, `4cores`."""
+        """Canonical spelling: `900MHz`, `1246.5MHz`, `300W`, `1core`, `4cores`."""
         if self.unit == "core":
             return f"{self.value:.9g}core{'' if self.value == 1.0 else 's'}"
         return f"{self.value / HZ_PER_MHZ:.9g}MHz" if self.unit == "Hz" else f"{self.value:.9g}W"
@@ -52,9 +52,10 @@ class OperatingPoint:
         modes: Iterable[str],
         core_count: int,
     ) -> None:
-        """Raise UnknownNameError, with the range and the named modes, where a hardware of these cannot be set to it.
+        """Raise UnknownNameError, with the valid range and the named modes, if the hardware cannot be set to this
+        point.
 
-        `core_count` is 0 for hardware that is no CPU.
+        `core_count` is 0 for hardware that is not a CPU.
         """
         lowest_hz, tdp_w, named = LOWEST_CLOCK * full_clock_hz, max(caps_w), ", ".join(modes)
         more = f"; its power modes are {named}" if named else ""
@@ -71,7 +72,7 @@ class OperatingPoint:
 
 
 def read_point(name: str) -> OperatingPoint | None:
-    """Return what the name of a mode sets, as in `900MHz`, `1.2GHz`, `300W` or `4cores`; None for any other."""
+    """Parse an operating point such as `900MHz`, `1.2GHz`, `300W` or `4cores`; None for any other name."""
     match = _POINT.fullmatch(name.strip())
     if match is None:
         return None

@@ -1,13 +1,13 @@
-"""Points: versions of a hardware that differ in numbers, one at a time as a record, or many at once as arrays.
+"""Points: versions of a hardware with different numbers, either one record or arrays of many.
 
     ("clock",), ("tdp",), …                                a quantity; static power is ("static_power",)
-    ("geometry", NAME), ("coefficients", NAME)             one of a mapping
+    ("geometry", NAME), ("coefficients", NAME)             entry of a mapping
     ("memory_levels", 1, "capacity" or "bandwidth")        of a level, nearest to the units first
-    ("peaks", "int8")                                      a rate, with what a unit does in a clock in proportion
-    ("peaks", "int8", "unit_count"), …                     a field of a peak by itself
-    ("reference", "dram.read")                             femtojoules of an action
+    ("peaks", "int8")                                      a rate; operations per clock scale with it
+    ("peaks", "int8", "unit_count"), …                     one field of a peak
+    ("reference", "dram.read")                             energy of an action in femtojoules
 
-What a number is varied to is set and nothing else: who varies a clock varies the peaks that follow from it.
+Setting a number changes nothing else: to vary a clock, also vary the peaks that follow from it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 Path = tuple[str | int, ...]
-"""Where a number stands in a hardware."""
+"""Path of a number in a hardware."""
 
 Make = Callable[..., Any]
-"""Returns a record with other values of some fields: `attrs.evolve`, which checks them, or `vary`."""
+"""Function that returns a record with some fields replaced: `attrs.evolve`, which validates, or `vary`."""
 
 
 def read_number(hardware: Hardware, path: Path) -> float:
-    """Return the number at a path; KeyError where the hardware has none there."""
+    """Return the number at a path; KeyError if the hardware has none there."""
     found = _read(hardware, path)
     return float(found)
 
@@ -54,9 +54,9 @@ def _read(hardware: Hardware, path: Path) -> Any:
 
 
 def point_hardware(hardware: Hardware, varied: Mapping[Path, Any], index: int) -> Hardware:
-    """Return the record of one point: `varied` gives for each path an array with a number for each point.
+    """Return the record of one point; `varied` maps each path to an array with one number per point.
 
-    Raises ValueError where its numbers contradict each other, KeyError where the hardware has no such number.
+    Raises ValueError if numbers contradict each other, KeyError if the hardware has no such number.
     """
     values = {path: float(numbers[index]) for path, numbers in varied.items()}
     if not values:
@@ -68,9 +68,9 @@ def point_hardware(hardware: Hardware, varied: Mapping[Path, Any], index: int) -
 
 
 def set_numbers(hardware: Hardware, values: Mapping[Path, Any], make: Make = vary) -> Hardware:
-    """Return a hardware with other numbers, or with arrays in their place where nothing is checked.
+    """Return a hardware with replaced numbers; with `vary`, they may be arrays and are not validated.
 
-    Raises KeyError where it has no such number.
+    Raises KeyError if the hardware has no such number.
     """
     updates: dict[str, Any] = {}
     rows: dict[int, Any] = {}
@@ -105,7 +105,7 @@ def _set(quantity: Quantity, value: Any, make: Make) -> Any:
 
 
 def _set_in(whole: Any, path: Path, value: Any, make: Make) -> Any:
-    """Return a mapping, levels, links or a peak with a number at the rest of its path."""
+    """Return a mapping, levels, links or a peak with the number at the remaining path replaced."""
     step, rest = path[0], path[1:]
     if isinstance(whole, tuple):
         return tuple(_set_in(one, rest, value, make) if place == step else one for place, one in enumerate(whole))
@@ -124,7 +124,7 @@ def _set_in(whole: Any, path: Path, value: Any, make: Make) -> Any:
 
 
 def _price(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
-    """Return a reference table with other prices; of arrays, with no rows that have them."""
+    """Return a reference table with replaced energies; with arrays, only its columns change and its rows stay."""
     if make is not vary:
         told = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
         return reference.with_actions(

@@ -1,4 +1,4 @@
-"""A number that says what it is and where it comes from."""
+"""Quantities: numbers with unit, basis and source."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import attrs
 from joulemap.system.record import frozen
 
 BASES: Final = ("measured", "published", "derived", "scaled", "recalled", "assumed")
-"""Where a number comes from, surest first. A recalled one is public but was not checked against its source."""
+"""Bases of a number, most certain first. A recalled number is public but was not checked against its source."""
 
 
 def least_sure(*bases: str) -> str:
-    """Return the least sure of these bases: that of a number which follows from others is no surer than theirs."""
+    """Return the least certain of these bases; a derived number is no more certain than its inputs."""
     return max(bases, key=BASES.index)
 
 
@@ -40,12 +40,12 @@ class Quantity:
     """One number in SI units, with its basis and source."""
 
     value: float = attrs.field(validator=_check_number)
-    """In `unit`."""
+    """Value in `unit`."""
     unit: str
     """SI unit; `1` for a count or a ratio."""
     basis: str = attrs.field(validator=_check_basis)
-    """One of `BASES`."""
+    """Basis, one of `BASES`."""
     source: str = attrs.field(validator=_check_text)
-    """A document, a measurement or the arithmetic that gave the value."""
+    """Document, measurement or arithmetic that gave the value."""
     note: str = ""
-    """What a reader must know to use the number well."""
+    """Caveats for use of the number."""

@@ -1,4 +1,4 @@
-"""The energy reference table: what each action of a hardware costs."""
+"""Energy reference tables: the energy of each action of a hardware."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from joulemap.system.record import frozen
 FJ_PER_J: Final = 1e15
 
 PARTS: Final = ("compute", "memory", "control", "static")
-"""The four parts that every ledger line belongs to."""
+"""Parts of the energy; every ledger line belongs to one."""
 
 COMMON_CATEGORIES: Final = (
     "compute",
@@ -27,84 +27,88 @@ COMMON_CATEGORIES: Final = (
     "board",
     "static",
 )
-"""One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip;
-what links to other devices carry; what the board takes beside the chip and its memory."""
+"""Categories common to all architecture classes. Memory is owned by one unit, shared by all units, or off chip.
+`communication` is traffic on links to other devices; `board` is everything besides the chip and its memory.
+"""
 
 OFF_CORE: Final = ("off_chip_memory", "communication", "board", "static")
-"""Categories whose energy does not follow the voltage of the chip: memory and links have supplies of their own."""
+"""Categories whose energy is independent of the chip's voltage: memory and links have separate supplies."""
 
 ActionKey = tuple[str, str]
-"""(component, action): the same key on two architectures means the same physical act."""
+"""(component, action); the same key on two architectures means the same physical event."""
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
-"""Static power is an action: counted in seconds, priced in watts. It is active idle: leakage, clocks, memory refresh
-and regulators while clocks are up."""
+"""Action of static power, counted in seconds and priced in watts. Static power is active idle: leakage, clocks, memory
+refresh and regulators while clocks are up.
+"""
 
 HOST: Final = "host"
-"""The component of what the computer takes that a chip sits in."""
+"""Component of the computer that hosts a chip."""
 
 HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
-"""What it draws for as long as a run lasts, whatever is computed: counted in seconds, priced in watts."""
+"""Action of the host's static power during a run, counted in seconds and priced in watts."""
 
 
 def host_key(key: ActionKey) -> ActionKey:
-    """Return what an action of a host is called in the reference table of the chip that it computes for."""
+    """Return the key of a host's action in the reference table of the chip that it computes for."""
     return f"{HOST}_{key[0]}", key[1]
 
 
 BOARD: Final = "board"
-"""The component of all that the board takes beside the chip and its memory."""
+"""Component of everything on the board besides the chip and its memory."""
 
 LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
-"""What voltage regulators turn into heat: counted in joules that actions on and off the chip take."""
+"""Action of heat from voltage regulators, counted in joules drawn by actions on and off the chip."""
 
 LINK_ACTION: Final[ActionKey] = ("device_link", "transfer")
-"""What crosses links to other devices: counted in bytes that the device sends, priced with those that it receives."""
+"""Action of traffic to other devices, counted in bytes sent; its energy includes the bytes received."""
 
 MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
-"""What the power limit says of a second in which a memory level is busy, beyond all other prices."""
+"""Residual power of a busy memory level, implied by the power limit beyond all other energies; counted in seconds."""
 
 
 def cycle_action(precision: str) -> ActionKey:
-    """Return what the power limit says of a clock of a unit while units compute at a precision, beyond other prices."""
+    """Return the action of residual energy per clock of a unit that computes at a precision, implied by the power
+    limit.
+    """
     return (BOARD, f"unattributed_{precision}_cycle")
 
 
 @frozen(kw_only=True)
 class EnergyAction:
-    """One row of the energy reference table of one hardware."""
+    """Row of the energy reference table of one hardware."""
 
     category: str
-    """The architecture's own grouping, e.g. `register_file`."""
+    """Category of the architecture class, e.g. `register_file`."""
     common_category: str = attrs.field(validator=attrs.validators.in_(COMMON_CATEGORIES))
     component: str
     action: str
     part: str = attrs.field(validator=attrs.validators.in_(PARTS))
     per: str
-    """What one count is: `MAC`, `B`, `instruction`, `s` …"""
+    """Unit of the count: `MAC`, `B`, `instruction`, `s` …"""
     energy_per_action_fj: float = attrs.field(validator=attrs.validators.ge(0.0))
-    """At this hardware's process node and the highest voltage of its die, femtojoules."""
+    """Energy at this hardware's process node and the highest voltage of its die."""
     low_fj: float | None = None
-    """Lower end of the plausible range; None where none is known."""
+    """Lower end of the plausible range; None if unknown."""
     high_fj: float | None = None
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str
     count_formula: str
-    """How the count follows from the operator, in the words of the source."""
+    """Derivation of the count from the operator, in the words of the source."""
 
     @property
     def key(self) -> ActionKey:
-        """(component, action)."""
+        """Key of the action: (component, action)."""
         return (self.component, self.action)
 
     @property
     def follows_voltage(self) -> bool:
-        """Whether one costs less at a lower voltage of the chip."""
+        """True if the action costs less energy at a lower chip voltage."""
         return self.common_category not in OFF_CORE
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) -> EnergyAction:
-    """Return the row of an action that a quantity is the price of, in joules of one count."""
+    """Build the row of an action whose energy per count, in joules, is a quantity."""
     return EnergyAction(
         component=key[0],
         action=key[1],
@@ -117,17 +121,17 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) 
 
 @frozen
 class EnergyReference:
-    """The energy reference table of one hardware, in a fixed order."""
+    """Energy reference table of one hardware, in a fixed order."""
 
     actions: tuple[EnergyAction, ...]
     prices_fj: tuple[float, ...] = attrs.field(init=False, eq=False, repr=False)
     """Energy per action of each row."""
     on_chip: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
-    """Of each row whether it costs less at a lower voltage of the chip."""
+    """Per row, True if the action costs less energy at a lower chip voltage."""
     on_board: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
-    """Of each row whether the board takes it beside the chip and its memory."""
+    """Per row, True if the board spends the energy, outside the chip and its memory."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
-    """Joules that regulators lose for each that an action takes; 0 where that has no price."""
+    """Joules lost in regulators per joule of an action; 0 if the loss has no entry."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -161,7 +165,7 @@ class EnergyReference:
         )
 
     def withheld(self) -> EnergyReference:
-        """Return the same table, where rows of the board say that no ledger has them."""
+        """Return the same table with board rows marked as absent from every ledger."""
         return self.with_actions(
             attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
             for action in self.actions
@@ -169,7 +173,7 @@ class EnergyReference:
         )
 
     def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:
-        """Return the same table with these rows: in place of those of the same action, or behind all."""
+        """Return the same table with these rows; each replaces the row of its action or is appended."""
         changed = {action.key: action for action in actions}
         if not changed:
             return self
@@ -178,9 +182,9 @@ class EnergyReference:
 
     @property
     def keys(self) -> tuple[ActionKey, ...]:
-        """The actions, in order."""
+        """Keys of the actions, in order."""
         return tuple(self._position)
 
     def position(self, key: ActionKey) -> int | None:
-        """Return the row of `key`, or None if the action has no price."""
+        """Return the row of `key`, or None if the action has no energy."""
         return self._position.get(key)

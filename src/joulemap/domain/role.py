@@ -1,8 +1,8 @@
-"""Roles: what an action is for, whatever the class of hardware calls it, so that two classes can be set side by side.
+"""Roles: the purpose of an action under any architecture class, which makes classes comparable.
 
-A tensor core's MAC and a systolic array's have one role; so have an instruction and a token of a data flow machine.
-Each class says of each of its actions which role it has, and how much of the role's unit one count is: 0 of what only
-comes with another act that is counted, as a tag lookup with the bytes that are read.
+A tensor core's MAC and a systolic array's MAC share a role, as do an instruction and a token of a data-flow machine.
+Each class assigns a role to each of its actions, with the units of the role per count. That amount is 0 for an action
+that only accompanies another counted one, as a tag lookup accompanies a read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from joulemap.system.record import frozen
 
 @frozen
 class Role:
-    """What actions are for, in the words of those who read an answer."""
+    """Purpose of actions, in terms of the field."""
 
     name: str
     noun: str
-    """In the plural, but for static power."""
+    """Plural noun, except for static power."""
     unit: str
-    """What one is counted in: an SI unit, or a word."""
+    """Unit of one count: an SI unit or a word."""
 
 
 ROLES: Final[dict[str, Role]] = {
@@ -50,19 +50,20 @@ ROLES: Final[dict[str, Role]] = {
         Role("static", "static power", "s"),
     )
 }
-"""Name -> role. Operands are counted by the operations that they serve, and what crosses the chip by the bytes that its
-memories read and write: no class counts either in a unit that others have."""
+"""Name -> role. Operands are counted in the operations that use them. Transport is counted in the bytes that memories
+read and write. No class counts either in a unit that the others share.
+"""
 
 
 @frozen(kw_only=True)
 class ActionRole:
-    """The role of one action of a class."""
+    """Role of one action of an architecture class."""
 
     architecture: str
     component: str
     action: str
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     amount: float = attrs.field(validator=attrs.validators.ge(0.0))
-    """How much of the role's unit one count is."""
+    """Units of the role per count of the action."""
     way: str
-    """How the class does what the role is for, after `they`; empty where it does as all do."""
+    """Difference in how this class fulfils the role, as a phrase after `they`; empty if there is none."""

@@ -1,4 +1,4 @@
-"""Measurements of language models as they are served: one row of a table, and the quantities that it may hold."""
+"""Serving measurements of language models: rows of a table and the quantities in them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from joulemap.system.record import frozen
 ServingScope = Literal["prefill_step", "decode_step", "request", "offline", "steady_serving"]
 
 SCOPES: Final[tuple[ServingScope, ...]] = get_args(ServingScope)
-"""A pass over prompts; a step of one token of each sequence; a call of equal sequences, timed apart; a whole batch from
-the first prompt token to the last output token; requests that are always in flight, arrivals in place of leavers."""
+"""Scopes of a measurement, in order: one pass over prompts; one decode step, with a token per sequence; one call of
+equal sequences, timed alone; a whole batch, from first prompt token to last output token; and steady serving, in which
+a new request replaces each finished one.
+"""
 
 QUANTITIES: Final = (
     "time_to_first_token_s",
@@ -28,7 +30,7 @@ QUANTITIES: Final = (
     "energy_per_request_j",
     "power_w",
 )
-"""What a row may say: seconds, tokens of all devices a second, joules and watts of all devices together."""
+"""Measured quantities; tokens per second, joules and watts are of all devices together."""
 
 _COUNTS: Final = (
     "device_count",
@@ -53,7 +55,9 @@ NOTES: Final[Mapping[str, tuple[re.Pattern[str], object]]] = {
     "statistic": (re.compile(r"between tokens: median"), "median"),
     "prompt_kind": (re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
 }
-"""Column -> how notes say it where its cell is empty, and what that means; the number in them where that is None."""
+"""Column -> pattern in the notes, used if the cell is empty, and the value that it means; None for the number in the
+match.
+"""
 
 _one = attrs.validators.optional(attrs.validators.ge(1))
 _positive = attrs.validators.optional(attrs.validators.gt(0.0))
@@ -62,7 +66,7 @@ _any = attrs.validators.optional(attrs.validators.ge(0.0))
 
 @frozen(kw_only=True)
 class ServingRow:
-    """One measured configuration; what was not told or not measured is None, a word that was not told is empty."""
+    """One measured configuration. Values not stated or not measured are None; words not stated are empty."""
 
     source: str
     hardware: str
@@ -71,7 +75,7 @@ class ServingRow:
     engine: str = ""
     engine_version: str = ""
     date: str = ""
-    """Of the measurement, `2025-11-02`: the software of one engine differs from month to month."""
+    """Date of the measurement, as `2025-11-02`, because an engine's software changes monthly."""
     commit: str = ""
     device_count: int | None = attrs.field(default=None, validator=_one)
     tensor_parallel: int | None = attrs.field(default=None, validator=_one)
@@ -82,55 +86,55 @@ class ServingRow:
     activation_precision: str = ""
     cache_precision: str = ""
     prompt_tokens: float | None = attrs.field(default=None, validator=_any)
-    """Of a sequence; what lies in its cache before the step, where the scope is `decode_step`."""
+    """Prompt tokens per sequence; for the scope `decode_step`, tokens in the cache before the step."""
     output_tokens: float | None = attrs.field(default=None, validator=_any)
-    """Of a sequence."""
+    """Output tokens per sequence."""
     batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
-    """Sequences of a call, or the mean of requests in flight."""
+    """Sequences per call, or mean requests in flight."""
     time_to_first_token_s: float | None = attrs.field(default=None, validator=_positive)
     inter_token_latency_s: float | None = attrs.field(default=None, validator=_positive)
-    """Of a step of the whole batch."""
+    """Time of one step of the whole batch."""
     request_latency_s: float | None = attrs.field(default=None, validator=_positive)
     output_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
     total_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
-    """Prompt and output."""
+    """Prompt and output tokens per second."""
     energy_per_output_token_j: float | None = attrs.field(default=None, validator=_positive)
     energy_per_request_j: float | None = attrs.field(default=None, validator=_positive)
     power_w: float | None = attrs.field(default=None, validator=_positive)
     power_boundary: str = ""
-    """What joules and watts contain: `device`, `board`, `module`, `wall`."""
+    """Boundary of joules and watts: `device`, `board`, `module`, `wall`."""
     speculative: str = ""
-    """How tokens are guessed ahead; empty or `none` where they are not."""
+    """Method of speculative decoding; empty or `none` without it."""
     cached_tokens: float | None = attrs.field(default=None, validator=_any)
-    """Of a sequence, in the cache before a pass over its prompt."""
+    """Tokens per sequence already cached before its prefill."""
     uses_cache: bool = True
-    """Whether keys and values are kept from step to step."""
+    """True if keys and values are cached between steps."""
     context_tokens: float | None = attrs.field(default=None, validator=_positive)
-    """Of a sequence, that passes were compiled for."""
+    """Tokens per sequence that passes were compiled for."""
     file_bytes: float | None = attrs.field(default=None, validator=_positive)
-    """Of the weights as they are stored."""
+    """Size of the stored weights."""
     statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
-    """Of times between tokens."""
+    """Statistic of the times between tokens."""
     prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))
-    """What is told of a prompt whose length is not."""
+    """Description of a prompt of unknown length."""
     notes: str = ""
     seen: str = ""
-    """Which coefficients were chosen with this row in view; empty where none was."""
+    """Coefficients fitted with this row; empty if there are none."""
 
     def measured(self) -> dict[str, float]:
-        """Return quantity -> value of what the row says."""
+        """Return quantity -> value for every quantity in the row."""
         found = {name: getattr(self, name) for name in QUANTITIES}
         return {name: value for name, value in found.items() if value is not None}
 
 
 COLUMNS: Final = tuple(ServingRow.__annotations__)
-"""Of a table, in any order."""
+"""Columns of a table, in any order."""
 
 REQUIRED: Final = ("source", "hardware", "model", "scope")
 
 
 def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
-    """Return the row of a table's cells, empty where nothing is said; UsageError for what is none."""
+    """Parse a table's cells, empty where nothing is stated; UsageError for invalid ones."""
     for name in REQUIRED:
         if not cells.get(name):
             raise UsageError(f"{name} is empty")
@@ -146,7 +150,7 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
 
 
 def read_notes(notes: str) -> dict[str, object]:
-    """Return column -> value of what notes say that has a column."""
+    """Return column -> value for everything in the notes that has a column."""
     found: dict[str, object] = {}
     for name, (pattern, value) in NOTES.items():
         said = pattern.search(notes)

@@ -1,4 +1,4 @@
-"""The settings of a question: its runs and hardware, its limits, and the use of a chip."""
+"""Settings of a question: runs and hardware, limits, serving, training, and use of a chip."""
 
 from __future__ import annotations
 
@@ -27,55 +27,55 @@ if TYPE_CHECKING:
 Deployment = Literal["datacenter", "edge", "embedded"]
 
 Device = Literal["cpu", "cuda"]
-"""A part of this machine that runs models."""
+"""Local device that runs models."""
 
 WAIT_S: Final = 30.0
-"""How long to wait for others who hold a database, unless something else is asked for."""
+"""Default wait for other processes that hold a database."""
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
-"""Where results are kept unless something else is asked for, in the working directory."""
+"""Default results database, in the working directory."""
 
 MAX_TOKENS: Final = 10_000_000
-"""Of a prompt or an output, and far more than devices of a server."""
+"""Maximum tokens of a prompt or an output; also bounds device counts, with a wide margin."""
 
 MAX_BATCH: Final = 1_000_000
-"""The largest that a model takes."""
+"""Largest batch size."""
 
 LONGEST_NAME: Final = 60
-"""Characters of a precision with the size of its groups."""
+"""Maximum characters of a precision with its group size."""
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
-"""What is run where the question is which batch is best, and none is asked for."""
+"""Batch sizes tried when the best one is asked for and none is given."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
-"""What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
+"""Export formats of runs; only Parquet holds all of them and can be read back."""
 
 ExportFormat = Literal["pprof", "perfetto", "explorer"]
-"""A format of other programs that one run is written in."""
+"""Formats of other programs for one run."""
 
 ModelDivision = Literal["subgraph", "operator"]
-"""What divides a model."""
+"""Divisions of a model."""
 
 RunDivision = Literal["category", "action", "subgraph", "operator", "event"]
-"""What divides the energy of a run, or what happens in it."""
+"""Divisions of a run's energy or events."""
 
 EnergyDivision = Literal["category", "action"]
-"""What divides the energy of a subgraph or operator."""
+"""Divisions of the energy of a subgraph or an operator."""
 
 FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
-"""What divides what fusing saves of a run."""
+"""Divisions of the savings from fusion in a run."""
 
 DifferenceDivision = Literal["category", "purpose", "role", "action", "subgraph"]
-"""What divides the difference of two runs."""
+"""Divisions of the difference between two runs."""
 
 ClassDivision = Literal["class", "category", "action"]
-"""What divides a contrast of architecture classes."""
+"""Divisions of a comparison of architecture classes."""
 
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
-"""What a sweep is told by."""
+"""Groupings of a sweep's result."""
 
 Pay = Literal["rented", "bought", "both"]
-"""How chips are paid for."""
+"""Ways to pay for chips."""
 
 ScoreDivision = Literal[
     "runtime",
@@ -91,20 +91,20 @@ ScoreDivision = Literal[
     "engine",
     "quantity",
 ]
-"""What divides the measurements of a hardware."""
+"""Divisions of a hardware's measurements."""
 
 
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:
-    """Raise UsageError for a name that is not one of a closed set."""
+    """Raise UsageError for a name outside a closed set."""
     if name not in (names := tuple(known)):
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
 
 def _each_of(noun: str, kind: Any) -> Check:
-    """Refuse a name, or one of several, that is not of a closed set; None is of any."""
+    """Build a validator for a name, or several, of a closed set; None is always valid."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...] | str | None) -> None:
         for name in names if isinstance(names, tuple) else (names,):
@@ -115,7 +115,7 @@ def _each_of(noun: str, kind: Any) -> Check:
 
 
 def _whole_to(most: int) -> Check:
-    """Refuse what is no whole number from 1 to another, or one of several that is none."""
+    """Build a validator for a whole number, or several, from 1 to a maximum."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], counts: tuple[int, ...] | int) -> None:
         for count in counts if isinstance(counts, tuple) else (counts,):
@@ -142,7 +142,7 @@ def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _fold_each(value: str | Iterable[str], known: Iterable[str]) -> tuple[Any, ...]:
-    """Return each name once, as it is known: case, `-` and `_` do not matter."""
+    """Return each name once, in its known spelling; case, `-` and `_` do not matter."""
     names = tuple(known)
     return tuple(dict.fromkeys(fold_into(name, names) for name in _texts(value)))
 
@@ -185,7 +185,7 @@ def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
 
 
 def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> Mapping[str, str | float]:
-    """Return name -> value of what is to be set; UsageError for a text that is not `NAME=VALUE`, or a name twice."""
+    """Parse name -> new value; UsageError for a text other than `NAME=VALUE` or a repeated name."""
     if isinstance(value, Mapping):
         return dict(value)
     found: dict[str, str | float] = {}
@@ -208,7 +208,7 @@ def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 def _within(low: float, high: float, *, is_open: bool) -> Check:
-    """Refuse a number that is not between two others; `is_open` leaves out the lower one."""
+    """Build a validator for a number in a range; `is_open` excludes the lower end."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
         if value is None:
@@ -228,65 +228,71 @@ _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 
 @frozen(kw_only=True)
 class Settings:
-    """What runs are asked for, beside their models: every combination of the values of each field."""
+    """Requested runs, models excepted: every combination of the values of each field."""
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
-    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; a class (`gpu`)
-    means its default chip, and a text may name several (`H100, A100`). Empty for what the filters leave of the
-    catalogue, or without filters for those that the question takes by itself."""
+    """Ids or aliases (`h100_sxm5`, `H100`), with or without `@MODE`, files, folders or records. A class (`gpu`) means
+    its default chip; one text may name several (`H100, A100`). Empty: the catalogue after filters, or without filters
+    the question's default hardware.
+    """
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
     scenario: str = ""
-    """Where hardware is used (`robot`, `camera` …), with its deployments and the power that a chip gets there."""
+    """Deployment scenario (`robot`, `camera` …), which sets the deployments and the power budget of a chip."""
     power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """What the power cap of a mode may be; each hardware named without a mode runs at its largest within it. None for
-    the budget of the scenario or deployment, if it has one."""
+    """Largest power cap of a mode; hardware named without a mode runs at its largest mode within this budget. None for
+    the budget of the scenario or deployment, if there is one.
+    """
     takes_all: bool = False
-    """Whether what can be neither bought nor rented is ranked like the rest; else it stands beside it and wins nothing,
-    unless there is nothing else."""
+    """True if hardware that can be neither bought nor rented is ranked like the rest. False lists it beside the
+    ranking, where it wins only if there is nothing else.
+    """
     power_mode: str = ""
-    """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
+    """Power mode of hardware named without one. Empty: the default mode, or every mode if the question covers all."""
     batch: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_whole_to(MAX_BATCH))
-    """Samples in one input; empty for that of the inputs, or what the question takes by itself."""
+    """Samples per input; empty for the batch size of the inputs or the question's default."""
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
-    """Precision of activations and products. Empty means that of the checkpoint, for a served language model."""
+    """Precision of activations and products; empty for the checkpoint's, in served language models."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
-    """That weights of products are stored at beside narrower or equal activations, `int4` or with the size of its
-    groups `int4:64`; empty for that of the activations."""
+    """Storage precision of product weights, no wider than the activations: `int4`, or `int4:64` with a group size.
+    Empty for the activations' precision.
+    """
     runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
-    """Empty for what is usual: an inference engine in a deployment or scenario, else a compiler."""
+    """Runtime; empty for an inference engine in a deployment or scenario, and for a framework compiler otherwise."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
-    """As on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
+    """Input shapes as on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
-    """Of the model's factory, or settings of a hub's configuration; those of its parts are nested by dots."""
+    """Arguments of the model's factory, or settings of a hub configuration; nested settings have dotted names."""
     config: str = attrs.field(default="", converter=_path)
-    """The file of a configuration for `hf:NAME`, as the `config.json` of a repository; empty for its defaults."""
+    """Configuration file for `hf:NAME`, such as a repository's `config.json`; empty for its defaults."""
     retrace: bool = False
-    """Whether to trace with the installed torch even where the package ships the workload."""
+    """True if models are traced with the installed torch even if a built-in workload exists."""
     trust: bool = False
-    """Whether to load a `.pt2` file that may run code when it is loaded, and to run model files that rows name."""
+    """True if `.pt2` files that may run code on loading, and model files named in rows, may be loaded."""
     is_named: bool = attrs.field(default=True, repr=False)
-    """Whether models are named by who asks, whose code they are, and not by rows of a file."""
+    """True if the user named the models and so vouches for their code; False if rows of a file did."""
     build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """What building a model may take that cannot be built without its weights; None for half of what is free."""
+    """Memory limit for building a model that cannot be built without its weights; None for half of the free memory."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
-    """Name -> model, of modules of this program."""
+    """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
-    hardware and `auto` for all other."""
+    """Calibration: `auto` (each hardware's own, if any), `none`, or a name, file or record; the latter applies to its
+    own hardware, and `auto` to all other hardware.
+    """
     host: str = ""
-    """The hardware that those sit in which need a host: its static power is in their energies and power budgets. Empty
-    for what they draw themselves."""
+    """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
     boundary: Boundary = attrs.field(default=BOARD, validator=_each_of("boundary", Boundary))
-    """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
+    """Energy boundary: `board`, or `chip` without voltage regulators and unattributed energy."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
-    """`allowed` where NVIDIA GPUs compute products of fp32 runs in TF32 as libraries do unless they are told not to:
-    convolutions in frameworks, all products in an engine. `never` for fp32 as measurements were taken."""
+    """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
+    all products in an engine. `never`: plain fp32, as in the measurements.
+    """
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
-    """What is set of the hardware in place of its own numbers, as on the command line: `{"dram.read": "31pJ",
-    "l4:tdp": "x1.5"}`; a number is in SI."""
+    """Changes of hardware numbers, as on the command line: `{"dram.read": "31pJ", "l4:tdp": "x1.5"}`; plain numbers are
+    in SI units.
+    """
 
     def __attrs_post_init__(self) -> None:
         if not self.runtime:
@@ -294,12 +300,16 @@ class Settings:
 
     @property
     def precisions(self) -> tuple[tuple[Precision, str], ...]:
-        """(precision of activations, of weights) of the runs; UsageError for weights that are no narrower."""
+        """Precision pairs (activations, weights) of the runs; UsageError for weights wider than or as wide as
+        activations.
+        """
         return pair_precisions(self.precision, self.weight_precision)
 
     @property
     def points(self) -> tuple[Mapping[str, str], ...]:
-        """Dimension -> value of the runs of each workload on each hardware, every combination; raises as precisions."""
+        """Dimension -> value for each run of one workload on one hardware, in every combination; raises as
+        `precisions`.
+        """
         others = [name for name in ASKED if name not in ("precision", "weight_precision")]
         return tuple(
             {"precision": precision, "weight_precision": weights, **dict(zip(others, values, strict=True))}
@@ -308,7 +318,7 @@ class Settings:
         )
 
     def with_keywords(self, keywords: ModelKeywords) -> Settings:
-        """Return these settings with some replaced; UsageError for a keyword that is none of them."""
+        """Return these settings with some replaced; UsageError for an unknown keyword."""
         known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
         for name in keywords:
             if name not in known and name != "modules":
@@ -320,7 +330,7 @@ class Settings:
         return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
 
     def check_single(self, question: str) -> None:
-        """Raise UsageError where a question about one configuration is asked of several."""
+        """Raise UsageError if a question about one configuration gets several."""
         for name in ("batch", *ASKED):
             values = getattr(self, name)
             if len(values) > 1 or (not values and name in ("precision", "runtime")):
@@ -332,7 +342,7 @@ class Settings:
 
 
 class ModelKeywords(TypedDict, total=False):
-    """Fields of `Settings` as keywords of a library method about a model without hardware, one value or several."""
+    """Keywords of a library method about a model without hardware: fields of `Settings`, one value or several."""
 
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
@@ -344,7 +354,7 @@ class ModelKeywords(TypedDict, total=False):
 
 
 class RunKeywords(ModelKeywords, total=False):
-    """Fields of `Settings` as keywords of a library method that names its hardware itself, one value or several."""
+    """Keywords of a library method that names its own hardware: fields of `Settings`, one value or several."""
 
     power_mode: str
     precision: Precision | Iterable[Precision]
@@ -358,7 +368,7 @@ class RunKeywords(ModelKeywords, total=False):
 
 
 class SettingsKeywords(RunKeywords, total=False):
-    """The fields of `Settings` as keywords of a library method, one value or several."""
+    """Keywords of a library method: all fields of `Settings`, one value or several."""
 
     hardware: str | Hardware | Iterable[str | Hardware]
     architecture: str | Iterable[str]
@@ -370,31 +380,31 @@ class SettingsKeywords(RunKeywords, total=False):
 
 @frozen(kw_only=True)
 class Limits:
-    """What a configuration must keep to; None for no limit."""
+    """Limits on a configuration; None for no limit."""
 
     max_latency_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_energy_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_energy_per_inference_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Of weights and activations of a batch."""
+    """Memory of weights and activations of a batch."""
     max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """While it runs, with the host that it needs; of a chip under design, its own."""
+    """Power while running, with the required host; without a host for a chip under design."""
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """In inferences."""
+    """Throughput in inferences."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Of one chip in a cloud."""
+    """Cloud price of one chip."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
 
     @property
     def pay(self) -> Pay | None:
-        """The way of paying that a limit on one price means."""
+        """Way to pay implied by a limit on a single kind of price."""
         if (self.max_purchase_usd is None) == (self.max_price_usd_per_hour is None):
             return None
         return "bought" if self.max_price_usd_per_hour is None else "rented"
 
     @property
     def parameters(self) -> dict[str, float]:
-        """As the queries take them: 0 for no limit."""
+        """Limits as query parameters; 0 for no limit."""
         return {name: value or 0.0 for name, value in attrs.asdict(self).items()}
 
     @property
@@ -413,14 +423,14 @@ LIMITED: Final[Mapping[str, MetricName]] = {
     "max_price_usd_per_hour": "price",
     "max_purchase_usd": "purchase",
 }
-"""Limit -> the metric that it bounds."""
+"""Limit -> metric that it bounds."""
 
 
 MOST_MEMORY_BYTES: Final = 4e9
 
 
 def _usual_memory() -> float:
-    """Return 4 GB, or half of the machine's memory where that is less."""
+    """Return 4 GB, or half of the machine's memory if that is less."""
     try:
         return min(MOST_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2.0)
     except (ValueError, OSError, AttributeError):
@@ -429,66 +439,69 @@ def _usual_memory() -> float:
 
 @frozen(kw_only=True)
 class Bounds:
-    """What a query may take before it is stopped."""
+    """Resource limits of a query, which is stopped beyond them."""
 
     timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
     max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
-    """None for any number."""
+    """Maximum rows; None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
-    """For the engine, which writes nothing to disk in its place, and again for the rows."""
+    """Memory limit of the engine, without spilling to disk, and separately of the result rows."""
 
 
 _is_count: Final = _whole_to(MAX_TOKENS)
 
 
 MOST_GUESSED: Final = 15
-"""Tokens guessed ahead of a sequence in a step."""
+"""Maximum draft tokens per sequence and step."""
 
 
 @frozen(kw_only=True)
 class Serving:
-    """What is asked of a server of a language model: its requests, and how devices share the work."""
+    """Serving of a language model: its requests and the parallelism of its devices."""
 
     prompt: int = attrs.field(default=2048, validator=_is_count)
-    """Tokens of each prompt."""
+    """Tokens per prompt."""
     output: int = attrs.field(default=256, validator=_is_count)
-    """Tokens that each request is answered with; the first of them ends the prefill."""
+    """Output tokens per request; the first one ends the prefill."""
     engine: str = "vllm"
-    """What turns a chip into a server, by its name or with its date."""
+    """Inference engine, by name or with its date."""
     devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
-    """That divide each product (tensor parallel), one number or several to compare; empty for as few as hold the model
-    and the smallest batch."""
+    """Tensor-parallel devices, one number or several to compare; empty for the fewest that hold the model and the
+    smallest batch.
+    """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """That whole experts are divided among."""
+    """Devices that share whole experts (expert parallelism)."""
     data_devices: int = attrs.field(default=1, validator=_is_count)
-    """That attention's sequences are divided among."""
+    """Devices that share the attention of sequences (data parallelism)."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Stages that layers are divided among, each of all the devices above."""
+    """Pipeline stages; each has the product of the device counts above."""
     cache: str = ""
     """Precision of keys and values; empty for that of the activations."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Requests that come by themselves in a second, beside the batches; None for no such load."""
+    """Arrival rate of random requests (Poisson), modelled besides the batches; None for no such load."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Requests that are kept in work: each comes as another ends; None for no such load."""
+    """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)
-    """A CSV file of requests in place of equal ones."""
+    """CSV file of requests that replaces equal ones."""
 
     prefill_on: str = ""
-    """Hardware of a pool that reads prompts alone, where another answers; empty for servers that do both."""
+    """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
     decode_on: str = ""
-    """Hardware of the pool that answers."""
+    """Hardware of the decode pool."""
     handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
-    """Between a device of the one and one of the other: 400 Gb/s of a network, where nothing else is said."""
+    """Bandwidth between a prefill and a decode device; by default a 400 Gb/s network."""
 
     speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Tokens guessed ahead of each sequence in a step; None for none."""
+    """Draft tokens per sequence and step; None without speculative decoding."""
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
-    """Probability of a guess that it holds, where those before it do."""
+    """Probability that a draft token is accepted, given that all earlier ones were."""
     draft: str = ""
-    """Language model that guesses, or `layer` for one more like the model's last; empty where guesses cost nothing."""
+    """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
+    free.
+    """
 
     def __attrs_post_init__(self) -> None:
-        """Check what no field knows alone."""
+        """Check rules that involve several fields."""
         if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
             raise UsageError("--speculate is a number of tokens, with --acceptance, the share of guesses that hold")
         if self.speculate is not None and self.speculate > MOST_GUESSED:
@@ -498,82 +511,85 @@ class Serving:
 
     @property
     def has_load(self) -> bool:
-        """Whether requests one by one are asked about."""
+        """True if the question models individual requests."""
         return bool(self.rate_per_s or self.in_flight or self.requests)
 
 
 @frozen(kw_only=True)
 class Training:
-    """How a model is trained: over how many devices, by which optimizer, and what is kept or divided."""
+    """Training setup: devices, parallelism, optimizer, and memory savings."""
 
     devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
-    """All that work together, one number or several to compare."""
+    """Total devices, one number or several to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
-    """Of those, that divide each product of a language model."""
+    """Tensor-parallel devices of a language model, out of the total."""
     sequence_parallel: bool = False
-    """Whether these divide its tokens between products, so that none keeps all of what norms and sums make."""
+    """True if these devices also split the tokens between products (sequence parallelism), so that none holds all
+    results of norms and sums.
+    """
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Stages of a language model's layers, each with its share of the devices."""
+    """Pipeline stages of a language model's layers; each has an equal share of the devices."""
     accumulate: int = attrs.field(default=1, validator=_is_count)
-    """Small batches whose gradients are added up before weights change."""
+    """Micro-batches whose gradients are accumulated before an optimizer step."""
     tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Of each sequence of a language model; None for 2,048."""
+    """Tokens per sequence of a language model; None for 2,048."""
     optimizer: str = "adamw"
     zero: int = 0
-    """What is divided over devices: 1 what the optimizer holds, 2 gradients too, 3 weights too."""
+    """ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also weights."""
     recompute: bool = False
-    """Whether activations are computed once more and not kept."""
+    """True if activations are recomputed instead of stored."""
     lora: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
-    """Rank of the adapters that alone are trained (LoRA); None trains all weights."""
+    """Rank of LoRA adapters, the only trained weights; None trains all weights."""
     lora_targets: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Names or patterns of the linear layers with an adapter, or `all`; empty for query and value projections."""
     quantize: str = ""
-    """Format in which the frozen weights are stored beside adapters, such as nf4 (QLoRA); empty for the precision."""
+    """Storage format of frozen weights under adapters, such as nf4 (QLoRA); empty for the precision."""
     samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """That are learned from in all, of an epoch."""
+    """Training samples per epoch."""
     epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)
 
 
 @frozen(kw_only=True)
 class Price:
-    """What a person pays for a chip, in place of what the catalogue says; None for what the catalogue says."""
+    """User's price of a chip, replacing the catalogue's; None keeps the catalogue's."""
 
     hardware: str
-    """As it is asked for, without a power mode."""
+    """Hardware name without a power mode."""
     usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Rented, in a cloud."""
+    """Rental price in a cloud."""
     purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Bought."""
+    """Purchase price."""
     source: str = "the question"
-    """Who says so."""
+    """Source of the price."""
 
 
 @frozen(kw_only=True)
 class Usage:
-    """How a chip is used and powered; None for what the catalogue assumes."""
+    """Use and power assumptions of a chip; None for the catalogue's."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Only rented or only bought, or both in one ranking; None for the way that more of the hardware has a price of."""
+    """Way to pay: rented, bought, or both in one ranking; None for the one with prices for more of the hardware."""
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
-    """Kind of seller whose prices are compared; None for the one that most of the hardware has offers of."""
+    """Kind of seller whose prices are compared; None for the one with offers for most of the hardware."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
-    """The part of the powered or rented hours that it works."""
+    """Busy share of the powered or rented hours."""
     lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)
     hours_per_year: float | None = attrs.field(default=None, validator=_within(0.0, 8784.0, is_open=True))
-    """That a bought chip is powered."""
+    """Powered hours of a bought chip."""
     pue: float | None = attrs.field(default=None, validator=_within(1.0, math.inf, is_open=False))
-    """Of data centres; elsewhere it is 1."""
+    """Power usage effectiveness of data centres; 1 elsewhere."""
     usd_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
     region: str = ""
-    """Grid, by id or name; empty for the world."""
+    """Grid region, by id or name; empty for the world."""
     gco2_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
-    """In place of the region's."""
+    """Carbon intensity that replaces the region's."""
     host_share: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
-    """What a host adds to the price and the electricity of a bought chip, as a share of both. Hardware that states one
-    of its own, such as 0 for a whole computer, keeps that."""
+    """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
+    share, such as 0 for a whole computer, keeps it.
+    """
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a kind of seller that does not sell in the way of paying."""
+        """Raise UsageError for a kind of seller that does not sell in the chosen way to pay."""
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"

@@ -1,4 +1,4 @@
-"""How uncertain a constant is: its own range, what its class says of it, else what its basis is worth."""
+"""Uncertainty of a constant: from its own range, its class, or its basis."""
 
 from __future__ import annotations
 
@@ -19,47 +19,46 @@ BASIS_SPREAD: Final[Mapping[str, float]] = {
     "recalled": 1.3,
     "assumed": 2.0,
 }
-"""Basis -> factor, either way, of one spread of a constant without a range of its own.
+"""Basis -> factor, up or down, of one spread of a constant without a range of its own.
 
-measured: repeats and instruments of one board; published: a datasheet's figure is reached to a fifth (clocks under
-load, copies beside the bandwidth); derived: arithmetic over a published number with one estimate in it; recalled:
-public, its source not at hand; scaled: taken over from another node, board or class; assumed: nobody says, twice or
-half is likely.
+measured: repeats and instruments of one board. published: datasheet figures hold within a fifth (clocks under load,
+copies versus rated bandwidth). derived: arithmetic over a published number with one estimate. recalled: public, source
+not at hand. scaled: taken from another node, board or class. assumed: no source; twice or half is likely.
 """
 
 EXACT: Final = ("unit_count", "memory_capacity")
-"""What a datasheet states exactly, as it does geometry and capacities, where they are not assumed."""
+"""Quantities, besides geometry and capacities, that a datasheet states exactly, unless they are assumed."""
 
 LEAST_SPREAD: Final = 1.02
-"""Of the side of a range that its value lies at the end of."""
+"""Smallest factor on a side of a range, for a value that lies at that end."""
 
 
 @frozen
 class Spread:
-    """The factors that one spread of a constant is, downwards and upwards; both 1 for what is stated exactly."""
+    """Factors, down and up, of one spread of a constant; both 1 if the constant is exact."""
 
     down: float
-    """From 1: the low end is the value over it."""
+    """Factor of at least 1; the low end is the value divided by it."""
     up: float
     origin: str
-    """`range` of the constant itself, `class` that fits it, `exact`, or its basis."""
+    """Origin of the spread: `range` of the constant, `class` for a fitted one, `exact`, or the constant's basis."""
 
     @property
     def log(self) -> float:
-        """Natural logarithm of the factor, mean of both sides."""
+        """Natural logarithm of the factor, averaged over both sides."""
         return (math.log(self.down) + math.log(self.up)) / 2.0
 
     def count(self, factor: float) -> float:
-        """Return how many spreads a factor is, always from 0; infinite for what is stated exactly."""
+        """Return the number of spreads in a factor, at least 0; infinite if the constant is exact."""
         one = math.log(self.up if factor >= 1.0 else self.down)
         return abs(math.log(factor)) / one if one else math.inf
 
 
 def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
-    """Return how uncertain a constant is; `fitted` is the spread of logarithms that its class fits coefficients with.
+    """Return the uncertainty of a constant; `fitted` holds the log spread with which its class fits each coefficient.
 
-    A range counts for each side that it has; a fitted one where nobody measured the constant: of a device of a box its
-    class's, under the device's name.
+    A range applies to each side that has an end. A fitted spread applies unless the constant was measured. In a box,
+    `fitted` is keyed with the device's name.
     """
     usual = BASIS_SPREAD[constant.basis]
     is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.name.endswith(".capacity")

@@ -1,4 +1,4 @@
-"""Rows with their columns, and the statement that gave them."""
+"""Tables: rows with their columns and the SQL statement behind them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ HARDWARE_COLUMNS: Final = frozenset({
 
 @frozen(kw_only=True)
 class Column:
-    """One column of a query's answer."""
+    """Column of a query's result."""
 
     name: str
     type: str
     """DuckDB type."""
     null: bool | str = False
-    """Whether a cell may be empty; of a cube, the rows among which some are where that is said."""
+    """True if cells may be empty; in a cube, a text names the rows with empty cells."""
     of: str = ""
-    """The divisions of a cube that have it: of any other, its cells are empty."""
+    """Divisions of a cube that fill the column; it is empty for any other division."""
     values: str = ""
-    """The type that lists what its texts may be."""
+    """Type that lists the valid texts."""
     unit: str = ""
     meaning: str
 
@@ -40,18 +40,18 @@ Row = TypeVar("Row")
 
 @frozen(kw_only=True, repr=False)
 class Table(Generic[Row]):
-    """Rows of one query: records of its row type, or tuples where no row type is known."""
+    """Rows of one query: records of its row type, or tuples without one."""
 
     title: str
-    """`topic.name@version`, or `sql`."""
+    """Query title: `topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     sql: str = ""
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
-    """Hardware in these rows that can be neither bought nor rented, for people to see."""
+    """Hardware in the rows that can be neither bought nor rented, marked in display."""
     notes: tuple[str, ...] = ()
-    """What is not in these rows, and why."""
+    """Rows that were left out, with reasons."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -66,19 +66,19 @@ class Table(Generic[Row]):
         return draw_text(self.title, self.names, self._first, len(self))
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a notebook shows them."""
+        """Render the first rows for a notebook."""
         return draw_html(self.title, self.names, self._first, len(self))
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`; integers of more than 64 bits are decimals without places."""
+        """Convert to a `pyarrow.Table`; integers of more than 64 bits become decimals without places."""
         return to_arrow(self._heads, self.cells)
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`, in which integers stay exact; MissingPackageError without pandas."""
+        """Convert to a `pandas.DataFrame` with exact integers; MissingPackageError without pandas."""
         return to_pandas(self._heads, self.cells)
 
     def to_polars(self) -> Any:
-        """Return a `polars.DataFrame`; MissingPackageError without polars."""
+        """Convert to a `polars.DataFrame`; MissingPackageError without polars."""
         return to_polars(self._heads, self.cells)
 
     @property
@@ -96,7 +96,7 @@ class Table(Generic[Row]):
 
     @property
     def cells(self) -> tuple[tuple[Any, ...], ...]:
-        """The values of each row, in the order of the columns."""
+        """Values of each row, in column order."""
         if not self.rows or isinstance(self.rows[0], tuple):
             return cast("tuple[tuple[Any, ...], ...]", self.rows)
         if len(self.columns) == 1:

@@ -1,4 +1,4 @@
-"""Needs and costs of a million inferences, written once: Python evaluates the formulas, and SQL has them as columns."""
+"""Energy and cost of a million inferences, written once: Python evaluates the formulas, and SQL has them as columns."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FORMULAS: Final[Mapping[str, str]] = {
     "host_usd_per_million": "host_share * purchase_usd_per_million + host_energy_share * energy_usd_per_million",
     "bought_usd_per_million": "purchase_usd_per_million + energy_usd_per_million + host_usd_per_million",
 }
-"""What is added up -> how, of what stands above it and of how a chip is used, in the signs that Python and SQL share.
+"""Result -> formula over earlier results and the use of a chip, in syntax that Python and SQL share.
 
-A chip is powered (or rented) for 1 / (throughput x utilization) seconds an inference: it works for 1 / throughput, and
-idles for the rest. A rent contains energy and a host; a bought chip costs its price, its energy, and the share of both
-that the host it needs adds, of the energy where that does not contain the host (`--host`). `utilization` is the part of
-the powered or rented hours that it works, `pue` is 1 outside data centres.
+A chip is powered or rented for 1 / (throughput x utilization) seconds per inference. It works for 1 / throughput and
+idles for the rest. Rent includes energy and a host. A bought chip costs its price, its energy, and the host's share of
+both; the share of energy is left out if the energy already includes the host (`--host`). `utilization` is the busy
+share of powered or rented hours. `pue` is 1 outside data centres.
 """
 
 
 def _split(formula: str) -> list[str]:
-    """Return the names, numbers and signs of a formula."""
+    """Split a formula into names, numbers and operators."""
     return formula.replace("(", "( ").replace(")", " )").split()
 
 
@@ -42,7 +42,7 @@ def _compiled() -> dict[str, tuple[CodeType, list[str]]]:
 
 
 def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return what a million inferences need and cost; None of what rests on something that is not known."""
+    """Compute energy and cost of a million inferences; None for results with an unknown input."""
     found = dict(use)
     for name, (code, needed) in _compiled().items():
         is_known = all(found[one] is not None for one in needed)
@@ -53,7 +53,7 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def fill_costs(sql: str) -> str:
-    """Return SQL with the formulas as columns where it says so, of a relation p that has what they rest on."""
+    """Insert the formulas as columns into SQL; their inputs are columns of a relation p."""
     columns = []
     for name, text in FORMULAS.items():
         words = [f"p.{word}" if word.isidentifier() and word not in FORMULAS else word for word in _split(text)]

@@ -1,6 +1,6 @@
-"""Values of a constant as people write them: one, several, or a range of them.
+"""Values of a constant as users write them: one, several, or a range.
 
-31pJ   x1.5   1TB/s,2TB/s   0.5GHz:2GHz:16 (so many, evenly)   16:1024:*2 (each twice the one before)
+31pJ   x1.5   1TB/s,2TB/s   0.5GHz:2GHz:16 (count, evenly spaced)   16:1024:*2 (factor between values)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.domain.constant import Constant
 
 MOST_VALUES: Final = 1_000_000
-"""Of one range."""
+"""Maximum values per range."""
 
 WAYS: Final = "write VALUES A,B,C, LOW:HIGH:COUNT (0.5GHz:2GHz:16) or LOW:HIGH:*FACTOR (16:1024:*2)"
 
@@ -26,14 +26,14 @@ _FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE
 _BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 _PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
-"""Units that people read with a prefix."""
+"""Units displayed with an SI prefix."""
 
 _SLACK: Final = 1.0 + 1e-9
-"""By which the last step of a range may pass its end: steps are rounded."""
+"""Factor by which the last step of a range may exceed its end, because steps are rounded."""
 
 
 def read_value(written: str | float, constant: Constant) -> float:
-    """Return what was written in the unit of a constant; ValueError says which that is."""
+    """Parse a value in the unit of a constant; ValueError names that unit."""
     if not isinstance(written, str):
         return float(written)
     text = written.strip()
@@ -58,14 +58,14 @@ def read_value(written: str | float, constant: Constant) -> float:
 
 
 def is_several(written: str | float) -> bool:
-    """Whether a text means more values than one."""
+    """Return True if a text means more than one value."""
     return isinstance(written, str) and ("," in written or ":" in written)
 
 
 def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
-    """Return the values that were written, each once and in their order, in the unit of a constant.
+    """Parse values in the unit of a constant, each once and in order.
 
-    In a range what counts something is rounded. ValueError for a range that is empty, or a value that it cannot be.
+    Values of a range are rounded if the constant is a count. Raises ValueError for an empty range or an invalid value.
     """
     found: dict[float, None] = {}
     for part in written.split(",") if isinstance(written, str) else (written,):
@@ -112,7 +112,7 @@ def _multiply(part: str, low: float, high: float, step: str) -> Iterator[float]:
 
 
 def show_constant(value: float, unit: str, digits: int = 6) -> str:
-    """Return a value of a constant as people read it, to so many digits where it has no prefix."""
+    """Format a value of a constant, to `digits` digits if its unit takes no prefix."""
     if unit in _PREFIXED:
         return format_si(value, unit)
     told = f"{float(f'{value:.{digits}g}'):g}"

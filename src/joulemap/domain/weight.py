@@ -1,10 +1,10 @@
-"""How weights are stored where they are narrower than what they are multiplied by: their codes, and what groups share.
+"""Storage formats of weights that are narrower than activations: codes, and scales shared by groups.
 
     bytes of K weights that an output adds = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
 
-Weights of products alone are stored so: two dimensions or more, read by an operator that multiplies and accumulates.
-Norms, biases and tables that are only looked up in keep the precision of activations, as weight-only quantizers leave
-them. What a group makes no narrower keeps it too.
+Only weights of products are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
+accumulates. Norms, biases and lookup tables keep the precision of activations, as in weight-only quantizers. Weights
+that grouping would not make narrower keep it too.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ GROUP_SIZE: Final = 128
 """Weights along the sum of a product that share a scale.
 
 Source: the groups of GPTQ (Frantar et al., arXiv 2210.17323) and AWQ (Lin et al., arXiv 2306.00978), and torchao's
-default for int4."""
+default for int4.
+"""
 
 SCALE_BYTES: Final = 2.0
-"""Of a scale: 16 bits. Source: as for `GROUP_SIZE`."""
+"""Bytes of a scale: 16 bits. Source: as for `GROUP_SIZE`."""
 
 NARROW_GROUPS: Final[Mapping[str, tuple[int, float]]] = {"fp4": (16, 1.0), "fp8": (0, 4.0)}
-"""precision -> (group, bytes of a scale), where a format has its own. Source: NVFP4, 16 values with one FP8 scale; FP8
-of compressed-tensors and vLLM, an fp32 scale for each output."""
+"""Precision -> (group size, bytes of a scale), for formats with their own. Source: NVFP4, 16 values with one FP8 scale;
+FP8 of compressed-tensors and vLLM, an fp32 scale per output.
+"""
 
 OPERATIONS: Final = 2.0
-"""Elementwise operations by which a kernel makes a weight what it multiplies: convert it, and multiply by its scale."""
+"""Elementwise operations to dequantize a weight: convert it, and multiply by its scale."""
 
 PARTED: Final = "/"
-"""Between the precision of activations and that of weights, where they are told in a word: `bf16/int4`."""
+"""Separator of activation and weight precision in one word: `bf16/int4`."""
 
 GROUPED: Final = ":"
-"""Between the precision of weights and the size of their groups: `int4:64`."""
+"""Separator of weight precision and group size: `int4:64`."""
 
 GGUF: Final = "gguf_"
-"""Before the type of a file of llama.cpp."""
+"""Prefix of a llama.cpp file type."""
 
 BESIDE: Final = "+"
-"""Between how experts are stored and how all other weights of products are: `mxfp4+q8_0`."""
+"""Separator of the format of experts and that of all other product weights: `mxfp4+q8_0`."""
 
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
-"""So many bits a weight, scales included: `4.64bit`."""
+"""Bits per weight, scales included: `4.64bit`."""
 
 _INTEGERS: Final = re.compile(r"(awq|gptq|tinygemm|uint|int)([2-8])?(?::([1-9]\d{0,5}|row))?")
 """Integer codes by method, bits and group size: `awq:64`, `gptq8`, `uint4:32`, `int8:row`."""
@@ -58,55 +60,55 @@ _BLOCKS: Final = re.compile(r"fp8:([1-9]\d{0,5})x([1-9]\d{0,5})")
 """FP8 codes whose scale covers a block of rows x columns: `fp8:64x128`."""
 
 WHOLE_ROW: Final = "row"
-"""Group size of a format that has one scale for each output."""
+"""Group size of a format with one scale per output."""
 
 
 @frozen(kw_only=True)
 class WeightFormat:
-    """How weights are stored, with what their groups share."""
+    """Storage format of weights, with the data that groups share."""
 
     name: str
-    """As it is asked for: `int4`, `int4:64`, `q4_k_m`."""
+    """Canonical name: `int4`, `int4:64`, `q4_k_m`."""
     bits: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Of the code of one weight."""
+    """Bits of one weight's code."""
     group_size: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Weights along the sum that share a scale; 0 for all."""
     row_count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Outputs whose groups share one."""
+    """Outputs whose groups share one scale."""
     scale_bytes: float = 0.0
-    """What a group has beside its codes: scales, and minima or zero points."""
+    """Bytes of a group besides its codes: scales, and minima or zero points."""
     has_offset: bool = False
-    """Whether a minimum or zero point is among that."""
+    """True if these bytes include a minimum or zero point."""
     precision: str = ""
-    """That a product takes the codes at as they are; empty where kernels always make them wide."""
+    """Precision at which a product takes the codes directly; empty if kernels always dequantize."""
     others: WeightFormat | None = None
-    """Of all products but those of experts, where it is another."""
+    """Format of product weights other than those of experts; None if it is the same."""
     is_whole: bool = False
-    """Whether all matrices are stored so, those of logits and routers too, which quantizers of checkpoints keep."""
+    """True if logits and routers are stored this way too; checkpoint quantizers usually leave them wide."""
 
     @property
     def item_bytes(self) -> float:
-        """Bytes of one weight, its share of a group's left out."""
+        """Bytes of one weight without its share of group data."""
         return self.bits / 8.0
 
     @property
     def width_bytes(self) -> float:
-        """Bytes of one weight of a long sum, its share of a group's included."""
+        """Bytes of one weight of a long sum, with its share of group data."""
         shared = self.scale_bytes / (self.group_size * self.row_count) if self.group_size else 0.0
         return self.item_bytes + shared
 
     @property
     def operations(self) -> float:
-        """Elementwise operations that make a weight what a product multiplies; codes of 16 bits have no scale."""
+        """Elementwise operations to dequantize a weight; 16-bit codes have no scale."""
         return OPERATIONS + self.has_offset - (self.bits >= 16.0)
 
     def row_bytes(self, count: int) -> float:
-        """Return the bytes of so many weights that one output adds up."""
+        """Return the bytes of `count` weights that one output sums."""
         groups = -(-count // self.group_size) if self.group_size else 1
         return count * self.item_bytes + groups * self.scale_bytes / self.row_count
 
     def describe(self) -> str:
-        """Return it in words, with the bytes of a weight."""
+        """Describe the format, with bytes per weight."""
         if self.others:
             experts = attrs.evolve(self, name=self.name.partition(BESIDE)[0], others=None)
             return f"{experts.describe()}, of experts; {self.others.describe()}, of all else"
@@ -145,14 +147,15 @@ FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
     "q8_0": (8, 32, 1, 2.0, False, "int8"),
     "iq4_nl": (4, 32, 1, 2.0, False, ""),
 }
-"""Formats of a matrix that have a name: bits, group, outputs that share it, its bytes beside codes, whether it has an
-offset, and the precision of products that take it as it is.
+"""Named formats of a matrix: bits, group size, outputs per group, bytes besides codes, presence of an offset, and
+precision of products on unconverted codes.
 
 Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
 scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale, or under double
 quantization one of 8 bits, 256 of which share an fp32 scale; a scale of a whole matrix counts as no bytes; `qweight`,
 `qzeros` and `scales` of GPTQ and AWQ, 4 bits, 4 and 16 for each group; llama.cpp (commit 01243c587f), ggml-common.h,
-the size of each `block_`."""
+the size of each `block_`.
+"""
 
 FILES: Final[Mapping[str, float]] = {
     "iq1_s": 2.0042,
@@ -180,12 +183,13 @@ FILES: Final[Mapping[str, float]] = {
     "q6_k_xl": 7.02,
     "q8_k_xl": 9.1,
 }
-"""Files of llama.cpp that mix formats -> bits of a weight in all.
+"""Mixed-format files of llama.cpp -> mean bits per weight.
 
 Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
 llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
 gemma-4-31B, Qwen3.5-122B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64
-to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4."""
+to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4.
+"""
 
 ALIASES: Final[Mapping[str, str]] = {
     "fp8:128x128": "fp8_block",
@@ -195,15 +199,16 @@ ALIASES: Final[Mapping[str, str]] = {
     "gguf_q4_k": "q4_k_m",
     "gguf_q5_k": "q5_k_m",
 }
-"""Another name -> that of the format. A file of type Q4_K is one of Q4_K_M to llama-quantize; one of type MXFP4 has
-experts alone at that, and all else at Q8_0 (llama.cpp, llama-quant.cpp, LLAMA_FTYPE_MOSTLY_MXFP4_MOE; recalled)."""
+"""Alias -> canonical name. llama-quantize treats the type Q4_K as Q4_K_M. A file of type MXFP4 stores only experts in
+MXFP4 and the rest in Q8_0 (llama.cpp, llama-quant.cpp, LLAMA_FTYPE_MOSTLY_MXFP4_MOE; recalled).
+"""
 
 WEIGHT_FORMATS: Final[tuple[str, ...]] = (*PRECISION_BYTES, *FORMATS, *FILES)
-"""Names of all."""
+"""Names of all weight formats."""
 
 
 def read_weight_format(text: str) -> WeightFormat:
-    """Return the format that a name means, e.g. `int4`, `int4:64`, `q4_k_m`, `4.64bit` or `mxfp4+q8_0`.
+    """Parse a weight format, e.g. `int4`, `int4:64`, `q4_k_m`, `4.64bit` or `mxfp4+q8_0`.
 
     Raises UsageError for any other text.
     """
@@ -226,7 +231,7 @@ def read_weight_format(text: str) -> WeightFormat:
             scale_bytes=scale_bytes,
             has_offset=has_offset,
             precision=precision,
-            is_whole=found.removeprefix("i").startswith("q"),  # blocks of llama.cpp
+            is_whole=found.removeprefix("i").startswith("q"),  # block formats of llama.cpp
         )
     if found in FILES:
         return WeightFormat(name=found, bits=FILES[found], has_offset=True, is_whole=True)
@@ -249,10 +254,10 @@ def read_weight_format(text: str) -> WeightFormat:
 
 
 def _read_integers(text: str) -> WeightFormat | None:
-    """Return the format of integer codes in groups, as methods store them; None for any other name.
+    """Parse an integer format with groups, as quantization methods store it; None for any other name.
 
-    Scales have 16 bits. AWQ, GPTQ and `uint` add a zero point of the code's width, tinygemm one of 16 bits.
-    Source: `qweight`, `qzeros` and `scales` of AutoAWQ and GPTQModel; torchao, `int4_weight_only`.
+    Scales have 16 bits. AWQ, GPTQ and `uint` add a zero point of the code's width, tinygemm one of 16 bits. Source:
+    `qweight`, `qzeros` and `scales` of AutoAWQ and GPTQModel; torchao, `int4_weight_only`.
     """
     written = _INTEGERS.fullmatch(text)
     if written is None:
@@ -278,7 +283,7 @@ def _read_integers(text: str) -> WeightFormat | None:
 
 
 def _read_blocks(text: str) -> WeightFormat | None:
-    """Return FP8 codes in blocks that share an fp32 scale; None for any other name."""
+    """Parse an FP8 format whose blocks share an fp32 scale; None for any other name."""
     written = _BLOCKS.fullmatch(text)
     if written is None:
         return None
@@ -287,7 +292,7 @@ def _read_blocks(text: str) -> WeightFormat | None:
 
 
 def _read_grouped(text: str, precision: str, written: str | None) -> WeightFormat:
-    """Return the format of a precision in its usual groups, or those of a size that is written behind it."""
+    """Return the format of a precision with its default group size, or with the one written after it."""
     width = PRECISION_BYTES[precision]
     is_wide = width >= PRECISION_BYTES["bf16"]
     usual, scale_bytes = (0, 0.0) if is_wide else NARROW_GROUPS.get(precision, (GROUP_SIZE, SCALE_BYTES))
@@ -305,15 +310,15 @@ def _read_grouped(text: str, precision: str, written: str | None) -> WeightForma
 
 
 def name_weight_precision(text: str) -> str:
-    """Return the name of the format that is meant; UsageError as `read_weight_format`."""
+    """Return the canonical name of a weight format; UsageError as `read_weight_format`."""
     return read_weight_format(text).name
 
 
 def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | None:
-    """Return how weights are stored beside activations of a precision; None where that is the same.
+    """Return the weight format of a run at a precision; None if weights are stored like activations.
 
-    Weights that products take as they are, at this precision, differ by their scales. Raises UsageError for weights
-    that are no narrower.
+    Weights that products take directly at this precision still differ by their scales. Raises UsageError for weights
+    that are not narrower.
     """
     if weight_precision in ("", precision):
         return None
@@ -330,24 +335,24 @@ def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | 
 
 
 def label_precision(precision: str, weight_precision: str) -> str:
-    """Return both in a word: `bf16`, or `bf16/int4` where they differ."""
+    """Return both precisions in one word: `bf16`, or `bf16/int4` if they differ."""
     return precision if weight_precision == precision else f"{precision}{PARTED}{weight_precision}"
 
 
 def split_precision(label: str) -> tuple[str, str]:
-    """Return (precision of activations, of weights) of one as tables show it; no second where it is the same."""
+    """Split a displayed precision into (activations, weights); the second is empty if both are equal."""
     precision, _, weights = label.partition(PARTED)
     return precision, weights
 
 
 def spell_precision(label: str) -> list[str]:
-    """Return a precision, as tables show it, as options that ask for it."""
+    """Return the command-line options for a displayed precision."""
     precision, weights = split_precision(label)
     return ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
 
 
 def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the precisions of weights that are the same as that of activations, or narrower."""
+    """Return the weight precisions that equal the precision of activations or are narrower."""
     width = PRECISION_BYTES[precision]
     return tuple(
         name
@@ -359,7 +364,7 @@ def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str
 def pair_precisions(
     precisions: tuple[Precision, ...], weight_precisions: tuple[str, ...]
 ) -> tuple[tuple[Precision, str], ...]:
-    """Return each precision with each that its weights are stored at, the same where none is asked for.
+    """Return each precision with each weight precision, or with itself if none is given.
 
     Raises UsageError as `find_weight_format`.
     """

@@ -1,1 +1,1 @@
-"""Documents to table, json, csv, markdown and html. No SQL, and no arithmetic that a query could do."""
+"""Render documents as table, json, csv, markdown and html; SQL, and arithmetic that a query could do, are elsewhere."""

@@ -1,4 +1,4 @@
-"""One value as text: for people with SI prefixes, for programs untouched."""
+"""Format one value as text: with SI prefixes for people, unchanged for programs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _AMOUNTS: Final = {"s", "J", "B"}
 
 
 MOST_TEXTS: Final = 50_000
-"""Values of a column whose texts are remembered."""
+"""Maximum cached texts per column."""
 
 REPEATED: Final = ("VARCHAR", "DECIMAL", "ENUM", "DATE", "TIME", "DOUBLE", "FLOAT", "BOOLEAN", "UUID")
-"""How the types begin of columns whose texts are remembered, and of those whose values count."""
+"""Type prefixes of columns whose texts are cached; integer types are recognized by their ending."""
 
 COUNTED: Final = "INT"
-"""What stands in the type of every whole number."""
+"""Substring of every integer type."""
 
 
 def write_cells(
     columns: Sequence[Column], batch: Sequence[tuple[Any, ...]], texts: Sequence[Texts]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each row of a batch as texts, those of each column made by its own."""
+    """Yield the cells of each row of a batch as texts, each column formatted by its own cache."""
     made = [
         map(text.__getitem__ if _repeats(column.type) else text.make, values)
         for column, text, values in zip(columns, texts, zip(*batch, strict=True), strict=True)
@@ -44,14 +44,14 @@ def write_cells(
 
 
 def _repeats(kind: str) -> bool:
-    """Return whether the values of a type are alike where they are equal, and not lists or mappings."""
+    """Return True if equal values of a type have equal texts; False for lists and mappings."""
     return not kind.endswith("]") and (kind.startswith(REPEATED) or kind.endswith((COUNTED, "INTEGER")))
 
 
 class Texts(dict[Any, str]):
-    """Value -> its text, made where it is not remembered: columns repeat themselves.
+    """Cache of value -> text, because values in columns repeat.
 
-    Zeros are made each time, for they are equal whatever their sign is.
+    Zeros are not cached, because 0.0 and -0.0 are equal but have different texts.
     """
 
     def __init__(self, make: Callable[[Any], str]) -> None:
@@ -67,9 +67,9 @@ class Texts(dict[Any, str]):
 
 
 def heading(column: Column) -> str:
-    """Return a column's heading for people: its name without the unit, which stands beside each value.
+    """Return a column's heading: its name without the unit, which each value shows.
 
-    A column of a typed statement has no meaning of its own and keeps its name.
+    A column of a user's SQL statement has no meaning and keeps its name.
     """
     name = column.name
     if not column.meaning:
@@ -84,7 +84,7 @@ def heading(column: Column) -> str:
 
 
 def show_in(column: Column, value: Any) -> str:
-    """Return a column's value for people; in a column of a typed statement, as it is."""
+    """Format a column's value for people; in a column of a user's SQL statement, without units."""
     if column.meaning or value is None:
         return show(value, column.name, column.unit)
     if isinstance(value, float | Decimal):
@@ -95,7 +95,7 @@ def show_in(column: Column, value: Any) -> str:
 
 
 def show(value: Any, name: str, unit: str = "") -> str:
-    """Return a value for people."""
+    """Format a value for people."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -137,36 +137,36 @@ def _show_fraction(value: float) -> str:
 
 
 WHOLE: Final = 1.0 - 1e-9
-"""Fraction from which on it is a whole: sums of floating-point parts may miss 1 by less."""
+"""Fraction that counts as 1: sums of floating-point parts may miss 1 by less."""
 
 WHOLE_USD: Final = 100.0
-"""Amount from which on money is shown without cents."""
+"""Amount from which money is shown without cents."""
 
 LEAST_CENTS_USD: Final = 0.1
-"""Amount from which on money is shown in cents; less has three significant digits."""
+"""Amount from which money is shown in cents; smaller amounts have three significant digits."""
 
 
 def _show_plain_unit(value: float, unit: str) -> str:
-    """Return a number of a unit that takes no SI prefix: money with its cents."""
+    """Format a number whose unit takes no SI prefix; money has cents."""
     if unit == "USD" and LEAST_CENTS_USD <= abs(value) < WHOLE_USD:
         return f"{value:.2f} {unit}"
     return f"{show_plain(value, 4 if unit == 'USD/h' else 3)} {unit}"
 
 
 def show_amount(count: float, per: str) -> str:
-    """Return how often an action happens; of one that is counted in seconds, joules or bytes, that amount."""
+    """Format the count of an action; seconds, joules and bytes are shown as amounts."""
     return show_quantity(count, per if per in _AMOUNTS else "")
 
 
 def show_price(energy_j: float | None, per: str) -> str:
-    """Return the energy of one action: a power, a share or an energy per byte where it is counted in such a unit."""
+    """Format the energy of one action: as a power per second, a share per joule, or an energy per byte."""
     if per == "J":
         return show_share(energy_j)
     return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))
 
 
 def show_within(value: float | None, unit: str, half_width: float | None) -> str:
-    """Return a number to the digits that the half-width of its logarithm leaves; to three where none is known."""
+    """Format a number to the digits that the half-width of its logarithm supports; three digits if that is unknown."""
     if value is None or not value or not half_width or unit in _PLAIN_UNITS:
         return show_quantity(value, unit)
     digits = min(3, max(0, math.ceil(-math.log10(half_width))) + 1)
@@ -174,11 +174,11 @@ def show_within(value: float | None, unit: str, half_width: float | None) -> str
 
 
 DASH: Final = "\N{EN DASH}"
-"""Between the ends of a range."""
+"""Separator of the ends of a range."""
 
 
 def show_span(*ends: str) -> str:
-    """Return a range of two shown values: the unit once where both have it, one value where they agree."""
+    """Format a range of two shown values: a common unit once, equal values once."""
     if len(set(ends)) < 2:
         return "".join(ends[:1])
     first, last = ends[0], ends[-1]
@@ -187,14 +187,14 @@ def show_span(*ends: str) -> str:
 
 
 LEAST_RATE: Final = 1e-3
-"""A second: from it on to 1 a rate has no prefix, since that would be read as a unit, as in m/s."""
+"""Rate per second from which, up to 1, no prefix is used: m/s would be read as a unit."""
 
 
 LEAST_MINUTES_S: Final = 300.0
-"""Time from which on it is shown in minutes."""
+"""Time from which minutes are shown."""
 
 LEAST_HOURS_S: Final = 7200.0
-"""Time from which on it is shown in hours."""
+"""Time from which hours are shown."""
 
 
 def _show_long_time(seconds: float) -> str:
@@ -204,7 +204,7 @@ def _show_long_time(seconds: float) -> str:
 
 
 def show_quantity(value: float | None, unit: str) -> str:
-    """Return a number with SI prefix and unit, a long time in `min` or `h`, a rate per second; nothing for None."""
+    """Format a number with SI prefix and unit, a long time in `min` or `h`, a rate per second; empty for None."""
     if value is None:
         return ""
     if unit == "s" and math.isfinite(value) and abs(value) >= LEAST_MINUTES_S:
@@ -219,30 +219,30 @@ def show_quantity(value: float | None, unit: str) -> str:
 
 
 def show_signed(value: float | None, unit: str) -> str:
-    """Return a difference with its sign, SI prefix and unit; nothing for None."""
+    """Format a difference with sign, SI prefix and unit; empty for None."""
     return f"{'+' if value and value > 0 else ''}{show_quantity(value, unit)}"
 
 
 def show_share(value: float | None) -> str:
-    """Return a computed fraction in percent, to one decimal: `12.5 %`; nothing for None."""
+    """Format a computed fraction in percent, to one decimal: `12.5 %`; empty for None."""
     return show(value, "share_fraction")
 
 
 def show_chosen_share(value: float | None) -> str:
-    """Return a fraction that somebody chose in percent, to as many digits as it has: `70 %`; nothing for None."""
+    """Format a chosen fraction in percent, to as many digits as it has: `70 %`; empty for None."""
     return "" if value is None else f"{100.0 * value:.6g} %"
 
 
 MOST_SURE: Final = 0.99
-"""Beyond it a probability is told as more than this: errors are not known so well."""
+"""Probability above which only `over` this value is shown, because errors are not known better."""
 
 
 LEAST_SURE: Final = 0.01
-"""Below it a probability is told as less than this, for the same reason."""
+"""Probability below which only `under` this value is shown, for the same reason."""
 
 
 def show_chance(probability: float | None) -> str:
-    """Return a probability as people read it: `93 %`, `over 99 %`, `under 1 %`; empty for none."""
+    """Format a probability: `93 %`, `over 99 %`, `under 1 %`; empty for None."""
     if probability is None:
         return ""
     if probability > MOST_SURE:
@@ -253,14 +253,14 @@ def show_chance(probability: float | None) -> str:
 
 
 RAREST: Final = 1e-3
-"""Chance below which it is no longer told apart from others."""
+"""Probability below which only `under 1 in 1000` is shown."""
 
 FEW_TIMES: Final = 4.0
-"""Once in fewer times than this is told with a decimal."""
+"""Odds denominator below which one decimal is shown."""
 
 
 def show_odds(probability: float | None) -> str:
-    """Return how often something is so, as people say it of what is rare: `1 in 20`; empty for none."""
+    """Format a rare probability as odds: `1 in 20`; empty for None."""
     if probability is None:
         return ""
     if probability < RAREST:
@@ -270,41 +270,43 @@ def show_odds(probability: float | None) -> str:
 
 
 WIDE: Final = 0.5
-"""Half-width of a logarithm from which on an interval is told as a factor: its ends are too unlike for one share."""
+"""Half-width of a logarithm from which an interval is shown as a factor, because its ends differ too much for one
+percentage.
+"""
 
 
 def show_doubt(half_width: float | None) -> str:
-    """Return how far a figure may be off, of the half-width of its logarithm: `±12 %`, or `x/÷1.9`; empty for none."""
+    """Format an uncertainty from the half-width of its logarithm: `±12 %`, or `x/÷1.9`; empty for None."""
     if half_width is None:
         return ""
     return f"±{math.sinh(half_width) * 100:.0f} %" if half_width < WIDE else f"x/÷{math.exp(half_width):.2g}"
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:
-    """Return how many there are of a noun: `1 row`, `2 rows`."""
+    """Format a count with its noun: `1 row`, `2 rows`."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def show_units(used: int | None, total: int | None, name: str) -> str:
-    """Return how many units of how many work; nothing where that is not known."""
+    """Format busy units out of all units; empty if unknown."""
     return "" if used is None else f"{used}/{total} {name}s"
 
 
 def show_plain(value: float | None, digits: int = 3) -> str:
-    """Return a number to so many digits, in full where there are more before the point; nothing for None."""
+    """Format a number to `digits` digits, or in full if its integer part has more; empty for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
-    """Return a hardware's name, or a text that begins with it, marked if it is one of these."""
+    """Return a hardware's name, or a text that begins with it, marked if the hardware is projected."""
     name = HardwareRef.read(hardware.partition(" ")[0]).label
     return f"{PROJECTED}{hardware}" if name in projected else hardware
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: full precision, no NaN, bytes as the engine writes them."""
+    """Convert a value to JSON types: full precision, null for NaN, bytes in the engine's notation."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, float):

@@ -1,6 +1,7 @@
-"""A document: what an answer says, before it is known how it is written.
+"""Documents: the content of an answer, independent of its output format.
 
-Whatever people are to read is made visible here, when it becomes part of a document; data and table stay as they are.
+Texts for people are made visible (control characters escaped) when they enter a document; data and tables stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 Shown = tuple[str, "str | Callable[[Row], str]"]
-"""Heading, and the field that is shown or what makes a cell of the row."""
+"""Heading of a column, with the field that it shows or a function that formats a row's cell."""
 
 
 @frozen
 class Made:
-    """A function that makes a cell of a row, with the name of the field that it shows."""
+    """Function that formats a row's cell, with the name of the field that it shows."""
 
     field: str
     make: Callable[[Any], str]
     find_run: Callable[[Any], int | None] | None = None
-    """Run whose energy the cell shows, where the row has no column for it."""
+    """Function that returns the run whose energy the cell shows, for rows without such a column."""
 
     def __call__(self, row: Any) -> str:
         """Return the cell of a row."""
@@ -43,27 +44,27 @@ class Made:
 
 
 STAR: Final = "★"
-"""What marks the best of a column; a word where a terminal has no colour."""
+"""Mark of the best cell of a column; terminals without colour get a word."""
 
 BEST: Final = "best"
 
 TIED: Final = "tied"
-"""Mark of a cell that cannot be told apart from the best of its column."""
+"""Mark of a cell that is statistically tied with the best of its column."""
 
 SHORT_TEXT: Final = 24
 """Maximum characters of a cell that stays on one line and that can name its row."""
 
 MOST_INSIGHTS: Final = 3
-"""Sentences on what decides that a terminal shows."""
+"""Maximum insights shown in a terminal."""
 
 SHARE_HEADING: Final = "assumed"
-"""Of a column of shares of energies that rest on assumed numbers."""
+"""Heading of a column with the share of energy that rests on assumed numbers."""
 
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
 )
-"""A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
+"""Formatted number: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -80,55 +81,54 @@ ENERGY_RUNS: Final[Mapping[str, str]] = {
     "output_token_j": "decode_run_id",
     "prompt_token_j": "prefill_run_id",
 }
-"""Field that is the energy of a run, or follows from it -> the field of its row that numbers the run."""
+"""Field with the energy of a run, or a value derived from it -> field of the row with the run's number."""
 
 
 @frozen
 class EnergyCell:
-    """Energy of a run as a cell shows it."""
+    """Energy of a run in a cell."""
 
     field: str
     run_id: int
     value: float | None
-    """Value of the field, of its row."""
+    """Value of the field in its row."""
 
 
 @frozen(kw_only=True)
 class Grid:
-    """Cells under headings, as people read them."""
+    """Formatted cells under headings."""
 
     headings: tuple[str, ...] = attrs.field(converter=make_all_visible)
     rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_make_rows_visible)
     keep: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings that stay longest where a terminal is narrow, the most important first; the others fold from the
-    right."""
+    """Headings kept longest in a narrow terminal, most important first; the other columns fold from the right."""
     telling: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings of the columns that tell the rows apart. They are never folded, and neither is the first column."""
+    """Headings of the columns that distinguish rows. These and the first column are never folded."""
     ranked: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Headings of the columns that the rows are ranked by. They are never folded."""
+    """Headings of the columns that rank the rows. They are never folded."""
     cut: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Number of rows of the table that are not in `rows`."""
     cut_of: int = 0
-    """Number of rows of the whole table where some are cut."""
+    """Number of rows of the whole table, if some are cut."""
     noun: str = "rows"
     """Noun for rows in the sentence that counts the cut ones."""
     in_all: str = ""
     """Summary of the cut rows."""
     way: str = ""
-    """Option that shows them all; `--limit` with their count where this is empty."""
+    """Option that shows all rows; empty for `--limit` with their count."""
     keeps_headings: bool = False
-    """Whether the headings are shown where there are no rows."""
+    """True if headings are shown even without rows."""
     is_tree: bool = False
-    """Whether the first cells begin with spaces that show what belongs to what."""
+    """True if leading spaces of the first cells show nesting."""
     best: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the cells that are the best of their columns."""
+    """Row and column of each cell that is the best of its column."""
     tied: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the cells that cannot be told apart from the best of their columns."""
+    """Row and column of each cell that is statistically tied with the best of its column."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
-    """Row and column of the cells that show an energy of a run."""
+    """Row and column of each cell with the energy of a run."""
 
     def marked(self, mark: str = STAR) -> Grid:
-        """Return it with a mark before each best cell, and a word before each that ties with it."""
+        """Return the grid with a mark before each best cell and a word before each tied cell."""
         marks = dict.fromkeys(self.tied, TIED) | dict.fromkeys(self.best, mark)
         rows = [list(cells) for cells in self.rows]
         for (row, column), word in marks.items():
@@ -136,10 +136,9 @@ class Grid:
         return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
-        """Return it with the assumed share of each energy, as a function shows it, beside its cell.
+        """Return the grid with the assumed share of each energy, formatted by a function, beside its cell.
 
-        Energies of several rows have a column for it, which stays where theirs stays; of one row alone the share
-        stands in the cell.
+        Energies in several rows get a column, which folds with theirs. For a single row, the share is in the cell.
         """
         shares = {place: text for place, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
@@ -152,14 +151,14 @@ class Grid:
         return bare
 
     def _with_words(self, column: int, texts: Sequence[str]) -> Grid:
-        """Return it with shares behind the cells of a column."""
+        """Return the grid with shares after the cells of a column."""
         rows = [list(cells) for cells in self.rows]
         for cells, text in zip(rows, texts, strict=True):
             cells[column] += f" ({text} {SHARE_HEADING})" if text else ""
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
-        """Return it with a column after another one, that folds only where the other one may."""
+        """Return the grid with a new column after another one, which folds only when that one does."""
         after = column + 1
         beside = self.headings[column]
 
@@ -183,7 +182,7 @@ class Grid:
 
     @cached_property
     def numbers(self) -> frozenset[int]:
-        """The columns of numbers with their units, which are read from the right."""
+        """Indices of columns with numbers and units, which are right-aligned."""
         return frozenset(index for index in range(len(self.headings)) if _are_numbers(self.column(index)))
 
     @property
@@ -194,7 +193,7 @@ class Grid:
 
     @property
     def told_cut(self) -> str:
-        """The sentence that counts the rows which are not shown; empty where all are."""
+        """Sentence that counts the cut rows; empty if none are cut."""
         if not self.cut:
             return ""
         amount = f", {self.in_all}" if self.in_all else ""
@@ -202,24 +201,24 @@ class Grid:
         return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {way} shows all"
 
     def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
-        """Return the grid as that of a table with `count` rows, of which it shows `shown`; `way` shows all."""
+        """Return the grid as that of a table with `count` rows, `shown` of them shown; the option `way` shows all."""
         return attrs.evolve(self, cut=max(0, count - shown), cut_of=count, noun=noun, way=way)
 
     @property
     def is_marked(self) -> bool:
-        """Whether a hardware has the mark of projections."""
+        """True if a hardware in the grid is marked as projected."""
         return any(text.startswith(PROJECTED) for text in self.texts)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything to read, where there is anything."""
+        """All texts of the grid; empty if nothing is shown."""
         cells = tuple(cell for row in self.rows for cell in row)
         return (*self.headings, *cells) if self.rows or self.keeps_headings else ()
 
 
 @frozen
 class Lines:
-    """Sentences under each other."""
+    """List of sentences."""
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
     is_numbered: bool = False
@@ -231,18 +230,18 @@ class Steps:
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
     label: str = ""
-    """What a terminal says before each; the others give it a line of its own."""
+    """Label before each command in a terminal; other formats put it on its own line."""
 
 
 @frozen
 class Text:
-    """A sentence that belongs to what stands above it."""
+    """Sentence that belongs to the block above it."""
 
     text: str = attrs.field(converter=make_visible)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The sentence, where there is one."""
+        """The sentence as a tuple; empty without one."""
         return (self.text,) if self.text else ()
 
 
@@ -260,58 +259,58 @@ class Section:
     title: str = attrs.field(converter=make_visible)
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
     is_tight: bool = False
-    """Whether its blocks are lines without room between them."""
+    """True if the blocks are lines without space between them."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything to read below the title."""
+        """All texts below the title."""
         return tuple(text for block in self.blocks for text in block.texts)
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Section:
-        """Return it with what a function says of each energy behind its cell."""
+        """Return the section with the assumed share of each energy beside its cell."""
         blocks = (one.with_shares(show_share_of) if isinstance(one, Grid) else one for one in self.blocks)
         return attrs.evolve(self, blocks=tuple(blocks))
 
 
 @frozen(kw_only=True)
 class Document:
-    """An answer as it is handed to a writer: the same for every format.
+    """Answer as passed to a writer, equal for every format.
 
-    A terminal shows what decides, on one screen; what is told besides is shown where it is asked for.
+    A terminal shows the decisive parts on one screen; options show the rest.
     """
 
     title: str = attrs.field(converter=make_visible)
-    """What was asked about."""
+    """Subject of the question."""
     answer: str = attrs.field(default="", converter=make_visible)
-    """The answer in a sentence."""
+    """Answer in one sentence."""
     sections: tuple[Section, ...]
-    """What it rests on; empty ones are left out."""
+    """Sections that support the answer; empty ones are omitted."""
     insights: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """What decides, in sentences."""
+    """Main reasons, as sentences."""
     heading: str = ""
     """Title of the insights."""
     sure: str = attrs.field(default="", converter=make_visible)
-    """How sure it is, in a sentence."""
+    """Confidence in the answer, as a sentence."""
     details: tuple[Section, ...] = ()
-    """What else can be read of it."""
+    """Further sections of detail."""
     notes: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """What its words mean, what it assumes and what it leaves out."""
+    """Definitions, assumptions and omissions."""
     steps: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
-    """Commands that lead on from it, the best first."""
+    """Follow-up commands, best first."""
     is_screen: bool = False
-    """Whether it is for a terminal, which shows what decides."""
+    """True if the document is for a terminal, which shows only the decisive parts."""
     rest: str = ""
-    """What a terminal does not show, and how to see it."""
+    """Content that a terminal omits, and the options that show it."""
     data: Mapping[str, Any] | Sequence[Any]
-    """For programs: everything, in full precision."""
+    """Data for programs: everything, in full precision."""
     table: Table[Any]
-    """The one table of the answer where a format holds no more than one."""
+    """Main table of the answer, for formats that hold only one."""
     tables: tuple[Table[Any], ...] = ()
-    """The queries behind it, with their SQL, where they are more than that one."""
+    """All queries behind the answer with their SQL, if there are several."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
-        """Everything to read in its order, in sections that have something to read."""
+        """All sections with text, in reading order."""
         sure = Text(f"How sure: {self.sure}") if self.sure else None
         steps = Steps(self.steps, "Next" if self.is_screen else "") if self.steps else None
         rest = Text(self.rest) if self.rest else None
@@ -329,7 +328,7 @@ class Document:
         return tuple(section for section in found if section.texts)
 
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
-        """Return what a terminal shows: what decides, one step, and by `hints` how to see what is left out."""
+        """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
         kept = [section for section in self.details if section.texts]
         more = ((len(kept), "more table"), (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"))
         hidden = (
@@ -347,12 +346,12 @@ class Document:
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
-        """Return it with other sections first."""
+        """Return the document with other sections first."""
         return attrs.evolve(self, sections=(*sections, *self.sections))
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
-    """Return whether cells are numbers, but for words where there is none."""
+    """Return True if most cells are numbers and the others are plain words."""
     filled = [cell.strip() for cell in cells if cell.strip()]
     others = [cell for cell in filled if not NUMBER.fullmatch(cell)]
     return len(others) * 2 < len(filled) and all(cell.replace(" ", "").isalpha() for cell in others)
@@ -371,11 +370,11 @@ def grid(
     stays: Callable[[Row], bool] | None = None,
     is_plain: bool = False,
 ) -> Grid:
-    """Return rows of a table as people read them; numbers get the unit of their column, hardware its mark.
+    """Format rows of a table as a grid; numbers get the unit of their column, hardware its mark.
 
-    `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most beside those
-    that `stays` names; the others are counted as `noun`. `ranked` are the headings that the rows are ranked by. Rows
-    whose cells do not tell them apart get a column for each dimension that does, unless the table `is_plain`.
+    `first` are rows above these, and `projected` is the hardware to mark. At most `limit` rows are shown, plus those
+    that `stays` selects; the rest are counted as `noun`. `ranked` are the headings that rank the rows. If the cells do
+    not distinguish rows, each dimension that does gets a column, unless the table `is_plain`.
     """
     places = {column.name: index for index, column in enumerate(rows.columns)}
     has_units = {"value", "unit"} <= places.keys()
@@ -423,7 +422,7 @@ def grid(
 
 
 def choose_rows(rows: Sequence[Row], limit: int | None, stays: Callable[[Row], bool] | None = None) -> tuple[Row, ...]:
-    """Return the first `limit` rows and those after them that `stays` names, in their order; all rows for no limit."""
+    """Return the first `limit` rows and those after them that `stays` selects, in order; all rows without a limit."""
     if limit is None:
         return tuple(rows)
     return (*rows[:limit], *(row for row in rows[limit:] if stays is not None and stays(row)))
@@ -443,12 +442,12 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
 
 
 def _field(what: object) -> str:
-    """Return the field that a column shows; empty for one that is made of several."""
+    """Return the field that a column shows; empty for a column derived from several."""
     return what if isinstance(what, str) else getattr(what, "field", "")
 
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
-    """Return the rows that are alike in all of these columns, where they are several."""
+    """Group the rows that agree in all of these columns; only groups of several rows."""
     found: dict[tuple[str, ...], list[int]] = {}
     for index in range(count):
         found.setdefault(tuple(column[index] for column in columns), []).append(index)
@@ -458,7 +457,7 @@ def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
 def _find_lacking(
     chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]], values: Mapping[str, Sequence[Any]]
 ) -> list[str]:
-    """Return the dimensions that tell rows apart which the shown columns do not, each needed beside those before it."""
+    """Return the dimensions that distinguish rows beyond the shown columns, each needed in addition to earlier ones."""
     shown = {_field(what) for _, what in chosen}
     count = len(cells[0]) if cells else 0
     told = [
@@ -477,9 +476,9 @@ def _find_lacking(
 
 
 def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
-    """Return the columns that tell rows apart: dimensions that differ, and what rows need beside these.
+    """Return the columns that distinguish rows: dimensions that differ, and others that are needed besides.
 
-    That is short texts, and where they are not enough the first column of numbers.
+    Short texts are tried before numbers, and at most one column of numbers is used.
     """
     if not cells:
         return []
@@ -502,7 +501,7 @@ def _is_short(column: Sequence[str]) -> bool:
 
 
 def show_under(title: str, drawn: Grid, *below: Text) -> Section:
-    """Return a table under a title, with what it lacks right below it."""
+    """Return a section of a table with remarks directly below it."""
     return Section(title, (drawn, *below), is_tight=True)
 
 
@@ -517,10 +516,10 @@ def draw_columns(
     projected: frozenset[str] = frozenset(),
     noun: str = "rows",
 ) -> Grid:
-    """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
+    """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are those that are shown, all for none; `keep` those of them that stay longest, `ranked` those that the
-    rows are ranked by. Without rows there are headings, unless it is bare.
+    `columns` are the shown ones, all by default; `keep` are those kept longest, and `ranked` those that rank the rows.
+    Headings are shown without rows unless the table is bare.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
@@ -536,7 +535,7 @@ def draw_columns(
         ranked=[shown[name] for name in ranked if name in shown],
         projected=projected,
         noun=noun,
-        # columns of a typed statement have no meaning of their own: nobody knows which of them name its rows
+        # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
     )
     return attrs.evolve(drawn, keeps_headings=not is_bare)
@@ -545,9 +544,9 @@ def draw_columns(
 def table_document(
     table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
 ) -> Document:
-    """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest.
+    """Return a table as a document; `columns` are shown, and `keep` are the shown columns that stay longest.
 
-    `rest` says what is not shown, `answer` what the table says.
+    `rest` describes what is not shown, `answer` the content of the table.
     """
     shown = draw_columns(table, columns=columns, keep=keep)
     below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]

@@ -1,7 +1,7 @@
-"""The formats a document is written in: each is a module of `present.writer`, found by its name.
+"""Write documents in any output format; each format is a module of `present.writer`.
 
-A writer module has `write(document, page) -> str`, and `write_rows(head, batches, page)` which yields the text of a
-table of any length in pieces: `head` has its columns, each batch the next of its rows.
+A writer module has `write(document, page) -> str` and `write_rows(head, batches, page)`. The latter yields the text of
+a table of any length in pieces: `head` has the columns, and each batch has the next rows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from joulemap.present.document import Document
 
 TABLE: Final = "table"
-"""The format for people."""
+"""Default format, for people."""
 
 SCHEMA_VERSION: Final = 1
-"""Version of the JSON Schema that documents follow; `docs/json.md` says what a new one is for."""
+"""Version of the JSON Schema of documents; `docs/json.md` states when it changes."""
 
 
 LEAST_WIDTH: Final = 20
 LEAST_HEIGHT: Final = 5
 MOST_PAGE: Final = 10_000
-"""Columns and lines of a page: a terminal of fewer breaks lines itself, and none has more."""
+"""Maximum columns and lines of a page; minimums are those of a usable terminal."""
 
 
 def _fit_width(columns: int | None) -> int | None:
@@ -43,16 +43,16 @@ def _fit_height(lines: int | None) -> int | None:
 
 @frozen
 class Page:
-    """What a document is written on."""
+    """Properties of the output medium."""
 
     width: int | None = attrs.field(default=None, converter=_fit_width)
-    """Of the terminal; None where there is none."""
+    """Terminal width in columns; None without a terminal."""
     is_raw: bool = False
-    """Whether a program reads it that takes no text for a formula."""
+    """True if the reader is a program that does not execute formulas."""
     height: int | None = attrs.field(default=None, converter=_fit_height)
-    """Of the terminal; None where there is none."""
+    """Terminal height in lines; None without a terminal."""
     has_colour: bool = False
-    """Whether what is drawn may have colours, as escape sequences."""
+    """True if drawings may contain colour escape sequences."""
 
 
 def write(
@@ -64,7 +64,7 @@ def write(
     height: int | None = None,
     has_colour: bool = False,
 ) -> str:
-    """Return a document in a format that `list_formats` names; the rest is as of a `Page`."""
+    """Return a document in one of the formats of `list_formats`; the other arguments are those of `Page`."""
     page = Page(width, is_raw, height, has_colour)
     text: str = import_module(f"joulemap.present.writer.{form}").write(document, page)
     return text
@@ -78,9 +78,9 @@ def write_rows(
     *,
     is_raw: bool = False,
 ) -> Iterator[str]:
-    """Yield, piece by piece, what `write` returns of a table with the columns of `head` and the rows of all batches.
+    """Yield in pieces the text that `write` returns for a table with the columns of `head` and the rows of all batches.
 
-    What a batch raises is raised before anything of it is yielded, and of the first one before anything at all.
+    An error in a batch is raised before any of its text is yielded; for the first batch, before any text at all.
     """
     pieces: Iterator[str] = import_module(f"joulemap.present.writer.{form}").write_rows(
         head, batches, Page(width, is_raw)
@@ -90,6 +90,6 @@ def write_rows(
 
 @cache
 def list_formats() -> tuple[str, ...]:
-    """Return the names of all formats, that for people first."""
+    """Return the names of all formats, the default first."""
     names = sorted(path.stem for path in (Path(__file__).parent / "writer").glob("[a-z]*.py"))
     return (TABLE, *(name for name in names if name != TABLE))

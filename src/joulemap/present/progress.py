@@ -1,4 +1,4 @@
-"""A progress bar on stderr for who watches; what draws it is imported when there is something to draw."""
+"""Show a progress bar on stderr; its library is imported only when there is something to draw."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @define
 class Bar:
-    """A bar that appears with the first news and is gone when closed."""
+    """Progress bar that appears with the first update and disappears when closed."""
 
     noun: str
-    """What is counted; empty where nothing is known of how much there is to do."""
+    """Counted noun; empty if the total is unknown."""
     _drawn: tuple[Progress, TaskID] | None = None
 
     def say(self, text: str) -> None:
-        """Show what is being done, beside the bar."""
+        """Show the current activity beside the bar."""
         bar, task = self._draw()
         bar.update(task, description=make_visible(text, keep=""))
 
     def move(self, done: int, total: int) -> None:
-        """Show how much is done."""
+        """Show the progress."""
         bar, task = self._draw()
         bar.update(task, completed=done, total=total)
 
@@ -57,7 +57,7 @@ class Bar:
 
 @contextlib.contextmanager
 def watching(noun: str = "runs") -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
-    """Give out what to tell of the work: a text, and (done, total); the bar counts `noun`, and goes at the end."""
+    """Provide functions that report a text and (done, total); the bar counts `noun` and disappears at the end."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _text: None, None
         return

@@ -1,4 +1,4 @@
-"""Sketches: what a picture in characters shows, before it is known how wide the page is."""
+"""Sketches: the content of character drawings, independent of the page width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
 INTERVAL: Final = "├─●─┤ holds what is measured four times in five"
-"""What stands beside a sketch with 80 % intervals."""
+"""Legend of a sketch with 80 % intervals."""
 
 
 def _finite(value: float | None) -> float | None:
@@ -21,37 +21,37 @@ def _finite(value: float | None) -> float | None:
 
 @frozen(kw_only=True)
 class Axis:
-    """What is told along one side of a sketch."""
+    """Quantity along one side of a sketch."""
 
     label: str = attrs.field(converter=make_visible)
     unit: str = ""
-    """SI unit, USD, `%` of a fraction, `x` of a ratio; empty for a count."""
+    """Unit: SI, USD, `%` for a fraction or `x` for a ratio; empty for a count."""
     is_log: bool | None = None
-    """None where the span of the values decides."""
+    """True for a logarithmic axis; None to decide by the span of the values."""
 
     @property
     def text(self) -> str:
-        """The label with the unit."""
+        """Label with the unit."""
         return self.label if self.unit in ("", "1", "x") else f"{self.label} ({self.unit})"
 
 
 @frozen(kw_only=True)
 class Bar:
-    """One value with its interval, or its parts."""
+    """One value with its interval or its parts."""
 
     label: str = attrs.field(converter=make_visible)
     value: float | None = attrs.field(converter=_finite)
     low: float | None = attrs.field(default=None, converter=_finite)
     high: float | None = attrs.field(default=None, converter=_finite)
     parts: tuple[float, ...] = ()
-    """Of the value, in the order of the names of the sketch; empty where it is drawn whole."""
+    """Parts of the value, in the order of the sketch's part names; empty to draw it whole."""
     text: str = attrs.field(default="", converter=make_visible)
-    """What stands before it in place of its value, or of one that is not there."""
+    """Text before the bar that replaces its value."""
 
 
 @frozen(kw_only=True)
 class Bars:
-    """Values below each other: from zero, or as dots where the axis has none."""
+    """Values as bars from zero, or as dots on an axis without zero."""
 
     title: str = attrs.field(converter=make_visible)
     axis: Axis
@@ -59,22 +59,22 @@ class Bars:
     parts: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Names of the parts of each value."""
     has_zero: bool = True
-    """Whether lengths tell, so that the axis begins at zero where it is linear."""
+    """True if bar lengths represent values, so that a linear axis includes zero."""
     mark: float | None = None
-    """Where a line stands that all are told against."""
+    """Position of a reference line."""
     interval: str = INTERVAL
-    """What the intervals are."""
+    """Legend of the intervals."""
     notes: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything to read, where there is anything."""
+        """All texts of the sketch; empty if nothing is drawn."""
         return (self.title, *self.parts, *(bar.label for bar in self.bars), *self.notes) if self.bars else ()
 
 
 @frozen(kw_only=True)
 class Point:
-    """A place in a chart, with intervals where there are any."""
+    """Point in a chart, with optional intervals."""
 
     x: float
     y: float
@@ -86,25 +86,25 @@ class Point:
 
 @frozen(kw_only=True)
 class Curve:
-    """Points that belong together. Those with a name get a letter, which the key explains."""
+    """Group of points. A named group gets a letter, explained in the key."""
 
     name: str = attrs.field(default="", converter=make_visible)
     points: tuple[Point, ...]
     is_line: bool = False
     has_points: bool = True
-    """Whether each point is marked."""
+    """True if each point is marked."""
     roof: tuple[Point, ...] = ()
-    """Ends of a line above them."""
+    """End points of a line above the points."""
 
     @property
     def places(self) -> tuple[Point, ...]:
-        """All that is drawn of it."""
+        """All drawn points."""
         return (*self.points, *self.roof)
 
 
 @frozen(kw_only=True)
 class Chart:
-    """Two quantities against each other."""
+    """Chart of two quantities."""
 
     title: str = attrs.field(converter=make_visible)
     x: Axis
@@ -114,7 +114,7 @@ class Chart:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything to read, where there is anything."""
+        """All texts of the sketch; empty if nothing is drawn."""
         if not any(curve.points for curve in self.curves):
             return ()
         return (self.title, *(curve.name for curve in self.curves if curve.name), *self.notes)
@@ -122,18 +122,18 @@ class Chart:
 
 @frozen(kw_only=True)
 class HeatRow:
-    """A row of a heat map."""
+    """Row of a heat map."""
 
     label: str = attrs.field(converter=make_visible)
     ratios: tuple[float | None, ...]
-    """Over the best of the row, 1 for the best; None where there is no value."""
+    """Ratio to the best of the row, 1 for the best; None without a value."""
     note: str = attrs.field(default="", converter=make_visible)
-    """What stands at its end."""
+    """Text at the end of the row."""
 
 
 @frozen(kw_only=True)
 class Heat:
-    """Rows against columns: how near each is to the best of its row."""
+    """Heat map: ratio of each cell to the best of its row."""
 
     title: str = attrs.field(converter=make_visible)
     columns: tuple[str, ...] = attrs.field(converter=make_all_visible)
@@ -142,7 +142,7 @@ class Heat:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything to read, where there is anything."""
+        """All texts of the sketch; empty if nothing is drawn."""
         return (self.title, *self.columns, *(row.label for row in self.rows), *self.notes) if self.rows else ()
 
 
@@ -150,7 +150,7 @@ Sketch = Bars | Chart | Heat
 
 
 def cut_bars(bars: Iterable[Bar], most: int, noun: str) -> tuple[tuple[Bar, ...], tuple[str, ...]]:
-    """Return the first bars, and what says how many there are more."""
+    """Return the first bars, and a note that counts the rest."""
     listed = tuple(bars)
     rest = len(listed) - most
     return listed[:most], (f"{rest:,} more {noun}",) if rest > 0 else ()

@@ -1,4 +1,4 @@
-"""Text that a terminal does not obey: what steers it, or turns the order of reading, is shown by its code."""
+"""Sanitize text for terminals: control characters and those that change reading direction are shown as escape codes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable
 from typing import Final
 
 STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of control, format, half a pair, and ends of line and paragraph."""
+"""Unicode categories that are escaped: control, format, surrogate, line separator and paragraph separator."""
 
 _SUSPECT: Final = r"[^\n -~\xa0-\xac\xae-\u05ff]"
-"""A character that may be of these."""
+"""Pattern of characters that may be in these categories."""
 
 FIRST_LOST_BYTE: Final = 0xDC80
-"""How Python keeps a byte of a file's name that is no UTF-8: this, for the byte 0x80."""
+"""Code point by which Python represents the undecodable byte 0x80 of a file name; others follow."""
 
 
 def make_visible(text: str, keep: str = "\n") -> str:
-    """Return a text with `\\x1b` in the place of the character, for every one that steers but those to keep."""
+    """Replace every control character except those to keep by its escape code."""
     if text.isprintable():
         return text
     return re.sub(_SUSPECT, lambda found: found[0] if found[0] in keep else _name(found[0]), text)
@@ -30,12 +30,12 @@ def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def escape_json(text: str) -> str:
-    """Return JSON in which characters that steer are escaped as JSON does."""
+    """Escape control characters in JSON text by JSON escapes."""
     return text if text.isascii() and "\x7f" not in text else re.sub(_SUSPECT, lambda found: _escape(found[0]), text)
 
 
 def one_line(text: str, most: int) -> str:
-    """Return a text as one visible line, its middle left out where it is longer than `most`."""
+    """Return a text as one visible line of about `most` characters; the middle of a longer text is cut."""
     line = make_visible(re.sub(r"[ \t\n]+", " ", text.strip(" \t\n")))
     if len(line) <= most:
         return line

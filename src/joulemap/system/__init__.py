@@ -1,1 +1,1 @@
-"""What everything stands on: files, errors, records, numbers and units, rows for other programs."""
+"""Base utilities: files, errors, records, numbers, units, and conversion of rows for other libraries."""

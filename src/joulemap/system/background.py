@@ -1,4 +1,4 @@
-"""Do two things at once: the engine works without the interpreter's lock, so importing can go on meanwhile."""
+"""Run an action in a background thread, so that imports overlap with the database engine, which releases the GIL."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Final, TypeVar
 Result = TypeVar("Result")
 
 uninterrupted: Final = Lock()
-"""Held for the moment in which the process had better not end."""
+"""Lock held while the process must not exit."""
 
 ends: Final[list[Callable[[str, int], object]]] = []
-"""What ends this process with a line on stderr and a code, where it is a command of ours; empty in other programs."""
+"""Functions that end this process with a line on stderr and an exit code; empty unless joulemap runs as a command."""
 
 
 def begin(action: Callable[[], Result]) -> Callable[[], Result]:
-    """Start an action in another thread; return a function that waits for it and returns or raises what it does."""
+    """Start an action in another thread; return a function that waits for it and returns its result or raises its
+    error.
+    """
     results: list[Result] = []
     failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""The folder for what joulemap keeps to be faster, and can do without."""
+"""Folder of the expendable cache."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 CACHE: Final = "JOULEMAP_CACHE"
-"""Environment variable that names another folder."""
+"""Environment variable that names another cache folder."""
 
 
 def cache_folder() -> Path:
-    """Return where joulemap keeps what it can do without: `$JOULEMAP_CACHE`, or its folder under the user's cache."""
+    """Return the cache folder: `$JOULEMAP_CACHE`, or joulemap's folder in the user's cache."""
     named = os.environ.get(CACHE)
     if named:
         return Path(named)

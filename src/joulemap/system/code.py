@@ -1,8 +1,8 @@
-"""Normal form of Python code for digests: what can change a result, without what only a person reads.
+"""Normalize Python code for digests: keep everything that can change a result, and drop what only readers see.
 
-Two files have one normal form where they differ in comments, docstrings, layout or the wording of errors alone. Code is
-parsed, so that a changed number, operator, default or name always shows. The form is the same for every Python that the
-package runs on.
+Files that differ only in comments, docstrings, layout or the wording of errors have one normal form. The code is
+parsed, so a changed number, operator, default or name always shows. The form is the same in every supported Python
+version.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import ast
 from typing import Final
 
 _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
-"""Fields of syntax nodes that repeat their surroundings or mean nothing at run time."""
+"""Fields of syntax nodes that are redundant or have no meaning at run time."""
 
 
 def normalize_code(source: str) -> str:
-    """Return the normal form of a Python file; SyntaxError for a text that is none.
+    """Return the normal form of a Python file; SyntaxError for invalid code.
 
-    Strings that are statements (docstrings) are left out. In calls of names that end in `Error`, texts are left out
-    and all other arguments stay.
+    Docstrings are dropped. In calls of names that end in `Error`, texts are dropped and all other arguments are kept.
     """
     parts: list[str] = []
     _write(ast.parse(source), parts, is_error=False)

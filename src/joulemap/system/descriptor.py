@@ -1,4 +1,4 @@
-"""The process's standard output below Python's streams, where a library in C may write what nobody asked for."""
+"""Silence the process's standard output below Python's streams, where C libraries print unwanted text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ STDOUT: Final = 1
 
 @contextlib.contextmanager
 def silencing() -> Iterator[None]:
-    """Discard what is written to the descriptor of stdout inside, by libraries too.
+    """Discard everything written to the descriptor of stdout inside the block, by C libraries too.
 
-    Other threads write to the same descriptor, so keep what is inside short.
+    Other threads share the descriptor, so the block should be short.
     """
     _flush()
     try:
         kept = os.dup(STDOUT)
-    except OSError:  # it is closed: nothing can be written to it
+    except OSError:  # a closed descriptor needs no silencing
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -36,7 +36,7 @@ def silencing() -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Write out what Python's stdout and the streams of C hold."""
+    """Flush Python's stdout and the streams of C."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     with contextlib.suppress(OSError, AttributeError, TypeError):

@@ -1,11 +1,11 @@
-"""Files under construction: written in a place of their own beside where they will stand, then renamed.
+"""Draft files: written in a separate folder beside their destination, then renamed.
 
     results/.joulemap-drafts/          removed with the last draft in it
-        drafts-of-joulemap             the marker: a folder without it is somebody else's
-        3f0c….lock                     held by the process that works on this draft, for as long as it lives
+        drafts-of-joulemap             marker: a folder without it belongs to another program
+        3f0c….lock                     locked by the process that works on this draft, until it ends
         3f0c…/                         the draft
 
-What a killed process leaves is removed by the next command that looks here, and nothing else ever is.
+The next command that uses the folder removes the drafts of killed processes, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ MARKER: Final = "drafts-of-joulemap"
 _LOCK: Final = re.compile(r"([0-9a-f]{32})\.lock")
 
 TRIES: Final = 100
-"""Times that a place is made anew; another process that removes it as empty each time would have to be very busy."""
+"""Maximum attempts to create the drafts folder; only a very busy process could remove it as empty each time."""
 
 _own: dict[Path, int] = {}
-"""Drafts of this process -> the descriptor of their lock."""
+"""Draft of this process -> descriptor of its lock."""
 
 
 @contextlib.contextmanager
 def drafting(folder: Path) -> Iterator[Path]:
-    """Give out a new empty folder on the file system of `folder`, for this process alone, and remove it afterwards.
+    """Provide a new empty folder for this process on the file system of `folder`, and remove it afterwards.
 
-    Raises OSError where it cannot be made.
+    Raises OSError if it cannot be created.
     """
     sweep(folder)
     draft = _make(folder / PLACE)
@@ -45,7 +45,7 @@ def drafting(folder: Path) -> Iterator[Path]:
 
 
 def publish(draft: Path, place: Path) -> bool:
-    """Give a finished file its name; return False where the name is taken. File systems without links rename."""
+    """Give a finished file its name; return False if the name is taken. File systems without links rename instead."""
     try:
         os.link(draft, place)
     except FileExistsError:
@@ -58,13 +58,13 @@ def publish(draft: Path, place: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the drafts in a folder whose process is gone."""
+    """Remove drafts whose process has ended."""
     place = folder / PLACE
     if not place.is_dir() or place.is_symlink():
         return
     with contextlib.suppress(OSError):
         entries = os.listdir(place)
-        if not entries:  # left between the marker's end and its own
+        if not entries:  # its process ended between removing the marker and the folder
             place.rmdir()
         if MARKER not in entries:
             return
@@ -76,16 +76,16 @@ def sweep(folder: Path) -> None:
 
 
 def discard() -> None:
-    """Remove the drafts of this process, which is about to end."""
+    """Remove the drafts of this process before it exits."""
     for draft in list(_own):
         with contextlib.suppress(OSError):
             _remove(draft)
 
 
 def _make(place: Path) -> Path:
-    """Make a draft, and the place with its marker; another process may remove the place meanwhile, as empty.
+    """Create a draft, and the drafts folder with its marker; retry if another process removes that folder as empty.
 
-    Raises OSError where the folder is gone, or takes no files though it is there, as one of `/proc` does.
+    Raises OSError if the parent folder is gone or cannot hold files, as in `/proc`.
     """
     for _ in range(TRIES):
         draft = place / os.urandom(16).hex()
@@ -138,7 +138,7 @@ def _empty(draft: Path) -> None:
 
 
 def _leave(place: Path) -> None:
-    """Remove the place if nothing but the marker is in it."""
+    """Remove the drafts folder if only the marker is left in it."""
     with contextlib.suppress(OSError):
         if os.listdir(place) == [MARKER]:
             (place / MARKER).unlink()

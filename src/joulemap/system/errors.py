@@ -1,4 +1,4 @@
-"""The error tree. Each error carries the exit code that the command line ends with."""
+"""Exception hierarchy. Each error carries the exit code of the command line."""
 
 from __future__ import annotations
 
@@ -7,70 +7,70 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a finished `joulemap` command tells the shell."""
+    """Exit codes of `joulemap` commands."""
 
     OK = 0
     INTERNAL = 1
-    """An error inside joulemap or its database engine: please report it."""
+    """Error inside joulemap or its database engine: please report it."""
     USAGE = 2
-    """An option or argument that cannot be read."""
+    """Option or argument that cannot be parsed."""
     UNKNOWN_NAME = 3
-    """A model, hardware, query, run or measurement that does not exist."""
+    """Unknown model, hardware, query, run or measurement."""
     UNSUPPORTED = 4
-    """A valid question that no chosen hardware can answer: it lacks a precision, say, or misses a limit."""
+    """Valid question that no chosen hardware can answer, e.g. because it lacks a precision or misses a limit."""
     DATABASE = 5
-    """The database is missing, locked, damaged, not a joulemap database, too new, too old or not writable."""
+    """Database that is missing, locked, damaged, of another program, too new, too old or not writable."""
     CHECK_FAILED = 6
-    """A check found rows that were changed, or that break conservation or referential rules."""
+    """Check that found changed rows, or rows that break conservation or referential rules."""
     MODEL = 7
-    """The model could not be built or traced."""
+    """Model that could not be built or traced."""
     SQL = 8
-    """A query that does not parse, does not run, or may not run."""
+    """SQL query that does not parse, does not run or is not allowed."""
     CATALOGUE = 9
-    """A hardware or energy data file that breaks its rules."""
+    """Invalid hardware or energy data file."""
     BEYOND = 10
-    """A change that was measured against a limit is beyond it."""
+    """Measured change beyond its limit."""
     OUTSIDE = 11
-    """A measured number is outside the 80 % interval of its prediction."""
+    """Measurement outside the 80 % interval of its prediction."""
     UNSCORED = 12
-    """No measured number could be scored against a prediction."""
+    """Measurements of which none could be scored against a prediction."""
     INTERRUPTED = 130
-    """Ctrl-C."""
+    """Interruption by Ctrl-C."""
 
 
 class Interrupted(SystemExit):
-    """Ctrl-C, as told to code that may have been asked to catch everything else."""
+    """Interruption by Ctrl-C, which `except Exception` does not catch."""
 
     def __init__(self) -> None:
         super().__init__(int(ExitCode.INTERRUPTED))
 
 
 class JoulemapError(Exception):
-    """Base of every error that joulemap raises on purpose; its text is one line for a person."""
+    """Base of all deliberate joulemap errors; its text is one line for the user."""
 
     exit_code = ExitCode.INTERNAL
 
 
 class UsageError(JoulemapError):
-    """An argument that is out of range or malformed."""
+    """Argument that is out of range or malformed."""
 
     exit_code = ExitCode.USAGE
 
 
 class MissingPackageError(UsageError, ImportError):
-    """A package that is wanted and not installed; the text says how to install it."""
+    """Required package that is not installed; the text says how to install it."""
 
     def __init__(self, package: str, extra: str = "frames") -> None:
         super().__init__(f"{package} is not installed: pip install {package}, or 'joulemap[{extra}]'")
 
 
 class UnknownNameError(JoulemapError):
-    """A name that does not exist; the text offers the nearest ones."""
+    """Unknown name; the text suggests the nearest known names."""
 
     exit_code = ExitCode.UNKNOWN_NAME
 
     def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "", *, near: Sequence[str] = ()) -> None:
-        """Say what is unknown; `near` are the names to offer where the caller knows better than by their letters."""
+        """Describe the unknown name; `near` are suggestions from a caller who knows better than spelling similarity."""
         import difflib
 
         candidates = sorted(known)
@@ -91,16 +91,16 @@ class UnknownNameError(JoulemapError):
 
 
 def _begin_sentence(text: str) -> str:
-    """Return a text with a capital letter, unless it begins with a path, a command or an option."""
+    """Capitalize the first letter of a text, unless it begins with a path, a command or an option."""
     is_word = text.partition(" ")[0].strip(",").isalpha()
     return text[:1].upper() + text[1:] if is_word else text
 
 
 class AmbiguousNameError(UnknownNameError):
-    """A name that several things have; the text lists them."""
+    """Name that several things share; the text lists them."""
 
     def __init__(self, noun: str, name: str, candidates: Sequence[str], most: int, hint: str) -> None:
-        """Say which it may be, `most` of them at most."""
+        """List the candidates, `most` of them at most."""
         super().__init__(noun, name, (), hint, near=candidates)
         rest = len(candidates) - most
         more = f" and {rest} more" if rest > 0 else ""
@@ -108,43 +108,43 @@ class AmbiguousNameError(UnknownNameError):
 
 
 class NoMeasurementError(JoulemapError):
-    """Nothing was measured of what was asked about; the text says how to."""
+    """Missing measurement; the text says how to take one."""
 
     exit_code = ExitCode.UNKNOWN_NAME
 
 
 class UnsupportedError(JoulemapError):
-    """A configuration that a hardware cannot run."""
+    """Configuration that a hardware cannot run."""
 
     exit_code = ExitCode.UNSUPPORTED
 
 
 class DatabaseError(JoulemapError):
-    """The database cannot be used."""
+    """Database that cannot be used."""
 
     exit_code = ExitCode.DATABASE
 
 
 class EngineError(JoulemapError):
-    """The database's engine failed by a fault of its own, whatever was asked."""
+    """Internal failure of the database engine, unrelated to the query."""
 
 
 class LockedDatabaseError(DatabaseError):
-    """Another process holds the database; the text names it."""
+    """Database locked by another process; the text names that process."""
 
 
 class OlderDatabaseError(DatabaseError):
-    """The database lacks migrations that this code needs."""
+    """Database without migrations that this code needs."""
 
 
 class ThresholdError(JoulemapError):
-    """A change is beyond the limit that was set for it."""
+    """Change beyond its limit."""
 
     exit_code = ExitCode.BEYOND
 
 
 class OutsideError(JoulemapError):
-    """A measured number is outside the interval of its prediction."""
+    """Measurement outside the interval of its prediction."""
 
     exit_code = ExitCode.OUTSIDE
 
@@ -162,33 +162,33 @@ class ConservationError(JoulemapError):
 
 
 class ModelError(JoulemapError):
-    """A model that cannot be built or traced."""
+    """Model that cannot be built or traced."""
 
     exit_code = ExitCode.MODEL
 
 
 class UnknownFamilyError(ModelError):
-    """A configuration of a language model whose sizes nobody here knows how to read; its own library does."""
+    """Language-model configuration whose sizes joulemap cannot read; its own library can."""
 
 
 class UntrustedError(ModelError):
-    """A model whose code nobody who asks has named."""
+    """Model whose code the user has not named."""
 
 
 class SqlError(JoulemapError):
-    """A statement that the database refused."""
+    """Statement that the database rejected."""
 
     exit_code = ExitCode.SQL
 
 
 class CatalogueError(JoulemapError):
-    """A data file that breaks its rules; the text names file, key and reason."""
+    """Invalid data file; the text names file, key and reason."""
 
     exit_code = ExitCode.CATALOGUE
 
 
 class UnpricedActionError(JoulemapError):
-    """An action was counted that the energy reference table has no price for."""
+    """Counted action without an energy in the reference table."""
 
     exit_code = ExitCode.CATALOGUE
 

@@ -1,9 +1,9 @@
-"""Files that people name: read up to a limit, and written without replacing what is not joulemap's.
+"""Read the user's files up to a size limit, and write files without replacing those of others.
 
-A file that exists is replaced where nothing is lost with it: it is empty, or a calibration or Parquet file that says
-itself who wrote it, or holds exactly what joulemap has written before. For the last, digests of what was written are
-remembered in the cache folder; a file that was changed since is a person's own. Everything else asks for `force`. What
-the command reads, and databases, are replaced in no case.
+An existing file is replaced if nothing of value is lost. Such a file is empty, is a calibration or Parquet file marked
+as joulemap's, or has exactly the content that joulemap wrote. Digests in the cache folder record written content, so
+that a file that the user changed counts as the user's. Any other file requires `force`. Databases and inputs of the
+command are never replaced.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from joulemap.system.draft import drafting
 from joulemap.system.errors import UsageError
 
 MOST_BYTES: Final = 100_000_000
-"""What is longer was not written by hand."""
+"""Maximum bytes of a file that a user may have written."""
 
 COMPANIONS: Final = (".wal", ".journal")
-"""What the name of a database ends with where a file belongs to it."""
+"""Suffixes of files that belong to a database."""
 
 MEMORY: Final = "written"
-"""File in the cache folder: a line with a digest for each file written."""
+"""File in the cache folder with one digest per line, for each written file."""
 
 MOST_MEMORY_BYTES: Final = 1_000_000
 
 SOURCES: Final = frozenset({".toml", ".sql", ".py", ".csv", ".json", ".pt2"})
-"""What is read from a folder that a command names."""
+"""Suffixes of files that a command reads from a folder."""
 
 _CALIBRATION: Final = re.compile(rb"# Coefficients of \S+ fitted to measurements: `joulemap calibrate ")
 _PARQUET: Final = b"PAR1"
 _PARQUET_KEY: Final = b"\x18\x08joulemap"
-"""A key of Parquet's metadata, as Thrift's compact protocol writes it."""
+"""Key in Parquet metadata, as encoded by Thrift's compact protocol."""
 
 
 class FileError(Exception):
-    """What is wrong with a file; who asked for it says which file it is."""
+    """Fault of a file; the caller adds its name."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return what a file or an open pipe holds, to its end.
+    """Return the content of a file or an open pipe.
 
-    Raises FileError where it cannot be read, is longer than `most`, or would never end: a device, or a pipe with a
-    name, whose other end may never open.
+    Raises FileError for a file that cannot be read, is longer than `most`, or would never end. Devices and named pipes
+    would never end, because the other end of a pipe may never open.
     """
     try:
         with path.open("rb") if is_open_stream(path) else open_regular(path) as stream:
@@ -64,9 +64,9 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading; FileError for a folder, a pipe or a device, which would never end, OSError.
+    """Open a regular file for reading; FileError for a folder, a pipe or a device, else OSError.
 
-    What was opened is looked at, not the name, which another process may give to something else meanwhile.
+    The check uses the open file, because another process may give its name to something else meanwhile.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     kind = os.fstat(descriptor).st_mode
@@ -82,7 +82,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_input(most: int = MOST_BYTES) -> str:
-    """Return the UTF-8 text of stdin, to its end; FileError where it is closed, longer than `most` or no text."""
+    """Return the UTF-8 text of stdin; FileError if stdin is closed, longer than `most` or not text."""
     if sys.stdin is None:
         raise FileError("stdin is closed")
     content = sys.stdin.buffer.read(most + 1)
@@ -92,7 +92,7 @@ def read_input(most: int = MOST_BYTES) -> str:
 
 
 def decode(content: bytes) -> str:
-    """Return bytes as text with the line ends of this program; FileError where it is not UTF-8."""
+    """Decode bytes as text with newline line ends; FileError if they are not UTF-8."""
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def decode(content: bytes) -> str:
 
 
 def is_open_stream(path: Path) -> bool:
-    """Return whether a name means what this process has open: /dev/stdout, /dev/fd/63 or what stands for them."""
+    """Return True if a name is an open stream of this process: /dev/stdout, /dev/fd/63 or a link to one."""
     place = Path(os.path.abspath(path))
     for _ in range(8):
         if re.fullmatch(r"/dev/fd|/proc/\d+(/task/\d+)?/fd", os.path.realpath(place.parent)):
@@ -120,7 +120,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a file is one of DuckDB or SQLite; False where there is none."""
+    """Return True for a file of DuckDB or SQLite; False for no file."""
     with contextlib.suppress(OSError, ValueError):
         if _is_file(path):
             with path.open("rb") as stream:
@@ -130,9 +130,9 @@ def is_database(path: Path) -> bool:
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = False) -> None:
-    """Raise UsageError where `write_file` would refuse, before anything is worked out.
+    """Raise UsageError where `write_file` would, before any work is done.
 
-    `inputs` are the files and folders that the command reads or writes beside it, whether or not they exist.
+    `inputs` are the files and folders that the command reads or writes besides the output; they need not exist.
     """
     try:
         if is_open_stream(output):
@@ -165,7 +165,7 @@ def _check_inputs(output: Path, place: Path, inputs: Iterable[Path]) -> None:
 
 
 def _is_part(place: Path, one: Path) -> bool:
-    """Return whether a file is another by any name, or data in a folder."""
+    """Return True if a path is another one under any name, or a data file in that folder."""
     real = Path(os.path.realpath(one))
     if place == real:
         return True
@@ -177,7 +177,7 @@ def _is_part(place: Path, one: Path) -> bool:
 
 
 def _is_ours(place: Path) -> bool:
-    """Return whether nothing is lost with a file; raises OSError."""
+    """Return True if a file may be replaced without loss; raises OSError."""
     size = place.stat().st_size
     if size == 0:
         return True
@@ -195,7 +195,7 @@ def _is_ours(place: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, where they are missing; UsageError where they cannot be made."""
+    """Create a folder and its parents; UsageError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -210,10 +210,10 @@ def write_text(output: Path, text: str, inputs: Iterable[Path] = (), *, force: b
 def write_pieces(
     output: Path, pieces: Iterable[str | bytes], inputs: Iterable[Path] = (), *, force: bool = False
 ) -> bool:
-    """Write a text or bytes piece by piece to a file, whole or not at all, or to the end of a pipe or device.
+    """Write text or bytes piece by piece, atomically to a file, or appended to a pipe or device.
 
-    Returns whether it is a file. Raises UsageError where the file may not be replaced, see `check_output`, or cannot be
-    written, and what a piece raises.
+    Returns True for a file. Raises UsageError if the file cannot be written or may not be replaced (see
+    `check_output`), and any error of the pieces.
     """
     if not is_stream(output):
         write_file(output, lambda draft: _write(draft, os.O_CREAT, pieces), inputs, force=force)
@@ -228,7 +228,7 @@ def write_pieces(
 
 
 MODE: Final = 0o666
-"""What a new file may be used for, before the person's mask: never to run it."""
+"""Permissions of a new file before the user's mask; never executable."""
 
 
 def _write(place: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
@@ -238,7 +238,7 @@ def _write(place: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
 
 
 def is_stream(output: Path) -> bool:
-    """Return whether a rename would put a file in the place of a device, a pipe or what it stands for."""
+    """Return True if the output is a device, a pipe or an open stream, which a rename would replace."""
     try:
         return is_open_stream(output) or not (_is_file(output) or output.is_dir())
     except (OSError, ValueError):
@@ -248,9 +248,9 @@ def is_stream(output: Path) -> bool:
 def write_file(
     output: Path, write: Callable[[Path], object], inputs: Iterable[Path] = (), *, force: bool = False
 ) -> None:
-    """Let `write` write a file under another name, then give it its name, so that a half-written one is never seen.
+    """Let `write` write a file under a temporary name, then rename it, so that no partial file is ever visible.
 
-    Where the name is a link, what it leads to is written. Raises as `write_text`.
+    A link is followed to its target. Raises as `write_text`.
     """
     if is_stream(output):
         raise UsageError(f"cannot write {output}: it is no file")
@@ -276,14 +276,14 @@ def _digest(path: Path) -> str:
 
 
 def _remembered() -> frozenset[str]:
-    """Return the digests of what was written; none where they cannot be read."""
+    """Return the digests of written files; none if they cannot be read."""
     with contextlib.suppress(OSError, RuntimeError):
         return frozenset((cache_folder() / MEMORY).read_text(encoding="ascii", errors="replace").split())
     return frozenset()
 
 
 def _remember(digest: str) -> None:
-    """Note a digest; where that cannot be, replacing the file will ask for `force`."""
+    """Record a digest; if that fails, replacing the file will require `force`."""
     with contextlib.suppress(OSError, RuntimeError):
         memory = cache_folder() / MEMORY
         memory.parent.mkdir(parents=True, exist_ok=True)

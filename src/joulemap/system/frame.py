@@ -1,7 +1,7 @@
-"""Rows under columns as other libraries hold them, and as a person sees them who has no document of them.
+"""Convert rows with columns for other libraries, and draw them for interactive use.
 
-Numbers keep their type: integers of more than 64 bits are decimals without places, in Arrow as elsewhere, and integers
-that may be missing stay integers. pandas and polars are imported for who asks for them.
+Numbers keep their type. Integers of more than 64 bits become decimals without places, and nullable integers stay
+integers. pandas and polars are imported on demand.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Final
 from joulemap.system.errors import MissingPackageError
 
 Heads = Sequence[tuple[str, str]]
-"""(name, DuckDB type) of each column."""
+"""Name and DuckDB type of each column."""
 
 SHOWN: Final = 10
-"""Rows that are drawn."""
+"""Maximum number of drawn rows."""
 
 MOST_CELL: Final = 28
-"""Characters of a cell that are drawn as text."""
+"""Maximum characters of a cell drawn as text."""
 
 _PLAIN: Final = {
     "BOOLEAN": "bool",
@@ -40,14 +40,14 @@ _PLAIN: Final = {
     "DATE": "date32",
     "TIMESTAMP": "timestamp[us]",
 }
-"""DuckDB's type -> Arrow's, of columns whose values are what Python has."""
+"""DuckDB type -> Arrow type, for columns whose values have a Python equivalent."""
 
 _WIDE: Final = ("HUGEINT", "UHUGEINT")
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 
 
 def to_arrow(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
-    """Return rows as a `pyarrow.Table`; what Arrow has no type for is text."""
+    """Convert rows to a `pyarrow.Table`; values without an Arrow type become text."""
     import pyarrow as pa
 
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
@@ -56,9 +56,9 @@ def to_arrow(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def to_pandas(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
-    """Return rows as a `pandas.DataFrame`; integers and booleans of the types that know missing ones.
+    """Convert rows to a `pandas.DataFrame` with nullable integers and booleans.
 
-    Raises MissingPackageError where pandas is not installed.
+    Raises MissingPackageError if pandas is not installed.
     """
     pandas = _import("pandas")
     import pyarrow as pa
@@ -71,12 +71,12 @@ def to_pandas(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def to_polars(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
-    """Return rows as a `polars.DataFrame`; MissingPackageError where polars is not installed."""
+    """Convert rows to a `polars.DataFrame`; MissingPackageError if polars is not installed."""
     return _import("polars").from_arrow(to_arrow(heads, rows))
 
 
 def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Return the first rows of `count` as lines that fit a terminal, under their columns."""
+    """Draw the first of `count` rows as lines that fit the terminal."""
     width = shutil.get_terminal_size().columns
     cells = [[_shorten(value) for value in row] for row in rows[:SHOWN]]
     columns = [list(column) for column in zip(names, *cells, strict=True)]
@@ -92,20 +92,20 @@ def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], c
 
 
 def draw_html(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Return the first rows of `count` as an HTML table."""
+    """Draw the first of `count` rows as an HTML table."""
     cells = [["" if value is None else str(value) for value in row] for row in rows[:SHOWN]]
     more = f"<p>{count - SHOWN:,} more</p>" if count > SHOWN else ""
     return f"<p>{escape(_count(title, count, len(names)))}</p>{make_table(names, cells)}{more}"
 
 
 def make_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: frozenset[int] = frozenset()) -> str:
-    """Return cells under headings as an HTML table, those of the columns `numbers` at the right."""
+    """Format cells under headings as an HTML table; columns in `numbers` are right-aligned."""
     body = "".join(f"\n<tr>{make_cells(row, numbers)}</tr>" for row in rows)
     return f"<table>\n<thead><tr>{make_cells(headings, numbers, 'th')}</tr></thead>\n<tbody>{body}\n</tbody></table>"
 
 
 def make_cells(row: Iterable[str], numbers: frozenset[int], tag: str = "td") -> str:
-    """Return the cells of a row; spaces before a text, which show what it belongs to, are seen."""
+    """Format the cells of an HTML row; leading spaces, which show nesting, are kept."""
     made = []
     for index, cell in enumerate(row):
         rest = cell.lstrip(" ")
@@ -116,7 +116,7 @@ def make_cells(row: Iterable[str], numbers: frozenset[int], tag: str = "td") -> 
 
 
 def escape(text: str) -> str:
-    """Return a text as HTML shows it."""
+    """Escape a text for HTML."""
     import html
 
     return html.escape(text)
@@ -129,7 +129,7 @@ def _to_array(kind: str, values: Sequence[Any]) -> Any:
     if wanted is not None:
         try:
             return pa.array(values, wanted)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # the engine's own text of what Python lacks
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # the engine writes values that Python lacks as text
             pass
     try:
         return pa.array(values)
@@ -138,7 +138,7 @@ def _to_array(kind: str, values: Sequence[Any]) -> Any:
 
 
 def _find_type(kind: str) -> Any:
-    """Return Arrow's type of a column; None where its values must tell."""
+    """Return the Arrow type of a column; None to infer it from the values."""
     import pyarrow as pa
 
     if kind.endswith("[]"):

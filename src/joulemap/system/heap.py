@@ -1,4 +1,4 @@
-"""The heap of this process: arrays that are made and freed again and again take the same memory each time."""
+"""Keep freed memory in the heap of this process, so that repeated allocations of arrays reuse it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ MMAP_THRESHOLD: Final = -3
 """Parameters of mallopt(3)."""
 
 KEPT_BYTES: Final = 1 << 29
-"""Of freed memory at the end of the heap, at most."""
+"""Maximum freed memory kept at the end of the heap."""
 
 PAD_BYTES: Final = 1 << 26
-"""By which the heap grows."""
+"""Increment by which the heap grows."""
 
 LARGEST_BYTES: Final = 1 << 25
-"""Of an array that is in the heap: the most that mallopt(3) takes."""
+"""Size up to which arrays are allocated in the heap; the maximum that mallopt(3) accepts."""
 
 
 @cache
 def keep_freed() -> None:
-    """Have the C library of GNU keep memory that large arrays free, from now on; another one does as it did.
+    """Make glibc keep the memory of freed large arrays from now on; other C libraries are unaffected.
 
-    It gives memory of large arrays back at once, and each page that is taken anew is cleared by the system: a third of
-    the time of products that are tiled for many points.
+    By default glibc returns that memory at once, and the kernel clears each page that is mapped again. Clearing takes a
+    third of the time of tiled products over many points.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Keys of records that others write: each once, and none that is unknown."""
+"""Check keys of records in files: each occurs once, and all are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def keep_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, as `object_pairs_hook`; ValueError where a key is there twice."""
+    """Build a JSON object, as `object_pairs_hook`; ValueError for a duplicate key."""
     told = list(pairs)
     found = dict(told)
     if len(found) < len(told):
@@ -18,6 +18,6 @@ def keep_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def describe_unknown(key: str, known: Sequence[str]) -> str:
-    """Return the refusal of a key that is none of a record's, with the nearest of them, or all."""
+    """Return the error text for an unknown key, with the nearest known key or all of them."""
     near = difflib.get_close_matches(key, known, n=1)
     return f"unknown key {key}" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(known)}")

@@ -1,6 +1,6 @@
-"""Records whose methods are made when the first of them is: a command makes few of the kinds that it knows of.
+"""Define records whose methods are generated on first use, because a command uses few of the known record types.
 
-To type checkers these are `attrs.frozen` and `attrs.define`. Fields are known as soon as somebody asks for them.
+Type checkers see `attrs.frozen` and `attrs.define`. Fields are available as soon as they are requested.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 else:
 
     def frozen(kind=None, /, **options):
-        """Return a class as `attrs.frozen` does; without slots, for it stays the class that it is."""
+        """Decorate a class as `attrs.frozen` does; without slots, because the class object must stay the same."""
         return _Later("frozen", options) if kind is None else _Later("frozen", options)(kind)
 
     def define(kind=None, /, **options):
-        """Return a class as `attrs.define` does; without slots, for it stays the class that it is."""
+        """Decorate a class as `attrs.define` does; without slots, because the class object must stay the same."""
         return _Later("define", options) if kind is None else _Later("define", options)(kind)
 
 
@@ -28,13 +28,13 @@ Record = TypeVar("Record")
 
 
 class _Later:
-    """What makes a class a record when its fields are asked for, or the first of it is made."""
+    """Deferred decorator that turns a class into a record when its fields are read or it is first instantiated."""
 
     def __init__(self, how: str, options: dict[str, Any]) -> None:
         self.how, self.options = how, options
 
     def __call__(self, kind: type) -> type:
-        """Return the class, which will be a record."""
+        """Return the class, to be turned into a record later."""
         self.kind = kind
         self.is_waiting = True
         kind.__attrs_attrs__ = self  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ class _Later:
         return __init__
 
     def finish(self) -> None:
-        """Make the class a record, unless it is one."""
+        """Turn the class into a record, unless it already is one."""
         import attrs
 
         with _LOCK:
@@ -69,7 +69,7 @@ class _Later:
 
 
 def vary(record: Record, **values: object) -> Record:
-    """Return a record with other values of some fields, which nothing checks: arrays may stand in place of numbers."""
+    """Return a record with some fields replaced without validation; arrays may replace numbers."""
     found = object.__new__(type(record))
     vars(found).update(vars(record), **values)
     return found

@@ -1,6 +1,6 @@
-"""The installed package: its SQL files, beside it or at the top of a checkout, code, cache, versions of others.
+"""Locate parts of the installed package: SQL files (beside it or at the top of a checkout), code, and package versions.
 
-What follows from its files alone is remembered in the cache folder, as long as none of them has been written since.
+Results that depend only on these files are cached until one of the files changes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from joulemap.system.draft import drafting
 _PACKAGE = Path(__file__).parents[1]
 
 Place = Literal["code", "queries"]
-"""The package with its data; the query files."""
+"""Origin of a cached result: the package with its data, or the query files."""
 
 Value = TypeVar("Value", str, dict[str, Any])
-"""What JSON holds as it is."""
+"""JSON-compatible value."""
 
 _COMMENT: Final = re.compile(r"^[ \t]*#.*\n|^[ \t]*\n", re.MULTILINE)
 
 
 @cache
 def folder(name: str) -> Path:
-    """Return the folder `schemas` or `queries`; raises FileNotFoundError in a broken installation."""
+    """Return the folder `schemas` or `queries`; FileNotFoundError in a broken installation."""
     for candidate in (_PACKAGE / name, _PACKAGE.parents[1] / name):
         if candidate.is_dir():
             return candidate
@@ -49,11 +49,11 @@ def package_version(name: str) -> str:
 
 
 OLDEST_TORCH: Final = (2, 9)
-"""Lowest PyTorch release that the tests run on; pyproject.toml asks for it."""
+"""Lowest supported PyTorch release, as tested and as required in pyproject.toml."""
 
 
 def need_torch(what: str) -> None:
-    """Raise ModelError if PyTorch, which `what` needs, is missing or older than the tests cover."""
+    """Raise ModelError if PyTorch, which `what` needs, is missing or older than the tested releases."""
     from joulemap.system.errors import ModelError
 
     version = package_version("torch")
@@ -66,16 +66,16 @@ def need_torch(what: str) -> None:
 
 
 def digest_code(*places: str, without: Collection[str] = ()) -> str:
-    """Return sixteen hexadecimal digits over the code of files and folders of the package, `without` some of the files.
+    """Return sixteen hexadecimal digits over the code of files and folders of the package, `without` some files.
 
-    Comments, docstrings, layout and the wording of errors do not count; of other files, lines that are comments.
+    Comments, docstrings, layout and the wording of errors do not count; in other files, comment lines do not.
     """
     name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
     return remember("code", name, lambda: read_code(*places, without=without))
 
 
 def read_code(*places: str, without: Collection[str] = ()) -> str:
-    """Return what `digest_code` remembers."""
+    """Compute the digest that `digest_code` caches."""
     digest = hashlib.sha256()
     for place in places:
         path = _PACKAGE / place
@@ -96,12 +96,12 @@ def _normalize(file: Path) -> str:
 
 
 def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
-    """Return what `make` makes of the files of a place and of nothing else; made once for each state of them."""
+    """Return the cached result of `make`, which depends only on the files of a place; recompute it if they change."""
     return remember_all(place, {name: make})[0]
 
 
 def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list[Value]:
-    """Return what each name's function makes as `remember` does; what is new is written down together."""
+    """Return the results of several functions as `remember` does; new ones are cached in one write."""
     kept = cache_folder() / f"{place}.json"
     seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
     new = {name: make() for name, make in makes.items() if name not in values}
@@ -117,7 +117,7 @@ def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list
 
 @cache
 def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
-    """Return how the files below a folder look, and name -> value of what is remembered of them."""
+    """Return a hash of the state of all files below a folder, and the cached values (name -> value) for it."""
     seen = hashlib.sha256(repr(sorted(_look(str(top)))).encode()).hexdigest()
     with contextlib.suppress(OSError, ValueError):
         before, values = json.loads(kept.read_text(encoding="utf-8"))
@@ -127,7 +127,7 @@ def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _look(top: str) -> Iterator[tuple[object, ...]]:
-    """Yield what changes of a file when it is written, of every file below a folder but those that Python makes."""
+    """Yield the state of every file below a folder, except bytecode; it changes whenever a file is written."""
     with os.scandir(top) as entries:
         for entry in entries:
             if entry.is_dir():

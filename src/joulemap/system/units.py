@@ -1,4 +1,4 @@
-"""Units: the scale of each unit that a data file may use, and SI formatting for people."""
+"""Convert units: the scale of each unit in data files, and SI formatting for display."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
     "J/B": (1.0, "J/B"),
     "pJ/B": (1e-12, "J/B"),
 }
-"""unit in a data file -> (factor, SI unit); nanometres name a process node and stay as they are."""
+"""Unit in a data file -> (factor, SI unit); nanometres name a process node and are kept."""
 
 FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15
@@ -57,13 +57,13 @@ FS_PER_S: Final = 10**15
 PREFIXES: Final = dict(
     zip(range(-18, 21, 3), ("a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"), strict=True)
 )
-"""power of ten -> the prefix that numbers are shown with"""
+"""Power of ten -> displayed prefix."""
 
 _NUMBER: Final = r"(?i)^[-+]?[\d.,_]+(?:e[-+]?\d+)?\s*"
 
 
 def parse_si(text: str, unit: str) -> float:
-    """Return what `30W`, `16 GiB`, `30/s`, `$2/h` or `0.5` is in `unit`; ValueError says what was expected."""
+    """Parse `30W`, `16 GiB`, `30/s`, `$2/h` or `0.5` as a number in `unit`; ValueError names the expected form."""
     from quantiphy import InvalidNumber, Quantity
 
     written = text.strip()
@@ -86,7 +86,7 @@ def parse_si(text: str, unit: str) -> float:
 
 
 def format_si(value: float, unit: str, digits: int = 3) -> str:
-    """Return `value` with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
+    """Format a value with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
     if not math.isfinite(value):
         text = str(value).replace("nan", "NaN")
     else:

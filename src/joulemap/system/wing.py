@@ -1,13 +1,13 @@
-"""Registry of wings: packages that add commands, questions, model names or kinds of hardware to the core.
+"""Register wings: packages that add commands, questions, model names or kinds of hardware to the core.
 
-A wing is a package with a function `register` that returns a `Wing`. Six ship in `joulemap.wing`; those of other
-distributions are found by their entry points:
+A wing is a package with a function `register` that returns a `Wing`. Six are built in, under `joulemap.wing`. Those of
+other distributions are found by their entry points:
 
     [project.entry-points."joulemap.wings"]
     toy = "toy_wing:register"
 
-Registration names modules and objects by text, so that nothing of a wing is imported until something asks for it. The
-core never imports a wing: it asks `find_parts` for the objects that wings registered at a port.
+Registration names modules and objects by text, so that a wing is imported only on demand. The core never imports a
+wing: it asks `find_parts` for the objects that wings registered at a port.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from typing import Any, Final, NamedTuple
 from joulemap.system.cache import cache_folder
 
 BUILT_IN: Final = ("explore", "fleet", "llm", "place", "train", "verify")
-"""Wings that ship. They are listed because an editable install keeps the entry points of its first day."""
+"""Built-in wings. They are listed because an editable install keeps its original entry points."""
 
 GROUP: Final = "joulemap.wings"
-"""Entry points of wings of other distributions."""
+"""Entry-point group for wings of other distributions."""
 
 KEPT: Final = "wings.txt"
 """File in the cache folder with the entry points of the current search path."""
 
 
 class Ask(NamedTuple):
-    """Declaration of a question that a wing adds to the workspace."""
+    """Question that a wing adds to the workspace."""
 
     home: str
-    """Module that has the function of the question's name."""
+    """Module with the function that has the question's name."""
     keywords: str = ""
     """Type in `domain.settings` of the keywords that replace fields of its settings."""
     is_of_model: bool = False
     """True if its first argument is a model: a name, or a module with example inputs."""
     is_shared: bool = True
-    """True if the package has it as a function too."""
+    """True if the package also exports the question as a function."""
 
 
 class Wing(NamedTuple):
-    """What a wing adds, by name: a module is spelled `package.module`, an object `package.module:OBJECT`."""
+    """Additions of one wing, by name: a module is written `package.module`, an object `package.module:OBJECT`."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -57,16 +57,16 @@ class Wing(NamedTuple):
     figures: Mapping[str, tuple[str, str]] = {}
     """Figure -> (module, function) of the question that draws it."""
     parts: Mapping[str, str] = {}
-    """Port -> object: what the core asks for where it can be extended; see docs/extend.md."""
+    """Port -> object that the core requests at this extension point; see docs/extend.md."""
     queries: tuple[str, ...] = ()
-    """Folders of `queries` whose row types the wing has in its module `row`."""
+    """Folders of `queries` whose row types are in the wing's module `row`."""
     uses: tuple[str, ...] = ()
-    """Wings without which this one is left out."""
+    """Wings that this one requires; it is omitted without them."""
 
 
 @cache
 def list_wings() -> tuple[Wing, ...]:
-    """Return all wings that are installed and whose needs are met: built-in ones first, then by name."""
+    """Return all installed wings whose requirements are met: built-in ones first, then by name."""
     found = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
     while missing := [name for name, wing in found.items() if not found.keys() >= {*wing.uses}]:
         for name in missing:
@@ -75,7 +75,7 @@ def list_wings() -> tuple[Wing, ...]:
 
 
 def find_parts(port: str) -> Iterator[Any]:
-    """Yield the objects that wings registered at a port; each is imported now."""
+    """Yield the objects that wings registered at a port, importing each."""
     for wing in list_wings():
         if place := wing.parts.get(port):
             yield load(place)
@@ -108,7 +108,7 @@ def _list_installed() -> Iterator[Wing]:
 
 
 def _list_entry_points() -> list[tuple[str, str]]:
-    """Return (name, place) of entry points; kept in a file, because reading all distributions doubles the start."""
+    """Return (name, place) of entry points, cached in a file: reading all distributions doubles the start time."""
     key = _find_key()
     kept = cache_folder() / KEPT
     try:
@@ -123,9 +123,9 @@ def _list_entry_points() -> list[tuple[str, str]]:
 
 
 def _find_key() -> str:
-    """Return the folders of the search path, each with when it was written: an install writes to one.
+    """Return the folders of the search path with their modification times, which change on an install.
 
-    The working folder is left out: results are written there all the time, and nothing is installed.
+    The working folder is left out: results are written there often, and packages are not installed there.
     """
     parts = []
     for folder in (one for one in sys.path if one not in ("", os.getcwd())):

@@ -1,1 +1,1 @@
-"""Single operators: their names."""
+"""Names of single operators."""

@@ -1,27 +1,27 @@
 """Names of single operators: a kind, and its sizes in brackets.
 
-    gemm(m=128,n=4096,k=4096)        x[m,k] times the transpose of W[n,k], which are weights
+    gemm(m=128,n=4096,k=4096)        x[m,k] times the transpose of W[n,k], where W is a weight
     bmm(b=16,m=128,n=128,k=64)       b products of two activations, x[m,k] y[k,n]
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
-    attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   keys hold the values
-    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   a mixture: both products of all experts, and between
-    scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)   tokens into a state, one of each sequence
+    attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   values within keys
+    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   mixture of experts: both products and the function
+    scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)    update of one state per sequence
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
-    rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   queries and keys turned by their position, in one kernel
+    rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   position embedding of queries and keys, in one kernel
     gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y beside one another, in one kernel
     elementwise(kind=add,elements=1048576)
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
     global_avg_pool(channels=2048,size=7)
-    all_reduce(elements=65536,devices=8)                what one device has to do with a sum over all of them
-    all_gather, reduce_scatter, all_to_all              `elements` are those of the whole buffer, gathered or to scatter
-    send(elements=65536,devices=8)                      to one other of a group of so many
+    all_reduce(elements=65536,devices=8)                one device's part in a sum over all devices
+    all_gather, reduce_scatter, all_to_all              `elements` counts the whole buffer, gathered or to scatter
+    send(elements=65536,devices=8)                      to one other device of the group
 
-A name has one spelling, with arguments in a fixed order and without those that are what they would be anyway. However
-it is written, it is read as that, so that two spellings are one workload.
+A name has one canonical spelling: arguments in a fixed order, without those at their default. Every other spelling is
+read as the canonical one, so that two spellings give one workload.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from joulemap.domain.workload import NARROW_CACHES
 from joulemap.system.errors import UsageError
 
 MOST: Final = 2**48
-"""Of a size: no tensor of any use has more elements."""
+"""Maximum size; no practical tensor has more elements."""
 
 Value = int | bool | str
 
 
 @attrs.frozen
 class Argument:
-    """What an operator is told."""
+    """Argument of an operator."""
 
     name: str
     default: Value | None = None
-    """None where it must be given."""
+    """Default value; None if the argument is required."""
     least: int = 1
     choices: tuple[str, ...] = ()
-    """What a text may be; empty for any word."""
+    """Valid texts; empty for any word."""
 
     def read(self, kind: str, text: str) -> Value:
-        """Return the value that a text says; UsageError for one that it cannot have."""
+        """Parse a value of the argument; UsageError if it is invalid."""
         if isinstance(self.default, bool):
             if text.lower() in ("true", "false"):
                 return text.lower() == "true"
@@ -75,12 +75,12 @@ class Argument:
 
 @attrs.frozen
 class Elementwise:
-    """A kind of `elementwise`."""
+    """Kind of `elementwise`."""
 
     aten: str
-    """What computes it; the formula of that name counts it."""
+    """ATen operator that computes it; the formula of that name counts it."""
     is_binary: bool = False
-    """Whether it takes a second operand."""
+    """True if it takes a second operand."""
 
 
 ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
@@ -90,31 +90,33 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
     **{name: Elementwise(f"{name}.Tensor", is_binary=True) for name in ("add", "sub", "mul", "div")},
     "pow": Elementwise("pow.Tensor_Tensor", is_binary=True),
 }
-"""What `elementwise` can be."""
+"""Kinds of `elementwise`."""
 
 STORED: Final = ("int4", *FORMATS)
-"""How weights of `experts` are stored, where not as they are multiplied."""
+"""Storage formats of `experts` weights that differ from the precision of the product."""
 
 MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtllm")
-"""Designs of kernels for `experts`; the name of a kernel has the word of its own. Without a name it is Triton's."""
+"""Kernel designs for `experts`, found as a word in the kernel's name; Triton's if no kernel is named."""
 
 POWER_LAW: Final = "power_law_"
-"""Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
+"""Prefix of a routing of `experts` in which the share of the i-th expert falls with a power of i; the exponent follows.
+"""
 
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
-"""What devices do together; `send` is of two of them."""
+"""Collective operations of several devices; `send` involves two of them."""
 
 LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
-"""What runs a collective, where one is named: a library of rings, kernels of an inference engine that read the memories
-of the others, or those that send tokens to experts and fetch them back. Where none is named it is what an engine takes
-of the first two."""
+"""Implementations of a collective: a library of rings (`nccl`), kernels of an inference engine that read peers' memory,
+or kernels that send tokens to experts and back. Without a name, the one of the first two that an engine uses.
+"""
 
 GATES: Final = ("silu", "gelu")
-"""What the first half of `gated` goes through."""
+"""Activation functions of the first half of `gated`."""
 
 SCANS: Final = ("mamba", "mamba2", "delta")
-"""By what `scan` takes tokens into a state: a decay of each element, one of each head, or that and a correction of what
-the state says already (the delta rule)."""
+"""State updates of `scan`: a decay per element, a decay per head, or the delta rule. The delta rule adds to a decay a
+correction by what the state already predicts.
+"""
 
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     "gemm": (Argument("m"), Argument("n"), Argument("k"), Argument("bias", default=False)),
@@ -189,7 +191,7 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         (Argument("elements"), Argument("devices", least=2), Argument("kernel", default="", choices=LIBRARIES)),
     ),
 }
-"""Kind -> its arguments, in the order of a name. What is 0 by default follows from the others."""
+"""Kind -> arguments, in the order of a name. A default of 0 means that the value follows from other arguments."""
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "gemm": "gemm(m=128,n=4096,k=4096)",
@@ -210,7 +212,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "global_avg_pool": "global_avg_pool(channels=2048,size=7)",
     **{name: f"{name}(elements=65536,devices=8)" for name in COLLECTIVES},
 }
-"""Kind -> a name of it."""
+"""Kind -> example name."""
 
 _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]{0,99}")
@@ -219,18 +221,18 @@ _LONGEST: Final = 60
 
 @attrs.frozen
 class SingleOperator:
-    """An operator that is a workload by itself."""
+    """Operator that is a workload by itself."""
 
     kind: str
     arguments: Mapping[str, Value] = attrs.field(hash=False)
-    """All of them, in the order of a name."""
+    """All arguments, in the order of a name."""
 
     def size(self, name: str) -> int:
-        """Return an argument that is a number."""
+        """Return a numeric argument."""
         return int(self.arguments[name])
 
     def __str__(self) -> str:
-        """Return the one spelling of its name."""
+        """Return the canonical spelling of the name."""
         told = [
             f"{name}={str(value).lower()}"
             for name, value in self.arguments.items()
@@ -240,21 +242,21 @@ class SingleOperator:
 
 
 def find_kind(name: str) -> str:
-    """Return the kind of operator that a name begins with, with or without brackets; empty for any other name."""
+    """Return the operator kind that a name begins with, with or without brackets; empty for any other name."""
     found = _NAME.fullmatch(name)
     kind = fold_into(found["kind"], ARGUMENTS) if found else ""
     return kind if kind in ARGUMENTS else ""
 
 
 def is_operator(name: str) -> bool:
-    """Whether a name is that of a single operator with its sizes."""
+    """Return True if a name is a single operator with its sizes."""
     return "(" in name and bool(find_kind(name))
 
 
 def find_operator(name: str, given: Iterable[tuple[str, str]] = ()) -> SingleOperator | None:
-    """Return the operator of a name, with what is given beside it; None for a name that is none of an operator.
+    """Parse a name, with further arguments in `given`, into an operator; None if it does not name an operator.
 
-    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong.
+    Raises UsageError, with the correct form, for wrong brackets, arguments or values.
     """
     found = _NAME.fullmatch(name)
     kind = find_kind(name)
@@ -276,7 +278,7 @@ def read_arguments(
     example: str,
     given: Iterable[tuple[str, str]] = (),
 ) -> dict[str, Value]:
-    """Return what stands in the brackets of a name and beside it, by argument; UsageError for what is wrong."""
+    """Parse the arguments in the brackets of a name and those in `given`; UsageError for invalid ones."""
     known = {argument.name: argument for argument in arguments}
     values: dict[str, Value] = {}
     for argument, text in [*_split(name, rest, example), *given]:
@@ -289,25 +291,25 @@ def read_arguments(
 
 
 def make_operator(kind: str, values: Mapping[str, Value]) -> SingleOperator:
-    """Return the operator of a kind with these arguments, the others as they follow; UsageError as `find_operator`."""
+    """Build an operator from a kind and arguments, filling in implied ones; UsageError as in `find_operator`."""
     whole: dict[str, Value] = {}
     for one in ARGUMENTS[kind]:
         value = values[one.name] if one.name in values else _implied(kind, one.name, {**values, **whole})
         whole[one.name] = value
     if kind == "attention" and whole["queries"] == 1:
-        whole["causal"] = False  # the last token sees all others anyway
+        whole["causal"] = False  # the last token attends to all others anyway
     _check(kind, whole)
     return SingleOperator(kind, whole)
 
 
 def spell(name: str) -> str:
-    """Return the one spelling of an operator's name, any other name as it is; raises as `find_operator`."""
+    """Return the canonical spelling of an operator's name, any other name unchanged; raises as `find_operator`."""
     operator = find_operator(name) if "(" in name else None
     return str(operator) if operator is not None else name
 
 
 def complete(text: str) -> list[str]:
-    """Return how a name of an operator that is being typed may go on: its kind, or its next argument."""
+    """Return completions of a partly typed operator name: its kind or its next argument."""
     before, bracket, inside = text.partition("(")
     if not bracket:
         return [f"{kind}(" for kind in ARGUMENTS if kind.startswith(text.lower())]
@@ -318,7 +320,7 @@ def complete(text: str) -> list[str]:
 
 
 def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
-    """Return how a name may go on of which so much is typed, some of it inside brackets: its next argument."""
+    """Return completions of the next argument for a partly typed name with an open bracket."""
     done, _, last = inside.rpartition(",")
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
@@ -330,7 +332,7 @@ def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
 
 
 def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
-    """Return (argument, text) of what stands in brackets."""
+    """Split the text in brackets into (argument, text) pairs."""
     if not rest.endswith(")") or "(" in rest[1:]:
         raise UsageError(f"cannot read {_short(name)}: write {example}")
     inside = rest[1:-1].strip()
@@ -344,7 +346,7 @@ def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
 
 
 def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
-    """Return what an argument is where nothing is said."""
+    """Return the value of an argument that is not given."""
     if name == "kv_heads":
         return values["heads"]
     if name == "function":
@@ -364,7 +366,7 @@ def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
 
 
 def _check(kind: str, values: Mapping[str, Value]) -> None:
-    """Raise UsageError for values that do not go together."""
+    """Raise UsageError for values that contradict each other."""
     number = {name: int(value) for name, value in values.items() if not isinstance(value, str)}
     if kind in ("conv2d", "max_pool2d"):
         _check_most(kind, number, "kernel", number["size"] + 2 * number["padding"], "size + 2 padding")
@@ -417,5 +419,5 @@ def _check_divisor(kind: str, number: Mapping[str, int], name: str, of: str) -> 
 
 
 def _short(text: str) -> str:
-    """Return a text as an error repeats it: in quotes, and cut where it is long."""
+    """Quote a text for an error message, shortened if it is long."""
     return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

@@ -1,1 +1,1 @@
-"""Sketches in characters: each kind is drawn by a module, on plotille's canvas of cells."""
+"""Character sketches, one module per kind, drawn on plotille's canvas of cells."""

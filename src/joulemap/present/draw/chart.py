@@ -1,4 +1,4 @@
-"""Charts: points, intervals and lines between two axes; a letter for each that the key names."""
+"""Draw charts: points, intervals and lines between two axes, with a letter for each name in the key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from joulemap.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
 from joulemap.present.sketch import Axis, Chart, Curve, Point
 
 LEAST_CANVAS: Final = 24
-"""Cells that are drawn in, however narrow the page is."""
+"""Minimum canvas width in cells, however narrow the page."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
-"""Cells, columns and rows apart, where a letter may stand; else it is hidden, and the key says by which."""
+"""Offsets (columns, rows) tried for a letter; if all are taken, the letter is hidden and the key says by which other.
+"""
 
 
 def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
-    """Return a chart with a canvas of so many rows in lines of at most `width`, but for a least one."""
+    """Draw a chart with a canvas of `rows` rows in lines of at most `width`, or at least the minimum canvas."""
     points = [point for curve in sketch.curves for point in curve.places]
     x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
     y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
@@ -49,10 +50,10 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     return "\n".join(
         [
             *textwrap.wrap(sketch.title, width),
-            *textwrap.wrap(_tell(sketch.y, y), width),
+            *textwrap.wrap(_label_axis(sketch.y, y), width),
             *(f"{left}{line}".rstrip() for left, line in zip(side, read_lines(canvas), strict=True)),
             *draw_ticks(x, sketch.x, cells, indent),
-            *(line.rjust(indent + cells) for line in textwrap.wrap(_tell(sketch.x, x), width)),
+            *(line.rjust(indent + cells) for line in textwrap.wrap(_label_axis(sketch.x, x), width)),
             *lay_out_items(key, ink, width),
             *((f"{rest:,} more are {OTHER}",) if rest > 0 else ()),
             *(line for note in sketch.notes for line in textwrap.wrap(note, width)),
@@ -60,12 +61,12 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     )
 
 
-def _tell(axis: Axis, scale: Scale) -> str:
+def _label_axis(axis: Axis, scale: Scale) -> str:
     return f"{axis.text}, log axis" if scale.is_log else axis.text
 
 
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
-    """Draw what connects points, and their intervals."""
+    """Draw the lines and intervals of a curve."""
     for line in (curve.points if curve.is_line else (), curve.roof):
         places = [_place(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
         for one, other in pairwise(places):
@@ -86,7 +87,7 @@ def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | 
 def _draw_letters(
     canvas: Canvas, sketch: Chart, lettered: dict[int, str], x: Scale, y: Scale, ink: Ink, order: dict[int, int]
 ) -> dict[str, str]:
-    """Draw the letter of each named point; returns letter -> the one that hides it, where it is nowhere."""
+    """Draw the letter of each named point; return each hidden letter with the one that hides it."""
     taken: dict[tuple[int, int], str] = {}
     hidden: dict[str, str] = {}
     for curve in sketch.curves:
@@ -122,7 +123,7 @@ def _holds(point: Point, x: Scale, y: Scale) -> bool:
 
 
 def _place(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) -> tuple[float, float]:
-    """Return where a point stands in cells, at the nearest edge where it is outside."""
+    """Return the cell coordinates of a point, clipped to the canvas."""
     return (
         min(max(x_scale.place(x), 0.0), 0.999) * canvas.width,
         min(max(y_scale.place(y), 0.0), 0.999) * canvas.height,

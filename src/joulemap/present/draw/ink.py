@@ -1,4 +1,4 @@
-"""Colours, letters and patterns. None of them means anything that a letter, a pattern or a word does not say too."""
+"""Colours, letters and patterns; colour never carries meaning that a letter, a pattern or a word does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from plotille import Canvas, color
 
 COLOURS: Final = (74, 214, 36, 175, 166, 32)
-"""Of a palette of 256: those nearest to Okabe and Ito's that are read on a light and on a dark ground."""
+"""Colours of a 256-colour palette nearest to Okabe and Ito's that are legible on light and dark backgrounds."""
 
 LETTERS: Final = string.ascii_letters + string.digits
 
@@ -18,45 +18,45 @@ OTHER: Final = "·"
 """Mark of a point without a letter."""
 
 PATTERNS: Final = "█▓▒░#=+:%"
-"""Of the parts of a bar."""
+"""Fill patterns for the parts of a bar."""
 
 BLANK: Final = "\N{BRAILLE PATTERN BLANK}"
 
 END: Final = "\x1b[0m"
-"""Ends a colour."""
+"""Escape sequence that ends a colour."""
 
 RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+")
-"""Neighbours of one colour."""
+"""Adjacent cells of one colour."""
 
 
 class Ink:
-    """Colours where they are wanted."""
+    """Optional colours."""
 
     def __init__(self, *, has_colour: bool) -> None:
         self.has_colour = has_colour
 
     def code(self, index: int) -> int | None:
-        """Return the colour of the n-th of several; None without colours."""
+        """Return the colour of the index-th item; None without colours."""
         return COLOURS[index % len(COLOURS)] if self.has_colour else None
 
     def paint(self, text: str, index: int) -> str:
-        """Return a text in the colour of the n-th of several."""
+        """Return a text in the colour of the index-th item."""
         painted: str = color(text, fg=self.code(index), mode="byte")
         return painted
 
 
 def begin_canvas(width: int, height: int) -> Canvas:
-    """Return a canvas whose coordinates are its cells, from the lower left one."""
+    """Create a canvas whose coordinates are its cells, from the lower left."""
     return Canvas(width, height, xmin=0, ymin=0, xmax=width, ymax=height, mode="byte")
 
 
 def write_on(canvas: Canvas, cell: int, row: int, text: str, colour: int | None) -> None:
-    """Write a text on a canvas from a cell on; rows count from below."""
+    """Write a text on a canvas, starting at a cell; rows count from the bottom."""
     canvas.text(cell, row + 0.5, text, color=colour)
 
 
 def read_lines(canvas: Canvas) -> list[str]:
-    """Return the rows of a canvas from the top, neighbours of one colour as one."""
+    """Return the rows of a canvas from the top; adjacent cells of one colour share one escape sequence."""
     return [RUN.sub(_join, line.replace(BLANK, " ")).rstrip() for line in canvas.plot("\n").split("\n")]
 
 
@@ -65,7 +65,7 @@ def _join(run: re.Match[str]) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text of at most so many characters, its middle left out where it is longer."""
+    """Shorten a text to `most` characters by cutting its middle."""
     if len(text) <= most:
         return text
     end = max(most - 1, 0) // 2
@@ -73,7 +73,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def lay_out_items(items: Sequence[tuple[str, str]], ink: Ink, width: int) -> list[str]:
-    """Return lines of marks, each with what it stands for, in as many columns as fit."""
+    """Arrange marks with their meanings in lines with as many columns as fit."""
     if not items:
         return []
     most = max(width - 4, 8)

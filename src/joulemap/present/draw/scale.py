@@ -1,4 +1,4 @@
-"""Scales: the place of a value along an axis, where the ticks stand, and what is written at them."""
+"""Scales: position of a value along an axis, positions of ticks, and their labels."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from joulemap.present.sketch import Axis
 from joulemap.system.record import frozen
 
 LOG_SPAN: Final = 30.0
-"""Largest over least value from which on an axis is logarithmic unless it is said."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic by default."""
 
 LEAST_SPAN: Final = 1.5
-"""Largest over least value that a logarithmic axis shows."""
+"""Smallest ratio of largest to smallest value on a logarithmic axis."""
 
 STEPS: Final = (1.0, 2.0, 5.0)
-"""Of a decade, where ticks stand."""
+"""Tick positions within a decade."""
 
 LEAST_DECADES: Final = 0.6
-"""Of a logarithmic axis whose ticks stand at powers of ten and their parts; in less they are as in a linear one."""
+"""Smallest number of decades with logarithmic ticks; below it, ticks are linear."""
 
 MARGIN: Final = 0.04
-"""Of an axis beyond its outermost values."""
+"""Share of the axis beyond its outermost values."""
 
 
 @frozen
 class Scale:
-    """An axis between two values."""
+    """Axis range between two values."""
 
     low: float
     high: float
     is_log: bool
 
     def place(self, value: float) -> float:
-        """Return where a value stands: 0 at the low end, 1 at the high end."""
+        """Return the position of a value: 0 at the low end, 1 at the high end."""
         if self.is_log:
             return (math.log10(value) - math.log10(self.low)) / self._decades
         return (value - self.low) / (self.high - self.low)
 
     def holds(self, value: float) -> bool:
-        """Return whether a value has a place."""
+        """Return True if a value has a position."""
         return math.isfinite(value) and (value > 0.0 or not self.is_log)
 
     def cell(self, value: float, cells: int) -> int:
-        """Return in which of so many cells a value stands, the nearest where it is outside."""
+        """Return the cell of a value out of `cells`, clipped to the range."""
         return min(max(int(self.place(value) * cells), 0), cells - 1)
 
     @property
@@ -54,7 +54,7 @@ class Scale:
         return math.log10(self.high) - math.log10(self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """Return round values in it: as many as there may be, and two at least."""
+        """Return at most `most` round tick values, and at least two."""
         most = max(most, 2)
         if not self.is_log or self._decades < LEAST_DECADES:
             return _ticks_linear(self.low, self.high, most)
@@ -81,9 +81,9 @@ def _ticks_linear(low: float, high: float, most: int) -> list[float]:
 
 
 def find_scale(values: Iterable[float | None], axis: Axis, *, has_zero: bool = False) -> Scale:
-    """Return the scale that values need; from 0 to 1 where there are none.
+    """Return the scale that values need; 0 to 1 without values.
 
-    `has_zero` says that a linear one begins there.
+    A linear scale with `has_zero` includes zero.
     """
     known = [value for value in values if value is not None and math.isfinite(value)]
     positive = [value for value in known if value > 0.0]
@@ -107,7 +107,7 @@ def find_scale(values: Iterable[float | None], axis: Axis, *, has_zero: bool = F
 
 
 def show_tick(value: float, unit: str) -> str:
-    """Return a value as it stands at an axis."""
+    """Format a value as a tick label."""
     if unit == "%":
         return f"{value * 100:.3g} %"
     if unit == "x":
@@ -120,7 +120,7 @@ def show_tick(value: float, unit: str) -> str:
 
 
 def draw_ticks(scale: Scale, axis: Axis, cells: int, indent: int) -> list[str]:
-    """Return the line below a canvas with its ticks, and the line of what stands at them."""
+    """Draw the axis line with its ticks below a canvas, and the line of tick labels."""
     rule, texts = ["─"] * cells, [" "] * (indent + cells)
     free = 0
     for tick, text in _label(scale.ticks(cells // 10), axis):
@@ -134,7 +134,7 @@ def draw_ticks(scale: Scale, axis: Axis, cells: int, indent: int) -> list[str]:
 
 
 def draw_side(scale: Scale, axis: Axis, rows: int) -> list[str]:
-    """Return what stands left of each row of a canvas, from the top."""
+    """Return the axis text to the left of each row of a canvas, from the top."""
     texts = [""] * rows
     for tick, text in _label(scale.ticks(max(rows // 3, 2)), axis):
         texts[rows - 1 - scale.cell(tick, rows)] = text

@@ -1,4 +1,4 @@
-"""A sketch as text: bars and heat maps; a chart has a canvas of its own."""
+"""Draw sketches as text: bars, heat maps and charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from joulemap.present.format import Page
 from joulemap.present.sketch import Bar, Bars, Chart, Heat, Sketch
 
 SHADES: Final = ((1.0 + 1e-9, "█"), (1.25, "▓"), (2.0, "▒"), (5.0, "░"))
-"""Ratio to the best up to which a cell has this shade."""
+"""Ratio to the best, up to which a cell has this shade."""
 
 FAR: Final = "·"
 
@@ -24,14 +24,14 @@ LEGEND: Final = "*█ best of its row, ▓ up to 1.25x, ▒ up to 2x, ░ up to 
 LEAST_LABEL: Final = 8
 
 GAP: Final = 2
-"""Spaces between columns; one where no more fit."""
+"""Spaces between columns; one if two do not fit."""
 
 WIDEST: Final = "*█ 1.25x"
-"""A cell with its ratio."""
+"""Example of the widest cell with its ratio."""
 
 
 def draw_heat(sketch: Heat, width: int, ink: Ink) -> str:
-    """Return a heat map in lines of at most `width`: with ratios where they fit, with fewer columns where they must."""
+    """Draw a heat map in lines of at most `width`: with ratios if they fit, with fewer columns if necessary."""
     note_width = max((len(row.note) for row in sketch.rows), default=0)
     label_width = min(max(len(row.label) for row in sketch.rows), max(int(width * MOST_LABEL), LEAST_LABEL))
     room = width - label_width
@@ -91,16 +91,16 @@ def _show_ratio(ratio: float) -> str:
 
 
 LEAST_CANVAS: Final = 16
-"""Cells that are drawn in, however narrow the page is."""
+"""Minimum canvas width in cells, however narrow the page."""
 
 MOST_LABEL: Final = 0.4
-"""Of the width."""
+"""Maximum share of the width for labels."""
 
 BELOW: Final = "log axis: equal distances are equal factors"
 
 
 def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
-    """Return bars in lines of at most `width`."""
+    """Draw bars in lines of at most `width`."""
     bars, axis = sketch.bars, sketch.axis
     values = [bar.text or ("" if bar.value is None else show_tick(bar.value, axis.unit)) for bar in bars]
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high)]
@@ -164,24 +164,24 @@ def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> N
 
 
 WIDTH: Final = 80
-"""Of a sketch where no terminal says its own."""
+"""Width of a sketch without a terminal."""
 
 LEAST_WIDTH: Final = 40
 
 ROWS: Final = 16
-"""Of a chart's canvas where no terminal says its height."""
+"""Height of a chart's canvas if the terminal's is unknown."""
 
 LEAST_ROWS: Final = 8
 MOST_ROWS: Final = 30
 
 AROUND: Final = 10
-"""Lines of a terminal that title, axes and key of a chart take."""
+"""Terminal lines reserved for a chart's title, axes and key."""
 
 
 def draw_sketch(sketch: Sketch, page: Page) -> str:
-    """Return a sketch as wide as a page, its charts as high as leaves room for what stands around them.
+    """Draw a sketch as wide as a page; a chart is as high as the lines around it allow.
 
-    Empty where there is nothing to draw.
+    Returns an empty text if there is nothing to draw.
     """
     if not sketch.texts:
         return ""

@@ -1,7 +1,7 @@
-"""CSV: the one table of a document, every column, with the numbers that JSON would show.
+"""Write CSV: the main table of a document, with every column and the numbers of JSON.
 
-Null is an empty cell, a list is JSON. A text that a spreadsheet would run as a formula has an apostrophe before it, as
-spreadsheets mark a text; a raw page has it as it is.
+Null is an empty cell and a list is JSON. A text that a spreadsheet would execute as a formula gets a leading
+apostrophe, the spreadsheet mark for text. A raw page has the text unchanged.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from joulemap.present.format import Page
 from joulemap.system.record import frozen
 
 ENDS: Final = "\r\n"
-"""Characters that put a cell between quotation marks: either ends a row for who reads it."""
+"""Characters that put a cell in quotation marks, because readers take either as the end of a row."""
 
 RUNNING: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet runs."""
+"""Initial characters of texts that a spreadsheet executes."""
 
 
 def write(document: Document, page: Page) -> str:
@@ -36,7 +36,8 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 
     def spell(value: Any) -> str:
         cell = _cell(value if page.is_raw else _mark(value))
-        return _quote(cell) if len(head.columns) == 1 else _quote("", cell)[1:]  # one alone is no empty line
+        # In a table of one column an empty cell is quoted, because readers skip a blank line.
+        return _quote(cell) if len(head.columns) == 1 else _quote("", cell)[1:]
 
     texts = [Texts(lambda value: spell(plain(value))) for _ in head.columns]
     before = ",".join(map(spell, head.names))
@@ -48,7 +49,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 
 @frozen
 class _Rows:
-    """What is written, row by row."""
+    """Buffer of written rows."""
 
     texts: list[str] = attrs.field(factory=list)
 

@@ -1,4 +1,4 @@
-"""HTML: every section with all columns, as a part of a page; every text is escaped and nothing runs."""
+"""Write HTML: every section with all columns, as part of a page; all texts are escaped and no scripts run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON: everything, in full precision; numbers that are not finite are null, what steers a terminal is escaped."""
+"""Write JSON: all data in full precision, null for non-finite numbers, control characters escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(document: Document, page: Page) -> str:  # noqa: ARG001
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield an array with an object for each row."""
+    """Yield an array with one object per row."""
     keys = [f"    {dump(name)}: " for name in head.names]
     texts = [Texts(partial(_write_field, key)) for key in keys]
     before = "["

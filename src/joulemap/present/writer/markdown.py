@@ -1,4 +1,4 @@
-"""Markdown: every section with all columns."""
+"""Write Markdown: every section with all columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
-tabulate.MIN_PADDING = 0  # a heading is no wider than it is
+tabulate.MIN_PADDING = 0  # headings keep their own width
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
-"""How a tag of HTML begins."""
+"""Start of an HTML tag."""
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
@@ -30,7 +30,7 @@ def write(document: Document, page: Page) -> str:  # noqa: ARG001
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield one table whose columns are as wide as the first batch needs."""
+    """Yield one table whose columns have the widths of the first batch."""
     sides: list[tuple[int, bool]] = []
     is_marked = False
     for batch in filter(None, batches):
@@ -86,18 +86,18 @@ def _block(block: Block) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that is neither HTML nor a link or an image where Markdown is shown."""
+    """Escape a text so that rendered Markdown contains no HTML, links or images from it."""
     return _TAG.sub("&lt;", text).replace("](", "]\\(")
 
 
 def _code(text: str) -> str:
-    """Return a text as code, whatever it holds."""
+    """Return any text as inline code."""
     fence, gap = _fence(text, 1), " " if "`" in text else ""
     return f"{fence}{gap}{text}{gap}{fence}"
 
 
 def _fence(text: str, least: int) -> str:
-    """Return backticks that do not end within a text."""
+    """Return a run of backticks longer than any in a text."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
@@ -106,6 +106,6 @@ def _cells(block: Grid) -> list[list[str]]:
 
 
 def _cell(cell: str, *, is_tree: bool = False) -> str:
-    """Return a cell that does not end its own row; in a tree, the spaces before it are seen."""
+    """Escape a cell so that it stays in its row; in a tree, leading spaces are kept visible."""
     rest = cell.lstrip(" ") if is_tree else cell
     return "&nbsp;" * (len(cell) - len(rest)) + _plain(rest).replace("|", "\\|").replace("\n", "<br>")

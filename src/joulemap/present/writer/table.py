@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: columns fold away, or rows become blocks; no cell breaks inside a word."""
+"""Write tables that fit a terminal: columns fold or rows become blocks, and no cell breaks inside a word."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ GAP: Final = 2
 """Spaces between columns."""
 
 MOST_TEXT: Final = 64
-"""Characters beyond which a column of text is wrapped, however wide the terminal is."""
+"""Characters beyond which a text column wraps at any terminal width."""
 
 LEAST_TEXT: Final = 20
-"""Characters that a column of text keeps when it is wrapped."""
+"""Minimum characters of a wrapped text column."""
 
 MOST_BLOCKS: Final = 4
-"""Maximum rows that become blocks with a line for each column; more rows have one paragraph each."""
+"""Maximum rows shown as blocks with one line per column; more rows become one paragraph each."""
 
 MOST_TITLE: Final = 3
-"""Maximum columns that name a row of a table which does not say what tells its rows apart."""
+"""Maximum columns that name a row if the table does not state its distinguishing columns."""
 
 LEAST_KEPT: Final = 2
-"""Headings to keep that make a table worth reading, where it says which to keep."""
+"""Number of preferred headings that a table needs to be worth reading."""
 
 UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
 )
-"""The space between a number and its unit, where no line ends."""
+"""Space between a number and its unit, where no line breaks."""
 
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
 def write(document: Document, page: Page) -> str:
-    """Return the sections of a document in lines no longer than the page is wide."""
+    """Return the sections of a document in lines no wider than the page."""
     width = page.width
     parts = [_wrap(document.title, width)] if document.title else []
     for section in document.shown:
@@ -72,7 +72,7 @@ def _block(block: Block, page: Page) -> str:
 
 
 def _wrap(text: str, width: int | None, indent: str = "") -> str:
-    """Return a text in lines of at most `width`, but for longer words; a number stays with its unit."""
+    """Wrap a text to lines of at most `width`, except for longer words; a number stays with its unit."""
     if width is None:
         return text
     return "\n".join(
@@ -96,7 +96,7 @@ def _longest_line(texts: Iterable[str]) -> int:
 
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
-    """Yield one table whose columns are as wide as the first batch needs; what is longer later sticks out."""
+    """Yield one table whose columns have the widths of the first batch; longer cells of later batches protrude."""
     width, kept, sizes = page.width, list[int](), list[int]()
     first: Grid | None = None
     is_marked = False
@@ -120,30 +120,30 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
     if first is None:
         yield _fit(draw_columns(head), width)
     elif kept:
-        yield _tell_folded(first, kept, width)
+        yield _describe_folded(first, kept, width)
     yield f"\n\n{_wrap(PROJECTION_NOTE, width)}" if is_marked else ""
 
 
 def _draw_more(
     block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int], room: int
 ) -> Iterator[str]:
-    """Yield the lines of more rows of a table whose columns have these sizes; a cell wraps beyond `room`."""
+    """Yield the lines of further rows of a table with these column sizes; a cell wraps beyond `room`."""
     for cells in block.rows:
         wrapped = [_wrap_cell(cells[index], max(size, room)) for index, size in zip(kept, sizes, strict=True)]
         yield from _pad(wrapped, kept, sizes, numbers)
 
 
 def _fit(block: Grid, width: int | None) -> str:
-    """Return a table that is no wider than `width`: whole, with wrapped text, with fewer columns, or as blocks."""
+    """Fit a table into `width`: whole, with wrapped text, with fewer columns, or as blocks."""
     arranged = _arrange(block, width)
     below = f"\n{_wrap(f'({block.told_cut})', width, ' ')}" if block.cut else ""
     if arranged is None:
         return _blocks(block, width or 0) + below
     kept, widths = arranged
-    return _draw(block, kept, widths) + _tell_folded(block, kept, width) + below
+    return _draw(block, kept, widths) + _describe_folded(block, kept, width) + below
 
 
-def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
+def _describe_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
     folded = [block.headings[index] or "#" for index in range(len(block.headings)) if index not in kept]
     if not folded:
         return ""
@@ -156,7 +156,7 @@ def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
 
 
 def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Return the columns that are drawn, and their widths; None where blocks say more."""
+    """Return the columns to draw and their widths; None if blocks show more."""
     columns = range(len(block.headings))
     least = [_least(block, index, width) for index in columns]
     needed = [
@@ -176,7 +176,7 @@ def _width(columns: Sequence[int]) -> int:
 
 
 def _least(block: Grid, index: int, width: int | None) -> int:
-    """Return the fewest characters of a column: its longest word where it is text, and what reads well."""
+    """Return the minimum width of a column: its longest word for text, and a readable width."""
     cells = block.column(index)
     whole = _longest_line(cells)
     is_text = any(" " in cell.strip() and len(cell) > SHORT_TEXT for cell in cells)
@@ -186,9 +186,9 @@ def _least(block: Grid, index: int, width: int | None) -> int:
 
 
 def _fold(block: Grid, least: Sequence[int], width: int) -> list[int]:
-    """Return the columns that fit: those that never fold, those to keep in their order, then from the left."""
+    """Return the columns that fit: the fixed ones, then those to keep in order, then from the left."""
     kept = [0]
-    rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))  # empty ones last
+    rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))  # empty columns come last
     for index in dict.fromkeys((*block.fixed, *_keep(block), *rest)):
         if index and _width([*(least[one] for one in kept), least[index]]) <= width:
             kept.append(index)
@@ -200,7 +200,7 @@ def _keep(block: Grid) -> list[int]:
 
 
 def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
-    """Return whether blocks say more than the columns that fit: of few rows where what matters is folded, or of one."""
+    """Return True if blocks show more than the columns that fit: few rows with folded main columns, or a single row."""
     ranked = [block.headings.index(name) for name in block.ranked if name in block.headings]
     matters = (ranked or _keep(block))[:LEAST_KEPT]
     says_enough = all(index in kept for index in matters) if matters else len(kept) * 2 >= len(block.headings)
@@ -208,7 +208,7 @@ def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
 
 
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the width of each column: the least, and what is left over to those first that lack the fewest."""
+    """Return the width of each column: its minimum plus a share of the rest, given first to columns that lack least."""
     widths = {index: least[index] for index in kept}
     left = width - _width([least[index] for index in kept])
     for index in sorted(kept, key=lambda index: needed[index] - least[index]):
@@ -233,7 +233,7 @@ def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int]) -> str:
 
 
 def _pad(cells: Sequence[str], kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int]) -> list[str]:
-    """Return the lines of a row whose columns have these sizes; numbers stand to the right."""
+    """Pad the lines of a row to these column sizes; numbers are right-aligned."""
     return [
         (" " * GAP)
         .join(
@@ -246,7 +246,7 @@ def _pad(cells: Sequence[str], kept: Sequence[int], sizes: Sequence[int], number
 
 
 def _width_of(text: str) -> int:
-    """Return how many places a line takes in a terminal: two for a wide character, none for one that joins another."""
+    """Return the terminal columns of a line: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum((east_asian_width(one) in "WF") + 1 for one in text if not combining(one))
@@ -260,7 +260,7 @@ def _wrap_cell(cell: str, width: int) -> str:
 
 
 def _blocks(block: Grid, width: int) -> str:
-    """Return each row as lines of heading and value under what tells it from the others; many rows as paragraphs."""
+    """Format each row as lines of heading and value under its name; many rows become paragraphs."""
     title = _find_title(block)
     rest = [index for index in range(len(block.headings)) if index not in title]
     if len(block.rows) > MOST_BLOCKS:
@@ -284,7 +284,7 @@ def _blocks(block: Grid, width: int) -> str:
 
 
 def _write_paragraph(block: Grid, title: Sequence[int], rest: Sequence[int], cells: Sequence[str], width: int) -> str:
-    """Return a row as what names it, and below that every other value behind its heading."""
+    """Format a row as its name, followed by all other values with their headings."""
     name = ", ".join(_name_cell(block, index, cells) for index in title if cells[index].strip())
     told = "; ".join(f"{block.headings[index]} {cells[index].strip()}" for index in rest if cells[index].strip())
     return _wrap(name, width) + (f"\n  {_wrap(told, width - GAP, ' ' * GAP)}" if told else "")
@@ -295,7 +295,7 @@ def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
 
 
 def _find_title(block: Grid) -> list[int]:
-    """Return the columns whose cells name a row: those that tell rows apart, else the first ones that do."""
+    """Return the columns that name a row: those that distinguish rows, else the first columns that do so."""
     if block.telling:
         return [index for index, name in enumerate(block.headings) if not index or name in block.telling]
     title: list[int] = []
