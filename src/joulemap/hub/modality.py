@@ -59,8 +59,7 @@ def is_configuration(value: Any) -> bool:
 
 
 def find_setting(configuration: Any, kind: str, *names: str) -> Any:
-    """Return the first setting of these names: of a configuration, else of its parts for a modality, two levels down.
-    """
+    """Return the first setting of these names: of a configuration, or of its parts for a modality, two levels down."""
     level = [configuration] if configuration is not None else []
     for _ in range(3):
         for place in level:
