@@ -26,7 +26,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3
-"""Part of the variance of an energy's error that runs of one class share by the table of prices of their class."""
+"""Share of an energy's error variance that runs of one class have in common, through the price table of the class."""
 
 PRICES_SOURCE: Final = (
     f"as of latency, times {1.0 - PRICES_SHARE:.1f}, and {PRICES_SHARE} for the prices that boards of a class "
@@ -35,11 +35,11 @@ PRICES_SOURCE: Final = (
 
 
 LOAD: Final = "of that load"
-"""In what a measurement was seen for whose power a hardware file states as a load: it has no error of its own."""
+"""Mark in `seen` of an energy whose power a hardware file states for a load, so that it has no error of its own."""
 
 
 def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
-    """Return the errors of what is evaluated: without the rows whose calibration knows its own, or only those."""
+    """Return the errors of predictions without a calibration of their own, or with `is_calibrated` those with one."""
     return tuple(
         Residual(
             error=row["log_error"],
@@ -51,7 +51,7 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
 
 
 def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
-    """Return the errors of what is predicted of served models."""
+    """Return the errors of predictions for served models."""
     names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
     return tuple(
         ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
@@ -60,7 +60,7 @@ def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
 
 
 def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
-    """Return a workspace in which all that was measured is evaluated, or with `served` what is served alone."""
+    """Return a workspace with all measurements evaluated, or with `served` only those of served models."""
     workspace = Workspace(path, talk=_tell)
     for one in load_public_tables().values():
         if not one.doubt and (one.is_served or not served):
@@ -74,7 +74,9 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 
 
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
-    """Return scales of both quantities, and what errors share: of energies after those of latency."""
+    """Return the error scales of both quantities, and the shared parts of errors: those of energy after those of
+    latency.
+    """
     latencies = [one for one in residuals if one.quantity == "latency"]
     scales = fit_scales(latencies)
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)
