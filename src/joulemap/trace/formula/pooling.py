@@ -64,7 +64,7 @@ def adaptive_avg_pool(call: Call) -> Cost:
 
 @formula("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(call: Call) -> Cost:
-    """One comparison per input; the window is what an output sees of the input."""
+    """One comparison per input; the window is the part of the input that an output sees."""
     window = max(-(-call.input_count // max(call.output_count, 1)), 1)
     return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count, tap_count=window)
 
@@ -136,7 +136,7 @@ def embedding_bag(call: Call) -> Cost:
 
 
 def _sorting(position: int) -> Formula:
-    """Return the formula of an operator whose dimension is its argument at `position`, the last if it is not given."""
+    """Return the formula of a sort whose dimension is the argument at `position`, by default the last."""
 
     def cost(call: Call) -> Cost:
         shape = call.shape(0)
@@ -153,7 +153,7 @@ formula("topk", "kthvalue")(_sorting(2))
 
 
 _INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
-"""Multiplications and additions of an output: 2 n - 1 for a weighted sum of its n taps (bicubic: 16)."""
+"""Multiplications and additions per output: 2 n - 1 for a weighted sum of its n taps (bicubic: 16)."""
 
 
 def _upsample(mode: str, per_element: int) -> Formula:
