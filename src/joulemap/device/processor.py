@@ -1,4 +1,4 @@
-"""CPU of this machine, from the texts that Linux reports about it; `describe_cpu` takes those of any machine."""
+"""CPU of this machine, from the texts that Linux reports about it; `describe_cpu` takes the texts of any machine."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Format:
     group: str = ""
     """Key that names a run of several objects; empty if each object is a run."""
     last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Keys that name a run with cumulative objects, of which the last counts."""
+    """Keys that name a run with cumulative objects; only the last object counts."""
     line: str = LINE
     """Pattern of a text line with a name and a value."""
     split: str = ""

@@ -57,17 +57,17 @@ SMALL: Final = [bytes([number]) for number in range(0x80)]
 
 
 @define
-class _Whole:
+class _Rounding:
     """Rounding of amounts to integers whose sum is within 0.5 of the exact sum."""
 
     exact: float = 0.0
-    told: int = 0
+    written: int = 0
 
     def add(self, amount: float) -> int:
         """Return the integer to write for an amount."""
         self.exact += amount
-        before, self.told = self.told, round(self.exact)
-        return self.told - before
+        before, self.written = self.written, round(self.exact)
+        return self.written - before
 
 
 @define
@@ -151,13 +151,13 @@ def _write_samples(
     names: _Names, subject: Subject, samples: Iterable[Sample], sign: int, labels: Sequence[tuple[str, str]]
 ) -> Iterator[bytes]:
     """Yield the samples of one run; `names` collects the names that each needs first."""
-    moved, off_chip = _Whole(), _Whole()
+    moved, off_chip = _Rounding(), _Rounding()
     for _, group in itertools.groupby(samples, lambda sample: sample.operator_index):
         first = next(group)
         stack = [names.frame(*frame) for frame in list_frames(subject.model, first)]
         above = b"".join(map(varint, reversed(stack)))
-        told = [("hardware", subject.hardware), ("subgraph", first.subgraph), ("operation", first.operation), *labels]
-        shared = b"".join(itertools.starmap(names.label, told))
+        pairs = [("hardware", subject.hardware), ("subgraph", first.subgraph), ("operation", first.operation), *labels]
+        shared = b"".join(itertools.starmap(names.label, pairs))
         for sample in itertools.chain((first,), group):
             values = (
                 sample.energy_fj,

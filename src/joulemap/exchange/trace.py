@@ -34,10 +34,10 @@ KERNELS: Final = 1
 PARTS: Final = ("compute", "memory", "control", "static")
 """Parts of each energy."""
 
-TOLD: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
+OPERATOR: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
 """Fields of an operator on its slice."""
 
-SHARED: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
+SUBGRAPH: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
 """Fields of the subgraph on each slice in it."""
 
 SUMMED: Final = ("kernel_count", "mac_count", "moved_bytes", "dram_bytes", "latency_fs", "energy_fj")
@@ -71,14 +71,14 @@ class _Power:
         """Add a kernel and yield the power before it; a kernel without time counts toward the kernel before it."""
         time_fs = sum(step.latency_fs for step in kernel)
         if time_fs and self.time_fs:
-            yield from self.tell()
+            yield from self.emit()
             self.start_fs, self.time_fs, self.parts_fj = start_fs, 0, [0] * len(PARTS)
         self.time_fs += time_fs
         for step in kernel:
             for index, part in enumerate((step.compute_fj, step.memory_fj, step.control_fj, step.static_fj)):
                 self.parts_fj[index] += part
 
-    def tell(self) -> Iterator[dict[str, Any]]:
+    def emit(self) -> Iterator[dict[str, Any]]:
         """Yield the counters; femtojoules over femtoseconds are watts."""
         if self.time_fs:
             yield _count("power (W)", self.start_fs, {"total": sum(self.parts_fj) / self.time_fs})
@@ -99,10 +99,10 @@ def _list_events(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[in
         if kernel[0].is_fused:
             yield _draw_kernel(kernel, start_fs)
         for step in kernel:
-            told = {name: getattr(step, name) for name in TOLD}
-            yield _slice(step.name, "operator", (step,), start_fs, told)
+            fields = {name: getattr(step, name) for name in OPERATOR}
+            yield _slice(step.name, "operator", (step,), start_fs, fields)
             start_fs += step.latency_fs
-    yield from power.tell()
+    yield from power.emit()
     yield _count("power (W)", start_fs, {"total": 0.0})
     yield _count("power by part (W)", start_fs, dict.fromkeys(PARTS, 0.0))
 
@@ -114,15 +114,15 @@ def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
 def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
     """Return the slice of a subgraph that is one kernel."""
     first = kernel[0]
-    told = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
-    return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, told)
+    fields = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
+    return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, fields)
 
 
 def _slice(
-    name: str, category: str, steps: Sequence[Step], start_fs: int, told: Mapping[str, object]
+    name: str, category: str, steps: Sequence[Step], start_fs: int, fields: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return a slice from a start time on, with the sums over its operators."""
-    shared = {name: getattr(steps[0], name) for name in SHARED}
+    shared = {name: getattr(steps[0], name) for name in SUBGRAPH}
     summed = {name: sum(getattr(step, name) for step in steps) for name in SUMMED}
     start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
     shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
@@ -133,7 +133,7 @@ def _slice(
         "pid": PROCESS,
         "tid": KERNELS,
         "ts": start / GRID,
-        "args": {**told, **shared, **summed, "start_fs": start_fs},
+        "args": {**fields, **shared, **summed, "start_fs": start_fs},
     }
 
 

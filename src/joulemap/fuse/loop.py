@@ -40,7 +40,7 @@ LONG_ROW: Final = 256
 """Maximum elements that one unit reduces by itself; the units of a chip exchange the parts of longer rows."""
 
 LARGEST_STATE: Final = 2**20
-"""Maximum elements of a step whose rows may be exchanged, because these must stay on chip from step to step."""
+"""Maximum elements of a reduction whose long rows may be exchanged; they must stay on chip from step to step."""
 
 PATTERN: Final = "scan"
 """Pattern of a loop."""
@@ -130,7 +130,7 @@ def _number(signatures: Sequence[Hashable]) -> list[int]:
 
 
 def _following(marks: Sequence[int]) -> list[int]:
-    """Return the next place of each mark; the number of marks if there is none."""
+    """Return the index of each mark's next occurrence; the number of marks if there is none."""
     after: dict[int, int] = {}
     following = [len(marks)] * len(marks)
     for index in range(len(marks) - 1, -1, -1):
@@ -172,7 +172,7 @@ def _repetitions(
 
 
 def _end(start: int, period: int, marks: Sequence[int]) -> int:
-    """Return the first place from `start` on whose mark does not recur a period later."""
+    """Return the first index from `start` on whose mark does not recur a period later."""
     end = start
     while end + period < len(marks) and marks[end] == marks[end + period]:
         end += 1

@@ -2,10 +2,10 @@
 
 Operators are taken in execution order. Each joins the subgraph of an operator that it reads, if one kernel can hold
 both (`group`) and no path between them leads through another subgraph (`order`). Subgraphs that an operator reads are
-merged if one kernel can hold them. The epilogue of a product is elementwise, along a chain of single readers. A
+merged if one kernel can hold them. The fused epilogue of a product is elementwise, along a chain of single readers. A
 squeeze-and-excitation gate (mean, two small products with activations, sigmoid) is one subgraph, because all of it
 works on one value per channel. Each operator is in one subgraph, and computed once. A value that several subgraphs read
-is written by the one that computes it.
+is written by the subgraph that computes it.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
 def _forget(files: list[Path]) -> None:
     """Make the next import of these files read them anew, also in a long-lived process.
 
-    Modules that earlier files imported are forgotten too; otherwise one of the same name would be taken for theirs.
+    Modules that earlier files imported are forgotten too; otherwise an old module would replace a new one of its name.
     """
     _imported.update(map(str, files))  # text, because a Path for each of thousands of modules takes a tenth of a second
     for name, module in list(sys.modules.items()):

@@ -93,7 +93,7 @@ def _widen(guess: Guess, error: str) -> Inputs | None:
 
 
 def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
-    """Return the sequence whose convolutions give one that is too wide, narrowed in the same proportion."""
+    """Return the input whose convolutions give a sequence that is too wide, narrowed in the same proportion."""
     for name, value in _activations(guess):
         if value.dim() == 3 and own % width == 0 and own % value.shape[-1] == 0 and own != width:
             narrowed, rest = divmod(value.shape[-1] * width, own)

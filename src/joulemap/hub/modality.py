@@ -94,7 +94,7 @@ class Guess:
     """True for the rarer of two layouts: several images per sample, audio frames before bins."""
     scale: int = 1
     size: int = 0
-    """Image size that an error stated; 0 for that of the configuration."""
+    """Image size that an error stated; 0 for the size in the configuration."""
     counts: dict[str, int] = attrs.field(factory=dict)
     """Modality -> number of features that an error stated."""
     has_boolean_masks: bool = False

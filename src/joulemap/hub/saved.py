@@ -257,7 +257,7 @@ def _is_operator(text: str) -> bool:
 
 
 def _is_size(text: str) -> bool:
-    """Return whether an expression of sympy calls functions of numbers alone, and quotes names and digits alone."""
+    """Return whether a sympy expression calls only functions of numbers, and quotes only names and digits."""
     if not _EXPRESSION.fullmatch(text):
         return False
     tree = ast.parse(text, mode="eval")

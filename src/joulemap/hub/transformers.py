@@ -238,7 +238,7 @@ def _read(text: str) -> Any:
 
 
 def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str, Any], name: str) -> Any:
-    """Return a configuration of these values, or of its defaults, with changes; those of its parts are nested.
+    """Return a configuration of these values, or of its defaults, with changes; changes of its parts are nested.
 
     Settings that a constructor derives follow the changed ones. Raises UnknownNameError for an unknown setting,
     ModelError for one that does not take effect.

@@ -104,7 +104,7 @@ def _given(function: ast.FunctionDef, caller: ast.FunctionDef, outer: _Symbols) 
 
 
 def _make(function: ast.FunctionDef, spelled: _Symbols) -> dict[str, str]:
-    """Return name -> formula of a function's intermediate values; single symbols are added to those of `spelled`."""
+    """Return name -> formula of a function's intermediate values; single symbols are added to `spelled.known`."""
     assigned = list(_assignments(function))
     names = [name for name, _ in assigned]
     made: dict[str, ast.expr] = {}

@@ -61,7 +61,7 @@ def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
 
 def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
     """Return a workspace with all measurements evaluated, or with `served` only those of served models."""
-    workspace = Workspace(path, talk=_tell)
+    workspace = Workspace(path, talk=_log)
     for one in load_public_tables().values():
         if not one.doubt and (one.is_served or not served):
             workspace.import_measurements(one.address)
@@ -103,23 +103,23 @@ def main() -> None:
         workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb", served=options.served)
         served = fit_served(read_served(workspace))
         write_served_doubt(served)
-        _tell(f"{len(served)} scales of served models")
+        _log(f"{len(served)} scales of served models")
         if options.served:
             return
         free, own = (read_residuals(workspace, is_calibrated=is_calibrated) for is_calibrated in (False, True))
         scales, shares = fit_doubt(free)
     write_doubt(scales, shares)
-    _tell(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
+    _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
     correlation, count = correlate_errors([*free, *own])
-    _tell(
+    _log(
         f"errors of latency and energy: correlation {correlation:.2f} of {count:,} configurations, {CORRELATION} taken"
     )
     for one in scales:
         if one.level == MODEL_LEVEL and one.work == MODEL:
-            _tell(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
+            _log(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
 
 
-def _tell(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr)
 
 

@@ -120,7 +120,7 @@ class _One(Call):
 
 
 COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling"})
-"""Kinds whose formulas a page lists; those of all others are in their modules alone."""
+"""Kinds whose formulas a page lists; all others are documented only in their modules."""
 
 _MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
 
@@ -143,7 +143,7 @@ def list_scenarios() -> Iterator[str]:
     yield from _table(
         ("scenario", "hardware for", "power budget", "basis", "source"),
         (
-            (f"`{one.name}`", ", ".join(one.deployment), *_tell_budget(one.power_budget))
+            (f"`{one.name}`", ", ".join(one.deployment), *_format_budget(one.power_budget))
             for one in load_scenarios().values()
         ),
     )
@@ -154,7 +154,7 @@ def list_spreads() -> Iterator[str]:
     yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
 
 
-def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
+def _format_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 

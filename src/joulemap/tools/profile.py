@@ -102,7 +102,7 @@ def match_profile(
     """Return the device time of one configuration by operation and shapes, then the rows without operator.
 
     `kernels` are the rows of one model, precision and batch, `operators` its trace. If the profile lists every operator
-    k times, times and calls are those of one of them.
+    k times, times and calls are divided by k.
     """
     listed = tuple(kernels)
     traced = tuple(operators)
@@ -184,7 +184,7 @@ def main() -> None:
 
 def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
     """Yield the rows of a profile by operator; workloads are kept in a database at `path`."""
-    source = Source(path=path, talk=_tell)
+    source = Source(path=path, talk=_log)
 
     @cache
     def operators(model: str, batch: int) -> tuple[TracedOperator, ...]:
@@ -199,7 +199,7 @@ def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
         yield from rows
 
 
-def _tell(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr)
 
 

@@ -55,7 +55,7 @@ ENVELOPE: Final[dict[str, Any]] = {
 }
 """Document of a table alone, if an object was requested."""
 
-TOLD: Final[dict[str, Any]] = {
+OPTIONAL: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},
     "insights": {**TEXTS, "description": "Sentences on what decides."},
     "how_sure": {**TEXT, "description": "How far figures may be off, in a sentence."},
@@ -118,7 +118,7 @@ def describe_record(record: type[Any]) -> dict[str, Any]:
 def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[str, Any]:
     """Return the schema of an answer's document, and add the records of its tables to `records`."""
     known = vars(import_module(answer.__module__))
-    properties = {**HEAD, **TOLD}
+    properties = {**HEAD, **OPTIONAL}
     for name in getattr(answer, "about", ()):
         properties[name] = _describe_type(_find_annotation(answer, name))
     for field in attrs.fields(answer):

@@ -53,7 +53,7 @@ CPU: Final = torch.device("cpu")
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
-    """Give tensors without storage an answer to requests for data, and hide all devices except that of the trace."""
+    """Answer requests for the data of tensors without storage, and hide all devices except that of the trace."""
     with META:
         torch.empty(0)  # torch lists its tensor factories at the first use of a device: before they are replaced
     before = torch._C._only_lift_cpu_tensors()

@@ -6,7 +6,8 @@ heads of a token side by side. A batched product copies an operand whose batch d
 tensors the first two differ, and the third is hidden.
 
 Data decides how many boxes survive and which elements a mask selects. The largest answer that the operator can give
-stands in for it, except for a single number read from data, which has no largest value. Each is a note of the workload.
+stands in for it, except for a single number read from data, which has no largest value. Each assumption is a note of
+the workload.
 """
 
 from __future__ import annotations

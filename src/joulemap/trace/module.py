@@ -145,12 +145,12 @@ def _run(
 
     A failed pass is run again in four cases:
 
-    - It wants gradients, which inference mode has none of.
+    - It wants gradients, which inference mode does not have.
     - A question about data was answered False, and the error follows from that.
     - It computes with a mask or a count that a stand-in answered for.
-    - It asked for its device, and there is another to tell it of.
+    - It asked for its device, and another device has not been tried.
 
-    If passes fail on all devices, the error is that of the one that came furthest.
+    If passes fail on all devices, the error is that of the pass that came furthest.
     """
     answered: set[Site] = set()
     settled: set[int] = set()

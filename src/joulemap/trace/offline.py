@@ -29,7 +29,7 @@ class OfflineError(ConnectionError):
 def offline() -> Iterator[None]:
     """Keep this thread, and those that it starts, from reaching another machine. Call it inside `hosting`.
 
-    Libraries with a setting for it are told before they are imported; any other connection is refused.
+    Libraries with an offline setting get it before they are imported; any other connection is refused.
     """
     was_set = os.environ.get(OFFLINE, "").upper() in ("1", "ON", "YES", "TRUE")
     os.environ.update(dict.fromkeys(VARIABLES, "1"))

@@ -218,7 +218,7 @@ class Recorder(TorchDispatchMode):
         self._record(func, name, args, {}, reads, indices, outputs)
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Treat the memory of a tensor as that of another."""
+        """Treat the memory of `tensor` as that of `other`."""
         self.find(other)
         if storage_of(tensor) != storage_of(other):
             self._originals[storage_of(tensor)] = self._storage(other)
@@ -342,7 +342,7 @@ class Recorder(TorchDispatchMode):
         return self._originals.get(storage, storage)
 
     def _is_known(self, value: Any) -> bool:
-        """Return whether a tensor has values that are those of the model."""
+        """Return whether a tensor has values, and the model computes the same ones."""
         return isinstance(value, torch.Tensor) and not value.is_meta and storage_of(value) not in self._unknown
 
     def _sent_as(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:

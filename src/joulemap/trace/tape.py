@@ -1,4 +1,4 @@
-"""Interface of the record for stand-ins and higher-order operators."""
+"""Interface of the recorder, as stand-ins and higher-order operators see it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Tape(Protocol):
         """Return the twin without storage of a tensor with values; any other value unchanged."""
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Treat the memory of a tensor as that of another."""
+        """Treat the memory of `tensor` as that of `other`."""
 
     def name_of(self, tensor: torch.Tensor) -> str:
         """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""

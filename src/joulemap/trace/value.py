@@ -53,7 +53,7 @@ _UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty",
 
 @attrs.frozen
 class Known:
-    """Value of the tensor on meta that stands for it."""
+    """Known value of a tensor on meta."""
 
     tensor: torch.Tensor
     """Tensor on meta, kept so that its id is not reused."""

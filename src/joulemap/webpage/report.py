@@ -128,7 +128,7 @@ class Report:
     """Best hardware, confidence and reasons; the first sentence is the answer."""
     chapters: tuple[Chapter, ...]
     made: str
-    """Version, time and source."""
+    """Version that made the report, the time, and the source of its numbers."""
     command: str
     """Command that makes the report again; empty if no command can."""
 

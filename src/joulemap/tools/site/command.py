@@ -26,7 +26,7 @@ def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
     yield "| command | |\n|---|---|"
     for name, manual in manuals.items():
         yield f"| [`{manual.path}`]({name}.md) | {escape(manual.paragraphs[0])} |"
-    yield f"\n{_tell_codes()}\n"
+    yield f"\n{_write_codes()}\n"
     yield "```{toctree}\n:hidden:"
     yield from manuals
     yield "```"
@@ -35,10 +35,10 @@ def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
 def _write_page(manual: Manual) -> Iterator[str]:
     yield f"# {manual.path}\n"
     yield from _write_manual(manual, "##")
-    yield _tell_codes()
+    yield _write_codes()
 
 
-def _tell_codes() -> str:
+def _write_codes() -> str:
     codes = EPILOG.removeprefix("Exit codes: ").rstrip(".").split("; ")
     return "\n".join(("## Exit codes\n", *(f"- {escape(one)}" for one in codes), "\n[More](../cli.md#exit-codes).\n"))
 

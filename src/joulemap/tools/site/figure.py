@@ -109,10 +109,10 @@ def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
 def _write_rows(rows: Sequence[Mapping[str, object]]) -> str:
     """Return rows as a table that a reader can open."""
     head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
-    body = ("".join(f"<td>{escape(_tell(value))}</td>" for value in row.values()) for row in rows)
+    body = ("".join(f"<td>{escape(_format(value))}</td>" for value in row.values()) for row in rows)
     table = "\n".join(("<table>", f"<tr>{head}</tr>", *(f"<tr>{cells}</tr>" for cells in body), "</table>"))
     return f"<details><summary>The rows behind it ({len(rows)})</summary>\n{table}\n</details>\n"
 
 
-def _tell(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

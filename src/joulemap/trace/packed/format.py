@@ -36,8 +36,7 @@ class Part:
     """Tensor that is stored for a weight."""
 
     suffix: str
-    """End of its name after that of the weight, as in compressed-tensors; empty for codes in the layout of the
-    weights."""
+    """Suffix after the name of the weight, as in compressed-tensors; empty for codes in the layout of the weights."""
     shape: tuple[int, ...]
     dtype: str
     """Name of a torch dtype."""

@@ -38,7 +38,7 @@ _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 @frozen
 class Made:
-    """Call that is a workload by itself."""
+    """Single call that is a whole workload."""
 
     aten: str
     args: tuple[Any, ...]
