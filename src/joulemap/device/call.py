@@ -308,7 +308,7 @@ def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator
 
 
 def _keep(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor to keep as an example: with its values if a trace needs them, else its shape and dtype alone."""
+    """Return a tensor to keep as an example: with its values if a trace needs them, else only its shape and dtype."""
     if has_values(tensor):
         return tensor.detach().clone()
     return torch.empty_like(tensor, device="meta", requires_grad=False) if tensor.layout == torch.strided else tensor

@@ -17,12 +17,12 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True, repr=False)
 class Drawing:
-    """Drawing of an answer in characters, with the table behind it."""
+    """Text drawing of an answer, with the table behind it."""
 
     table: Table[Any]
     """Rows behind the drawing, with every column."""
     sketch: tuple[dict[str, Any], ...]
-    """Declarations of the drawing in characters, as `joulemap.figure.sketch` reads them."""
+    """Declarations of the text drawing, as `joulemap.figure.sketch` reads them."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -79,7 +79,7 @@ NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
 def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
-    """Return a drawing of rows in characters alone; `texts` as in `make_figure`."""
+    """Return a text drawing of rows, without an image; `texts` as in `make_figure`."""
     return Drawing(table=table, sketch=_choose(find_spec(name), texts))
 
 

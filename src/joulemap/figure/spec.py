@@ -2,7 +2,7 @@
 
 A specification reads the data named `rows`. Its `usermeta` has the title, the query and the columns that are drawn, a
 description for readers who cannot see the figure, the sketches, and `parts` that occur in several places. `parts.json`
-has the parts of several figures. A part replaces the text `"{NAME}"`. A drawing that exists in characters alone has a
+has the parts of several figures. A part replaces the text `"{NAME}"`. A drawing without an image has a
 `NAME.vN.sketch.json`.
 """
 
@@ -42,7 +42,7 @@ ShownName = FigureName | AnswerFigureName
 """Name of any figure."""
 
 DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
-"""Name of a figure, or of a drawing that exists in characters alone."""
+"""Name of a figure, or of a text drawing without an image."""
 
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
@@ -53,7 +53,7 @@ HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "da
 
 @frozen(kw_only=True)
 class Spec:
-    """Figure without its data; a drawing that exists in characters alone has no view."""
+    """Figure without its data; a text drawing without an image has no view."""
 
     name: DrawingName
     version: int

@@ -44,7 +44,7 @@ class Dequantizations:
     def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
         """Return the subgraphs, each product's with the operators that make its matrix.
 
-        All of these lead to the product alone, so that a subgraph stays convex.
+        These operators lead only to the product, so that a subgraph stays convex.
         """
         moved = frozenset[int]().union(*self.joined.values())
         if not moved:
@@ -116,7 +116,7 @@ class _Flow:
         return members
 
     def keep_own(self, members: Collection[int], product: int) -> set[int]:
-        """Return the members that lead to the product alone."""
+        """Return the members that lead only to the product."""
         own = {product, *members}
         for index in sorted(members, reverse=True):
             if not self.consumers.get(index, set()) <= own:

@@ -31,7 +31,7 @@ PRODUCTS_IN_GATE: Final = 2
 def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
     """Return the subgraphs in an order that can be executed; each operator is in exactly one.
 
-    Each of `loops` is a subgraph as it is.
+    Each of `loops` becomes one subgraph.
     """
     making = _Partition.of(operators, edges, loops)
     for index in range(len(operators)):

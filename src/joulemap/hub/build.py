@@ -170,7 +170,7 @@ def _trace_with(
 
 
 def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
-    """Return a workload whose named weights are marked as frozen, which training leaves as they are."""
+    """Return a workload whose named weights are marked as frozen, so that training does not change them."""
     tensors = tuple(
         attrs.evolve(one, name=f"{one.name}{FROZEN}") if one.role == "parameter" and one.name in names else one
         for one in workload.tensors
@@ -196,7 +196,7 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
 
 
 def _check_storable(workload: Workload) -> None:
-    """Raise ModelError for counts whose sums no database holds, and for names that are no text."""
+    """Raise ModelError for counts whose sums exceed the database's range, and for names that are not storable text."""
     counts: dict[str, int] = {
         "MACs": sum(operator.mac_count for operator in workload.operators),
         "elementwise operations": sum(operator.elementwise_count for operator in workload.operators),

@@ -69,7 +69,7 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
 
 
 def _forget(files: list[Path]) -> None:
-    """Make the next import of these files read them anew, also in a long-lived process.
+    """Make the next import of these files reload them, also in a long-lived process.
 
     Modules that earlier files imported are forgotten too; otherwise an old module would replace a new one of its name.
     """

@@ -119,7 +119,7 @@ _FEATURES: Final = {
 
 
 def _fill_placeholders(guess: Guess) -> None:
-    """Put as many placeholders among the ids as images and sounds have features; ModelError where they do not fit."""
+    """Put as many placeholders among the ids as images and sounds have features; ModelError if they do not fit."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return
@@ -155,7 +155,7 @@ def _text_width(guess: Guess) -> int:
 
 @contextlib.contextmanager
 def _running(module: Any) -> Iterator[None]:
-    """Run the code inside as it is traced."""
+    """Run the code inside under the conditions of a trace."""
     recorder = Recorder(module)
     with warnings.catch_warnings(), torch.inference_mode(), recorder, HostValues(recorder):
         yield

@@ -28,7 +28,7 @@ SAMPLES: Final = 16_000
 """Samples of raw audio: a second at the sampling rate of speech models."""
 
 EVEN_SAMPLES: Final = 38_400
-"""Samples of raw audio for models that take whole frames alone: a multiple of 320, 640, 1280, 1920 and 2560."""
+"""Samples of raw audio for models that take only whole frames: a multiple of 320, 640, 1280, 1920 and 2560."""
 
 FRAMES: Final = 3_000
 """Frames of a spectrogram if a configuration has no limit: 30 seconds at 10 ms."""

@@ -24,7 +24,7 @@ from joulemap.trace.source import ModelRequest
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
-"""Function that runs the module as it is traced."""
+"""Function that runs the module as in a trace."""
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
 """Arguments of a forward pass that hand it the keys, values or states of earlier tokens."""
@@ -51,7 +51,7 @@ def build_past(
 ) -> tuple[Inputs, tuple[str, ...]]:
     """Return the inputs of a pass, and the notes on it; ModelError if inputs cannot be found.
 
-    `own` are the inputs that the module brings; those of a factory that `is_sized` are taken as they are.
+    `own` are the inputs that the module brings; those of a factory that `is_sized` are used unchanged.
     """
     if is_sized:
         return _call(own, request), ()

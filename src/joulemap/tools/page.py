@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write_parts(text: str, names: Collection[str]) -> str:
-    """Return a page in which the parts with these names are generated anew."""
+    """Return a page with the parts of these names regenerated."""
     return MARKED.sub(lambda it: "\n".join((it[1], *PARTS[it[2]](), it[3])) if it[2] in names else it[0], text)
 
 
@@ -169,7 +169,7 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
 }
 
 IN_DOCS: Final = frozenset({"scenarios", "spreads"})
-"""Short parts. All others are on the site alone: docs/ names the commands that print them."""
+"""Short parts. All others are only on the site: docs/ names the commands that print them."""
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def match_profile(
 
 
 def _count_passes(claim: _Claim) -> int:
-    """Return the number of passes in a profile, from the rows that consist of certain kernels alone."""
+    """Return the number of passes in a profile, from the rows that consist only of certain kernels."""
     ratios = Counter(
         row.call_count // claim.certain[key]
         for key, row in claim.rows.items()

@@ -173,7 +173,7 @@ class _Assembly:
         self.last_operator.append(operator)
 
     def add_idle(self, call: RecordedCall) -> None:
-        """Append a call that launches no kernel; the weights that it is given are in memory all the same."""
+        """Append a call that launches no kernel; its weights occupy memory all the same."""
         operator = self.add_operator(call, Cost(kind="view", operation=call.name.strip("_")), own_path=False)
         for index in call.reads:
             value = self.recorder.tensors[index]

@@ -1,4 +1,4 @@
-"""Building blocks that ship as models: small enough to read every operator of."""
+"""Building blocks that ship as models: small enough that a person can read every operator."""
 
 from __future__ import annotations
 

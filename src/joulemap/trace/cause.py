@@ -38,7 +38,7 @@ def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor])
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an error; empty if a user's own error class fails to give it."""
+    """Return the text of an error; empty if a user's own error class fails to return it."""
     try:
         return str(error)
     except Exception:

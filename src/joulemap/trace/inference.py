@@ -130,7 +130,7 @@ _GROUPED_TYPES: Final = frozenset({torch.float32, torch.float16, torch.bfloat16}
 
 
 def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the operands of a batched product as its kernel gets them: copied if it cannot take them as they are.
+    """Return the operands of a batched product as its kernel gets them: copied if it cannot read them in place.
 
     A batch dimension of size 1 is treated like a larger one with the same layout, so that a trace grows evenly with the
     batch; at batch 1 this may count a copy that is not made.

@@ -46,7 +46,7 @@ def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
 
 
 _LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
-"""Arguments of `timm.create_model` that affect the weights alone."""
+"""Arguments of `timm.create_model` that affect only weights."""
 
 
 def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:

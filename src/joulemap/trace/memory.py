@@ -20,7 +20,7 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.tensor import tensors_in
 
 SHARE: Final = 0.5
-"""Share of the free memory that building a model may take without a given limit."""
+"""Share of the free memory that building a model may take if no limit is given."""
 
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_GROUPS: Final = Path("/proc/self/cgroup")

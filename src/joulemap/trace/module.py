@@ -60,12 +60,12 @@ def _to_meta(value: Any) -> Any:
 
 
 def _weight(value: torch.Tensor) -> torch.Tensor:
-    """Return a weight as it is traced: without storage, unless it is sparse."""
+    """Return the traced form of a weight: without storage, unless it is sparse."""
     return value if is_sparse(value) else cast(torch.Tensor, _to_meta(value))
 
 
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return an input as it is traced: sparse ones, small integers and booleans with values, others without."""
+    """Return the traced form of an input: sparse ones, small integers and booleans with values, others without."""
     if is_sparse(value):
         return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
@@ -277,13 +277,13 @@ def trace_module(
 def run_module(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, model: str, may_change: bool
 ) -> Any:
-    """Return the result of `module(*args, **kwargs)`, which runs as it is traced; raises as `trace_module`."""
+    """Return the result of `module(*args, **kwargs)`, run as in a trace; raises as `trace_module`."""
     module, _ = _prepare(module, model, may_change=may_change)
     return _run(module, lambda: replace_tensors((tuple(args), dict(kwargs)), _as_input), model)[2]
 
 
 def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[torch.nn.Module, bool]:
-    """Return a module as it is traced, without storage and in inference mode, and whether it was quantized."""
+    """Return the traced form of a module, without storage and in inference mode, and whether it was quantized."""
     lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
     if lazy:
         raise ModelError(

@@ -135,10 +135,10 @@ class Recorder(TorchDispatchMode):
         """Place of the last yes-or-no question about data that was answered False."""
         self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
-        """Calls that make the masks and counts that stand-ins answered for."""
+        """Calls that make the masks and counts for which stand-ins answered."""
         self._answered_true = answered_true
         self._settled = settled
-        """Calls whose masks are true and whose counts are 1."""
+        """Calls whose masks are set to true and whose counts are set to 1."""
         self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []

@@ -58,7 +58,7 @@ class _Threads:
         self._modes = modes
 
     def start(self, thread: threading.Thread, usual: Callable[[threading.Thread], None]) -> None:
-        """Start a thread of the pass and let it run until it ends or waits; raise what it raised."""
+        """Start a thread of the pass, let it run until it ends or waits, and raise its error."""
         if self.turn != threading.get_ident():
             usual(thread)
             return

@@ -156,7 +156,7 @@ class Values:
 
     @staticmethod
     def _in_floats(func: Any, args: Any, kwargs: Any, assumptions: frozenset[str]) -> Computed | None:
-        """Return the result of an operator that a CPU computes in floating point alone (`histc` of integers)."""
+        """Return the result of an operator that a CPU computes only in floating point (`histc` of integers)."""
         if not args or not isinstance(args[0], torch.Tensor) or args[0].is_floating_point() or func._schema.is_mutable:
             return None
         try:

@@ -2,8 +2,8 @@
 
 Comments, docstrings, layout and the wording of errors do not count (`system/code.py`).
 
-Workloads of an earlier rule are therefore not mistaken for those of the current one. `make zoo` makes the shipped ones
-anew; until then they are not used, and a test says so.
+Workloads of an earlier rule are therefore not mistaken for those of the current one. `make zoo` regenerates the shipped
+ones; until then they are not used, and a test says so.
 """
 
 from __future__ import annotations

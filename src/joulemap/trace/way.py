@@ -45,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""Functions that change values alone; initializers are made of them."""
+"""Functions that change only values; initializers are made of them."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
 
 
 def build_site(folder: Path, *, has_figures: bool = True) -> int:
-    """Build the site into `folder`, which is made anew, and return the exit code; a warning fails the build.
+    """Rebuild the site in `folder` and return the exit code; a warning fails the build.
 
     The source pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder that
     holds something else.
@@ -64,7 +64,7 @@ def lay_out(source: Path, *, has_figures: bool) -> None:
 
 
 def read_pages() -> Mapping[str, str]:
-    """Return the pages of the repository, name -> text, with links as they are on the site.
+    """Return the pages of the repository, name -> text, with links adapted to the site.
 
     README is the first page, with `landing.md` before its first section.
     """

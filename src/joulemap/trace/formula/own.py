@@ -61,11 +61,11 @@ class OperatorCost:
     """Counts of one call of an operator, for the whole batch."""
 
     mac_count: int = attrs.field(default=0, validator=_whole)
-    """Multiply-accumulates."""
+    """Multiply-accumulate operations."""
     elementwise_count: int = attrs.field(default=0, validator=_whole)
     """Additions, multiplications and comparisons outside of MACs."""
     special_count: int = attrs.field(default=0, validator=_whole)
-    """Exponentials, roots, divisions and the like."""
+    """Exponentials, roots, divisions and similar functions."""
     kind: str = attrs.field(default="", validator=_known)
     """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)

@@ -52,7 +52,7 @@ def avg_pool(call: Call) -> Cost:
     "_adaptive_avg_pool3d",
 )
 def adaptive_avg_pool(call: Call) -> Cost:
-    """Each input is added once (windows that overlap add again), one multiplication per output."""
+    """One addition per input (again for each further window that has it), one multiplication per output."""
     window = max(-(-call.input_count // max(call.output_count, 1)), 1)
     return Cost(
         kind="reduction" if call.output_count * 4 <= call.input_count else "pool",
@@ -195,8 +195,8 @@ def grid_sample(call: Call) -> Cost:
 def roi_align(call: Call) -> Cost:
     """Bilinear samples averaged: seven operations and one addition for each sample, by default four to an output.
 
-    Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin where the ratio is not positive;
-    two by two stands for the latter.
+    Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin if the ratio is not positive; two
+    by two stands for the latter.
     """
     ratio = call.value(5, "sampling_ratio", 0)
     samples = ratio * ratio if isinstance(ratio, int) and ratio > 0 else 4

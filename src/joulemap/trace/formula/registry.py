@@ -50,7 +50,7 @@ class Call:
     aten: str = ""
     """Name with namespace and overload: `aten.conv2d.default`, `mylib.op.default`."""
     known: Mapping[int, torch.Tensor] = attrs.field(factory=dict)
-    """id of a tensor argument -> its values, where the trace knows or assumes them."""
+    """id of a tensor argument -> its values, if the trace knows or assumes them."""
 
     def known_value(self, tensor: Any) -> torch.Tensor | None:
         """Return the values of a tensor argument, or None."""
@@ -124,7 +124,7 @@ def write_scalars(**scalars: Any) -> str:
 
 
 NAMESPACES: Final = ("", "aten", "prims", "torchvision", "quantized")
-"""Namespaces whose operators are found by their name alone."""
+"""Namespaces whose operators are found by name, without their namespace."""
 
 
 def find_formula(name: str, aten: str = "") -> Formula | None:

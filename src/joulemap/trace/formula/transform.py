@@ -16,7 +16,7 @@ def _fourier(call: Call, shape: Shape, *, is_real: bool) -> Cost:
 
 @formula("_fft_c2c")
 def complex_fourier(call: Call) -> Cost:
-    """5 N log2 N for each transform of N points, over however many dimensions; half of that from or to real numbers.
+    """5 N log2 N for each transform of N points, in any number of dimensions; half of that from or to real numbers.
 
     Source: M. Frigo, S. G. Johnson, benchFFT, http://www.fftw.org/speed: 5 N log2 N, 2.5 N log2 N for real data.
     """

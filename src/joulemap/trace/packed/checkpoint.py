@@ -74,7 +74,7 @@ class Checkpoint:
     outside: tuple[str, ...] = ()
     """Exceptions to `is_in_blocks`."""
     only: tuple[str, ...] = ()
-    """Ends of names that alone are converted, if any are given."""
+    """Ends of the only names that are converted, if any are given."""
     overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
     """(expression, format of the matrices that match it)."""
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)

@@ -60,13 +60,13 @@ class Made:
 
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
+    """Return the fused workload of an operator at a batch; UsageError for counts beyond the database's range."""
     parts = break_up(operator, batch)
     return check_counts(form(operator, batch, key, parts.operators, parts.flows, parts.pattern))
 
 
 def check_counts(workload: Workload) -> Workload:
-    """Return a workload; UsageError for counts whose sums no database holds."""
+    """Return a workload; UsageError for counts whose sums exceed the database's range."""
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),

@@ -121,7 +121,7 @@ def form(
     flows: Sequence[Flow],
     pattern: str,
 ) -> Workload:
-    """Return the workload of the operators of one call, whose flows are in the order of its arguments and results."""
+    """Return the workload of one call's operators; `flows` are in the order of the call's arguments and results."""
     last = len(operators) - 1
     listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
     number = {id(one): index for index, one in enumerate(listed)}
