@@ -1,1 +1,1 @@
-"""The machine that joulemap runs on: what it is, what state it is in, how long a model takes, what energy it counts."""
+"""Measurements on this machine: its hardware and state, the latency of a model, and the energy it uses."""

@@ -1,12 +1,13 @@
-"""Calls of a module of this program, timed module by module.
+"""Timing of a module's calls in this process, module by module.
 
-    call of the model ─► the forward of each module in it is timed, as the program runs it
-    own time of a module = its time - that of the modules that it calls; own times add up to the call
-    backward of a module = that of the autograd nodes that its forward made, by their sequence numbers
+    call of the model ─► the forward of each module in it is timed as the program runs it
+    own time of a module = its time - time of the modules that it calls; own times add up to the call
+    backward of a module = time of the autograd nodes that its forward created, matched by sequence number
 
-A timed function stands before `forward` in each module meanwhile. A hook would change what is timed: transformer layers
-of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew;
-what is compiled, exported, captured as a graph or saved meanwhile is so without the timing.
+A wrapper replaces the `forward` of each module during recording. A forward hook would change the timed program: torch's
+transformer layers leave their fast path when a hook is registered. A compiled module is timed as a whole, because a
+wrapper inside it would cause a recompilation. Modules that are compiled, exported, captured in a CUDA graph or pickled
+during recording bypass the wrapper.
 """
 
 from __future__ import annotations
@@ -33,75 +34,75 @@ from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.tensor import dtype_name
 
 MOST_KEPT: Final = 200
-"""Calls with inputs of one kind that are kept module by module; of more, the first."""
+"""Maximum calls per input signature with per-module times; later calls are only counted."""
 
 COMPILED: Final = "_compiled_call_impl"
-"""What `module.compile()` leaves in a module."""
+"""Attribute in which `module.compile()` stores the compiled call."""
 
 WRAPPED: Final = "_orig_mod"
-"""What `torch.compile(module)` holds the module as."""
+"""Attribute in which `torch.compile(module)` stores the original module."""
 
 
 @frozen(kw_only=True)
 class TimedCall:
-    """One call of the model."""
+    """One timed call of the model."""
 
     kind: Hashable
-    """Alike for calls with tensors of the same shapes and types and the same numbers and texts beside them, in the same
-    mode and precision."""
+    """Input signature; equal for calls with the same tensor shapes and dtypes, scalar and string arguments, mode and
+    precision."""
     own_s: Mapping[str, float]
-    """Path of a module -> time in it and in no module that it calls."""
+    """Module path -> time in the module, without the modules that it calls."""
     counts: Mapping[str, int]
-    """Path of a module -> times that it was called."""
+    """Module path -> number of calls."""
     backward_s: Mapping[str, float]
-    """Path of a module -> time in the gradients of what it ran itself; empty where no backward pass went through."""
+    """Module path -> backward time of the module's own operators; empty if no backward pass ran."""
 
     @property
     def latency_s(self) -> float:
-        """Of the whole call."""
+        """Latency of the whole call."""
         return sum(self.own_s.values())
 
 
 @frozen(kw_only=True)
 class CallKind:
-    """What calls with inputs of one kind have in common."""
+    """Properties that all calls with one input signature share."""
 
     args: tuple[Any, ...]
-    """As an example, by place; without the values of large tensors."""
+    """Example positional arguments; large tensors are stored without values."""
     keywords: Mapping[str, Any]
-    """By name, likewise."""
+    """Example keyword arguments, stored like `args`."""
     precision: str
-    """joulemap's name of what products run at."""
+    """Precision of matrix products, by joulemap's name."""
     is_training: bool
-    """Whether the model was in training mode with gradients."""
+    """True if the model was in training mode with gradients enabled."""
 
 
 @define
 class _Span:
-    """A module from its start to its end, as stamps of the device's clock."""
+    """Time span of a module call, as two timestamps of the device's clock."""
 
     path: str
     began: Any = None
     ended: Any = None
     inner: list[_Span] = attrs.field(factory=list)
     first: int = 0
-    """Number of the first autograd node that it may make."""
+    """Sequence number of the first autograd node that the call may create."""
     behind: int = 0
-    """Number behind its last one."""
+    """Sequence number after the last one."""
     gradients: list[_Span] = attrs.field(factory=list)
-    """Of a call of the model, nodes of its backward pass."""
+    """Spans of the backward nodes; only on the span of the whole model."""
 
     def find(self, number: int) -> str | None:
-        """Return the path of the innermost module that made a node; None for one from outside."""
+        """Return the path of the innermost module that created a node; None if the call did not create it."""
         if not self.first <= number < self.behind:
             return None
         return next(filter(None, (one.find(number) for one in self.inner)), self.path)
 
 
 class _Timed:
-    """What stands before a function of a module; what asks for anything but a call of it gets that function's.
+    """Wrapper in place of a module's function; attribute access goes to the wrapped function.
 
-    A copy of the module, or what a file of it is read into, has the function itself.
+    Copies and pickles of the module hold the wrapped function.
     """
 
     __wrapped__: Callable[..., Any]
@@ -128,7 +129,10 @@ class _Timed:
 
 
 def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
-    """Put back what a timed function stood before; it stays, and times nothing, below what was put there since."""
+    """Restore what a wrapper replaced.
+
+    A wrapper that was itself wrapped in the meantime stays in place, but no longer times.
+    """
     timed.is_over = True
     if own.get(name) is not timed:
         return
@@ -141,15 +145,15 @@ def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
 
 
 class CallRecorder:
-    """What happens to a model while it is watched."""
+    """Recorder of a model's calls."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.is_compiled = _is_compiled(module)
         self.kinds: dict[Hashable, CallKind] = {}
         self.counts: Counter[Hashable] = Counter()
-        """Kind -> calls that ended."""
+        """Input signature -> number of completed calls."""
         self.window_s = 0.0
-        """From the start to the end of the watch."""
+        """Duration of the recording."""
         self._model = module
         self._spans: list[tuple[Hashable, _Span]] = []
         self._open: dict[int, list[_Span]] = defaultdict(list)
@@ -160,12 +164,12 @@ class CallRecorder:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Of all modules, as the model lists them."""
+        """Paths of all modules, in the order in which the model lists them."""
         return tuple(path for path, _ in getattr(self._model, WRAPPED, self._model).named_modules())
 
     @contextlib.contextmanager
     def record(self) -> Iterator[None]:
-        """Time what is called until the end; the modules are then as they were."""
+        """Time all calls until the context ends, then restore the modules."""
         placed: list[tuple[dict[str, Any], str, _Timed]] = []
         began = time.perf_counter()
         try:
@@ -184,7 +188,7 @@ class CallRecorder:
             self.window_s = time.perf_counter() - began
 
     def list_calls(self) -> tuple[TimedCall, ...]:
-        """Return the calls that are kept, in their order."""
+        """Return the recorded calls in call order."""
         return tuple(self._sum_up(kind, span) for kind, span in self._spans)
 
     def _time(self, function: Callable[..., Any], path: str, *, is_model: bool) -> Callable[..., Any]:
@@ -214,7 +218,7 @@ class CallRecorder:
         return timed
 
     def _follow(self, span: _Span, result: Any) -> None:
-        """Let each autograd node that a call of the model made tell when it runs."""
+        """Register timing hooks on each autograd node that a call of the model created."""
         waiting, met = [one.grad_fn for one in tensors_in(result)], set[Any]()
         while waiting:
             node = waiting.pop()
@@ -239,7 +243,7 @@ class CallRecorder:
         node.register_hook(end)
 
     def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-        """Return the kind of a call, which is remembered."""
+        """Return the input signature of a call; the first call of each becomes its example."""
         tensors = tensors_in((args, kwargs))
         precision = self._precision or _find_common(tensors) or "fp32"
         if torch.is_autocast_enabled(self.device):
@@ -257,7 +261,7 @@ class CallRecorder:
         if self.device == "cpu":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._place))  # of the model's device, whichever is the current one
+        event.record(torch.cuda.current_stream(self._place))  # the model's device need not be the current one
         return event
 
     def _sum_up(self, kind: Hashable, span: _Span) -> TimedCall:
@@ -275,14 +279,14 @@ class CallRecorder:
         return TimedCall(kind=kind, own_s=dict(own), counts=counts, backward_s=dict(backward))
 
     def _between(self, span: _Span) -> float:
-        """Return the seconds that a span lasted."""
+        """Return the duration of a span in seconds."""
         if self.device == "cpu":
             return float(span.ended - span.began)
         return float(span.began.elapsed_time(span.ended)) * 1e-3
 
 
 def check_watched(module: object) -> torch.nn.Module:
-    """Return a module; UsageError for anything else."""
+    """Return the module; UsageError for anything else."""
     if not isinstance(module, torch.nn.Module):
         what = module.__name__ if isinstance(module, type) else type(module).__name__
         raise UsageError(f"watch takes an nn.Module, and runs what you call of it; this is of type {what}")
@@ -294,7 +298,7 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 
 
 def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Yield each module once, by its first path; nothing inside of what is compiled."""
+    """Yield each module once, under its first path; modules inside a compiled module are left out."""
     met.add(id(module))
     yield path, module
     if not _is_compiled(module):
@@ -304,14 +308,14 @@ def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator
 
 
 def _keep(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor to remember: its values where a trace asks for them, else nothing but its shape."""
+    """Return a tensor to keep as an example: with its values if a trace needs them, else only its shape and dtype."""
     if has_values(tensor):
         return tensor.detach().clone()
     return torch.empty_like(tensor, device="meta", requires_grad=False) if tensor.layout == torch.strided else tensor
 
 
 def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str, Any]:
-    """Return arguments of a call all by place or all by name; UsageError where it can be written neither way."""
+    """Return the arguments of a call, all positional or all by keyword; UsageError if neither form is possible."""
     args, kwargs = kind.args, kind.keywords
     if not kwargs or not args:
         return dict(kwargs) if kwargs else tuple(args)
@@ -327,7 +331,7 @@ def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str,
 
 
 def _find_common(tensors: Sequence[torch.Tensor]) -> str:
-    """Return the type of most floating-point numbers in tensors; empty without any."""
+    """Return the dtype that most floating-point elements have; empty if there are none."""
     counts: Counter[torch.dtype] = Counter()
     for one in tensors:
         if not is_lazy(one) and one.is_floating_point():

@@ -1,4 +1,7 @@
-"""Energy counters: RAPL of a processor package, NVML of a GPU board. Both count up; what is used is a difference."""
+"""Energy counters: RAPL of CPU packages, NVML of a GPU board.
+
+Both are cumulative, so the energy used is the difference of two readings.
+"""
 
 from __future__ import annotations
 
@@ -15,42 +18,42 @@ J_PER_MJ: Final = 1e-3
 
 
 class EnergyCounter(Protocol):
-    """What tells the energy since it was started."""
+    """Counter of the energy between `start` and `stop`."""
 
     scope: str
-    """What it covers."""
+    """Part of the machine that the counter covers."""
     shortest_s: float
-    """A window shorter than this holds too few of its ticks."""
+    """Minimum length of a window; a shorter one spans too few counter updates."""
 
     def start(self) -> None:
-        """Begin a window."""
+        """Start a window."""
 
     def stop(self) -> float | None:
-        """Return the joules since the window began; None where a reading failed."""
+        """Return the joules used since the window started; None if a reading failed."""
 
 
 @define
 class Zone:
-    """One counter of the powercap tree."""
+    """RAPL zone of the powercap tree."""
 
     path: Path
     range_uj: int
-    """The count after which it begins again at 0; 0 where the kernel does not tell."""
+    """Count at which the counter wraps to 0; 0 if the kernel does not report it."""
 
     def read(self) -> int:
-        """Return its count in microjoules; raises OSError or ValueError."""
+        """Return the count in microjoules; raises OSError or ValueError."""
         return int((self.path / "energy_uj").read_text())
 
 
 def span_uj(before: int, after: int, range_uj: int) -> int | None:
-    """Return the count between two readings of a counter that may have begun again once; None if that is unknown."""
+    """Return the count between two readings of a counter that may have wrapped once; None if its range is unknown."""
     if after >= before:
         return after - before
     return after - before + range_uj if range_uj >= before else None
 
 
 class Rapl:
-    """The packages of a processor, summed. Cores and caches are inside a package, most DRAM is not."""
+    """Sum of all CPU packages. A package includes cores and caches; most DRAM is outside it."""
 
     scope = "package"
     shortest_s = 0.05
@@ -61,7 +64,7 @@ class Rapl:
 
     @classmethod
     def find(cls, folder: Path = POWERCAP) -> Rapl | None:
-        """Return the packages' counters; None where there are none, or they may not be read."""
+        """Return the counters of all packages; None if there are none or they are not readable."""
         zones = []
         for path in sorted(folder.glob("intel-rapl:*")):
             try:
@@ -76,11 +79,11 @@ class Rapl:
         return cls(zones) if zones else None
 
     def start(self) -> None:
-        """Begin a window."""
+        """Start a window."""
         self._before = [zone.read() for zone in self._zones]
 
     def stop(self) -> float | None:
-        """Return the joules of all packages since the window began; None where a reading failed."""
+        """Return the joules used by all packages since the window started; None if a reading failed."""
         total = 0
         try:
             for zone, before in zip(self._zones, self._before, strict=True):
@@ -94,11 +97,11 @@ class Rapl:
 
 
 class Nvml:
-    """The whole board of one GPU, as its driver counts it."""
+    """Energy of one whole GPU board, as its driver counts it."""
 
     scope = "board"
     shortest_s = 0.5
-    """The counter ticks at 10 Hz on recent boards."""
+    """Minimum length of a window; the counter updates at 10 Hz on recent boards."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library = library
@@ -107,21 +110,21 @@ class Nvml:
 
     @classmethod
     def find(cls, uuid: str) -> Nvml | None:
-        """Return the counter of the GPU with this UUID; None without pynvml, or where the board counts none."""
+        """Return the counter of the GPU with this UUID; None without pynvml, or if the board has no counter."""
         try:
             import pynvml
 
             pynvml.nvmlInit()
             handle = pynvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
             pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-        except Exception:  # absent, without a driver, or a board without the counter: all the same to the caller
+        except Exception:  # no pynvml, no driver and no counter mean the same to the caller
             return None
         return cls(pynvml, handle)
 
     def start(self) -> None:
-        """Begin a window."""
+        """Start a window."""
         self._before = self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle)
 
     def stop(self) -> float | None:
-        """Return the joules of the board since the window began."""
+        """Return the joules used by the board since the window started."""
         return float(self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle) - self._before) * J_PER_MJ

@@ -1,4 +1,4 @@
-"""The graphics processor of this machine, as torch and nvidia-smi tell."""
+"""GPU of this machine, as torch and nvidia-smi report it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Limits:
-    """Largest clocks and power of a graphics processor."""
+    """Maximum clocks and power limit of a GPU."""
 
     clock_hz: float
     memory_clock_hz: float
@@ -20,7 +20,7 @@ class Limits:
 
 
 def parse_smi(text: str, uuid: str) -> Limits:
-    """Return the limits of the GPU with a UUID from lines of `uuid, MHz, MHz, W`; UsageError where one is missing."""
+    """Return the limits of the GPU with this UUID from lines of `uuid, MHz, MHz, W`; UsageError if one is missing."""
     plain = uuid.removeprefix("GPU-")
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -34,7 +34,7 @@ def parse_smi(text: str, uuid: str) -> Limits:
 
 
 def read_gpu() -> Gpu:
-    """Return the first CUDA device; UsageError where there is none, or nvidia-smi does not tell its clocks."""
+    """Return the first CUDA device; UsageError if there is none, or nvidia-smi does not report its clocks."""
     if not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here")
     told = torch.cuda.get_device_properties(0)

@@ -1,9 +1,9 @@
-"""How long a thread of this machine takes to launch a kernel in an eager framework.
+"""Kernel launch overhead of one thread of this machine in an eager framework.
 
-Blocks of one pixel are run call by call: their kernels are over before the next call, so that the time is that of
-Python, of the dispatch and, on a GPU, of its driver. Without a GPU the dispatch on the CPU itself is timed:
+Blocks of one pixel run call by call. Each kernel ends before the next call, so the measured time is that of Python, the
+dispatcher and, on a GPU, its driver. Without a GPU the dispatch to the CPU itself is timed:
 
-    launch = calls of the same blocks here x LAUNCH_PER_DISPATCH
+    launch = time of the same calls on this CPU x LAUNCH_PER_DISPATCH
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 
 BLOCKS: Final = 25
-"""In a pass, whose calls are then about those of a small model."""
+"""Blocks per pass; their calls are about as many as those of a small model."""
 CALLS: Final = 4 * BLOCKS
-"""Of the framework, in a pass."""
+"""Framework calls per pass."""
 
 LAUNCH_PER_DISPATCH: Final = 5.56
-"""Calls to a device over those that a CPU dispatches to itself, in clocks of a thread: 98,000 (`call_clocks`) over 4.65
-us of one core of a Zen 5 at 3.79 GHz (torch 2.11), of these blocks."""
+"""Ratio of the launch time on a device to the dispatch time on a CPU, in clocks of a thread. 98,000 (`call_clocks`)
+over 4.65 us of one core of a Zen 5 at 3.79 GHz (torch 2.11), for these blocks."""
 
 
 class _Block(torch.nn.Module):
-    """A convolution, a batch norm, a relu and a sum."""
+    """Convolution, batch norm, ReLU and residual addition."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class _Block(torch.nn.Module):
 
 
 def time_calls(device: str, seconds: float) -> tuple[str, Timing]:
-    """Return the name of a device and the timing of `CALLS` calls; UsageError for a device that is not here."""
+    """Return the device name and the timing of `CALLS` calls; UsageError if the device is not available."""
     check_device(device, "eager")
     blocks = torch.nn.Sequential(*(_Block() for _ in range(BLOCKS))).eval().to(device)
     value = torch.ones(1, 8, 1, 1, device=device)

@@ -1,4 +1,4 @@
-"""The processor of this machine, from the texts that Linux prints about it; `describe_cpu` takes any machine's."""
+"""CPU of this machine, from the texts that Linux reports about it; `describe_cpu` takes the texts of any machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from joulemap.system.errors import UsageError
 CPUS: Final = Path("/sys/devices/system/cpu")
 
 PATIENCE_S: Final = 10.0
-"""A tool that takes longer is taken to be absent."""
+"""Timeout of a tool; one that takes longer counts as absent."""
 
 SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -30,7 +30,7 @@ ARM_FLAGS: Final = frozenset({"asimd", "neon"})
 
 
 def read_cpu() -> Cpu:
-    """Return this machine's processor; UsageError where it is no Linux machine, or tells too little."""
+    """Return this machine's CPU; UsageError if it does not run Linux, or reports too little."""
     if platform.system() != "Linux":
         raise UsageError(f"the processor is read from Linux's /proc and /sys, this is {platform.system()}")
     return describe_cpu(
@@ -49,7 +49,7 @@ def read_cpu() -> Cpu:
 
 
 def read_state() -> str:
-    """Return the state of this machine that a latency depends on, in words: clock, governor, load."""
+    """Return the machine state that affects a latency, as text: clock, governor, load average."""
     clock = read_text(CPUS / "cpu0" / "cpufreq" / "scaling_cur_freq")
     governor = read_text(CPUS / "cpu0" / "cpufreq" / "scaling_governor")
     parts = [
@@ -64,13 +64,13 @@ def read_state() -> str:
 
 
 def available_cpus() -> int:
-    """Return the CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text without surrounding space; empty where it cannot be read."""
+    """Return a file's text without surrounding space; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -78,7 +78,7 @@ def read_text(path: Path) -> str:
 
 
 def run_tool(*command: str) -> str:
-    """Return what a tool prints in plain English; empty where it is not there or fails."""
+    """Return the output of a tool in the C locale; empty if the tool is missing or fails."""
     try:
         done = subprocess.run(
             command,
@@ -94,7 +94,7 @@ def run_tool(*command: str) -> str:
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    """Return `Name: value` lines, the first of each name; of lscpu, or the first processor of /proc/cpuinfo."""
+    """Return the first value of each name in `Name: value` lines, as of lscpu or /proc/cpuinfo."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -104,7 +104,7 @@ def parse_fields(text: str) -> dict[str, str]:
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of `48K`, `96 KiB` or `1.5 MiB`; UsageError for anything else."""
+    """Return the bytes in `48K`, `96 KiB` or `1.5 MiB`; UsageError for anything else."""
     found = re.fullmatch(r"([\d.]+)\s*([KMG]?)(?:i?B)?", text.strip())
     if found is None:
         raise UsageError(f"cannot read the cache size {text!r}")
@@ -120,10 +120,10 @@ def describe_cpu(
     frequencies: Mapping[str, str] | None = None,
     vector_bytes: str = "",
 ) -> Cpu:
-    """Return the processor that these texts describe; UsageError where they tell neither its name nor its cores.
+    """Return the CPU that these texts describe; UsageError if they lack its name or core count.
 
-    `caches` are the files of each `cpu*/cache/index*`, `frequencies` those of `cpu0/cpufreq` (kHz), `vector_bytes` is
-    `/proc/sys/abi/sve_default_vector_length`.
+    `caches` holds the files of each `cpu*/cache/index*`, `frequencies` those of `cpu0/cpufreq` (kHz), and
+    `vector_bytes` is `/proc/sys/abi/sve_default_vector_length`.
     """
     fields = parse_fields(lscpu)
     first = parse_fields(cpuinfo)
@@ -171,7 +171,7 @@ ARM_PARTS: Final = {
     "0xd49": "Neoverse-N2",
     "0xd4f": "Neoverse-V2",
 }
-"""Part numbers of Arm's own cores. Source: their technical reference manuals, register MIDR_EL1."""
+"""Part number -> name of Arm's own cores. Source: their technical reference manuals, register MIDR_EL1."""
 
 ARM_IMPLEMENTER: Final = "0x41"
 
@@ -207,7 +207,7 @@ def _vendor(text: str) -> str:
 def _clock(
     name: str, fields: Mapping[str, str], first: Mapping[str, str], frequencies: Mapping[str, str]
 ) -> tuple[float | None, str, float | None]:
-    """Return (clock that peaks are quoted at, where it is from, largest clock), None where nothing tells."""
+    """Return (clock that peaks are quoted at, its source, maximum clock); None where a clock is unknown."""
     largest_text = frequencies.get("cpuinfo_max_freq")
     largest = float(largest_text) * KHZ if largest_text else _mhz(fields.get("CPU max MHz"))
     if frequencies.get("base_frequency"):
@@ -218,7 +218,7 @@ def _clock(
     if largest:
         return largest, "the largest clock that the kernel tells; the base clock is not told", largest
     now = _mhz(first.get("cpu MHz")) or _mhz(fields.get("CPU MHz"))
-    rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # two readings are to describe one machine
+    rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # makes two readings agree
     return rounded, "/proc/cpuinfo at the moment of asking, to 0.1 GHz; neither base nor largest clock is told", None
 
 
@@ -231,7 +231,7 @@ def _mhz(text: str | None) -> float | None:
 
 
 def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]:
-    """Return the caches by level; those that one list of CPUs shares are one instance."""
+    """Return the caches by level; each distinct list of CPUs that share one is an instance."""
     shared: dict[int, set[str]] = {}
     sizes: dict[int, int] = {}
     for file in files:
@@ -253,7 +253,9 @@ def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]
 
 
 def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, ...]:
-    """Return the caches as lscpu sums them, `96 KiB (2 instances)`; older ones print one instance: `32K`."""
+    """Return the caches that lscpu lists: totals as `96 KiB (2 instances)`, or one instance, as `32K` in older
+    versions.
+    """
     caches = []
     for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):
         text = fields.get(f"{label} cache") or fields.get(label, "")

@@ -1,4 +1,4 @@
-"""A model with real weights and inputs, on a device and at a precision."""
+"""Model with real weights and inputs, on a device and at a precision."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from joulemap.trace.tensor import DTYPES
 SEED: Final = 0
 
 PRECISIONS: Final = ("fp32", "bf16", "fp16")
-"""Of weights and floating-point inputs."""
+"""Precisions of weights and floating-point inputs that can be measured."""
 
 
 @frozen(kw_only=True)
 class Subject:
-    """A module that can be called."""
+    """Callable model with its inputs."""
 
     module: Any
     positional: Sequence[Any]
@@ -32,15 +32,15 @@ class Subject:
     batch: int
 
     def call(self) -> Any:
-        """Run it once."""
+        """Run the model once."""
         return self.module(*self.positional, **self.named)
 
 
 def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subject:
-    """Return the model of a request, its weights as its constructors draw them from a fixed seed.
+    """Build the model of a request; its constructors initialize the weights from a fixed seed.
 
-    Floating-point inputs are uniform in 0 to 1; integers that a model does not bring are 0, booleans true. Raises
-    ModelError where the model cannot be built or has no weights. Inside `hosting`.
+    Floating-point inputs are uniform in 0 to 1. Integer inputs that the model does not bring are 0, boolean ones true.
+    Raises ModelError if the model cannot be built or has no weights. Call it inside `hosting`.
     """
     if precision not in PRECISIONS:
         raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(PRECISIONS)}")

@@ -1,4 +1,4 @@
-"""The measurement of a model on a device under a runtime."""
+"""Measurement of a model on a device under a runtime."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from joulemap.trace.source import ModelRequest
 DEVICES: Final = ("cpu", "cuda")
 
 CAPTURE_WARM_UP: Final = 3
-"""Calls before a graph is captured, so that libraries have chosen their kernels. Source: PyTorch, CUDA semantics."""
+"""Calls before a CUDA graph is captured, so that libraries have chosen their kernels. Source: PyTorch, CUDA
+semantics."""
 
 STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
-"""Streams that a measurement's calls run on by runtime: the default, or one that warms up and one captured."""
+"""Runtime -> CUDA streams of a measurement; a graph warms up on one and is captured on another."""
 
 
 def check_device(device: str, runtime: str) -> None:
-    """Raise UsageError for a device that is not here, or a runtime that it has not."""
+    """Raise UsageError if the device is not available, or does not support the runtime."""
     if device not in DEVICES:
         raise UsageError(f"unknown device {device!r}; known: {', '.join(DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
@@ -45,7 +46,7 @@ def check_device(device: str, runtime: str) -> None:
 def run_trial(
     request: ModelRequest, *, device: str, precision: str, runtime: str, threads: int | None, seconds: float
 ) -> Trial:
-    """Return the timing of a model; raises ModelError where it cannot be built, compiled or run."""
+    """Measure a model; ModelError if it cannot be built, compiled or run."""
     check_device(device, runtime)
     with hosting(request.model):
         return _run_trial(request, device, precision, runtime, threads, seconds)
@@ -105,7 +106,7 @@ def _nothing() -> None:
 
 
 def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
-    """Return what runs the subject once under a runtime."""
+    """Return a function that runs the subject once under a runtime."""
     if runtime == "graph":
         return _capture(subject)
     if runtime == "fused":
@@ -114,7 +115,7 @@ def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
 
 
 def _capture(subject: Subject) -> Callable[[], object]:
-    """Return the replay of a captured graph of the eager kernels."""
+    """Return the replay function of a CUDA graph of the eager kernels."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -128,7 +129,7 @@ def _capture(subject: Subject) -> Callable[[], object]:
 
 
 def _compile(subject: Subject) -> Callable[[], object]:
-    """Return the compiled model, after the call that compiles it; ModelError where that fails."""
+    """Return the compiled model, after the call that compiles it; ModelError if that fails."""
     for name in ("torch._inductor", "torch._dynamo", "torch.utils.cpp_extension"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     compiled: Any = torch.compile(subject.module)
@@ -158,7 +159,7 @@ def _versions(device: str) -> list[str]:
 
 
 def name_device(device: str) -> str:
-    """Return what a device of this machine is called."""
+    """Return the name of a device of this machine."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     try:

@@ -1,6 +1,6 @@
-"""A window of time in which a call is repeated once it is steady, and the latency of one call.
+"""Latency of a call, repeated for a window of time once it is steady.
 
-repetition = calls in a row that take at least a millisecond, then a wait for the device
+repetition = consecutive calls that take at least a millisecond, then a wait for the device
 latency    = median over repetitions of repetition / calls
 spread     = (third quartile - first quartile) / median
 """
@@ -16,17 +16,17 @@ from joulemap.device.energy import EnergyCounter
 from joulemap.domain.measurement import Timing
 
 SHORTEST_REPETITION_S: Final = 1e-3
-"""Far above what reading a clock and waiting for a device cost."""
+"""Minimum duration of a repetition; far above the cost of reading a clock and waiting for a device."""
 
 MOST_CALLS: Final = 10_000
 
 STEADY: Final = 0.05
-"""Two groups of repetitions whose medians differ by less are steady."""
+"""Maximum relative difference between the medians of two consecutive groups in a steady state."""
 
 GROUP: Final = 5
 FEWEST_REPETITIONS: Final = 5
 WARM_UP_SHARE: Final = 2.0
-"""The warm-up takes at most this many windows."""
+"""Maximum length of the warm-up, in windows."""
 
 Clock = Callable[[], float]
 
@@ -41,9 +41,10 @@ def measure_window(
     clock: Clock = time.perf_counter,
     processor: Clock = time.process_time,
 ) -> Timing:
-    """Return what a call takes; `wait` returns when the device is done, `counter` counts the window's energy.
+    """Measure a call; `wait` returns when the device is done, and `counter` measures the energy of the window.
 
-    `is_alone` says that one thread of this process does all the work, so that time without it is that of others.
+    `is_alone` states that one thread of this process does all the work. Time in which the process does not run then
+    belongs to other processes.
     """
 
     def repeat(calls: int) -> float:
@@ -93,7 +94,7 @@ def measure_window(
 
 
 def _warm_up(repetition: Callable[[], float], clock: Clock, until: float) -> bool:
-    """Repeat until two groups in a row agree, or time is up; return whether they do."""
+    """Repeat until two consecutive groups agree, or time is up; return whether they agree."""
     before = None
     while True:
         group = []

@@ -1,6 +1,6 @@
-"""Files of measurements that other tools wrote: opened, and known by what they hold.
+"""Measurement files of other tools: opened, and recognized by their content.
 
-Nothing of a file is run: no pickle is opened, no text evaluated, and none is read beyond a limit.
+No content is executed: pickles are refused, no text is evaluated, and no file is read beyond a size limit.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from joulemap.system.file import FileError, decode, read_bytes
 from joulemap.system.record import define, frozen
 
 MOST_BYTES: Final = 200_000_000
-"""Of a file, unpacked: the trace of a hundred steps of a large model. What is longer is recorded again, shorter."""
+"""Maximum bytes of an unpacked file: a trace of a hundred steps of a large model. Longer traces need fewer steps."""
 
 MOST_JSON_BYTES: Final = 50_000_000
-"""Of JSON that is no trace: its objects take some ten times as much memory."""
+"""Maximum bytes of JSON other than a trace; its objects take about ten times as much memory."""
 
 HEAD: Final = 200_000
-"""Characters in which marks of a format are looked for."""
+"""Characters at the start of a file that are searched for the mark of a format."""
 
 UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "an archive of torch.save or a zip"}
-"""How a file begins that is not opened, and what it is."""
+"""First bytes of a file that is refused -> description of its kind."""
 
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-"""How a text begins that another shell has redirected."""
+"""Byte order marks of UTF-16, as in text that another shell has redirected."""
 
 BEFORE: Final = 5_000
-"""Characters before a run in which its settings are looked for."""
+"""Characters before a run that are searched for its settings."""
 
 JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
-"""How JSON of objects begins; a log may begin with a bracket too."""
+"""Start of JSON with objects; a log may begin with a bracket too."""
 
 HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
-"""How CSV begins, and what stands between its cells."""
+"""Start of CSV; group 1 is the delimiter."""
 
 COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
-"""A number of CSV whose cells have other marks between them."""
+"""Number with a decimal comma, in CSV with another delimiter."""
 
 LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?|)[ \t\r]*$"
-"""A line `Mean TTFT (ms): 54.6`."""
+"""Line such as `Mean TTFT (ms): 54.6`."""
 
 THOUSANDS: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 TIMED: Final = re.compile(r"([\d.]+) ?(s|ms|us|ns)")
 SCANNED: Final = 100
-"""Objects of a file in which a format is looked for."""
+"""Maximum objects of a file that are searched for a format."""
 
 SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Unit of time -> seconds."""
@@ -70,7 +70,7 @@ TEXTS: Final = (
     "hardware", "model", "engine", "date", "weight_precision", "cache_precision", "speculative", "request_rate",
     "scenario", "scope",
 )  # fmt: skip
-"""Columns that are words; all others are numbers."""
+"""Text columns; all others are numbers."""
 
 MEASURED: Final = ("_s", "_j", "_w")
 """Endings of the columns that hold measured quantities."""
@@ -82,65 +82,67 @@ LEFT_OUT: Final = "left out"
 """Key of a merged run that tells which of its parts have no usable number."""
 
 Cells = dict[str, Any]
-"""Column of a measurement -> what a file says; what it does not say is not there."""
+"""Column of a measurement -> value in the file; unknown values have no key."""
 
 
 Stated = Mapping[str, Any]
-"""Option -> what a person says of a file; empty or None for nothing."""
+"""Option -> value that a user states about a file; empty or None if none is stated."""
 
 
 @frozen(kw_only=True)
 class Format:
-    """A format that is known."""
+    """Known file format."""
 
     name: str
     url: str
-    """Of its documentation, or of the source that writes it."""
+    """Documentation, or the source code that writes the format."""
     kind: str
-    """Served, single, or window: a single run of several passes."""
+    """Served, single, or window (a single run of several passes)."""
     reader: str
-    """What makes a row of what was found."""
+    """Name of the reader that makes a row of the values found."""
     told: str = ""
-    """What a file of it has, in words; empty where `needs` says so."""
+    """Description of the content of a file; empty if `needs` describes it."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Paths that each object of a run has, in JSON, CSV or a table of Markdown."""
+    """Paths that each object of a run has, in JSON, CSV or a Markdown table."""
     mark: str = ""
-    """A pattern of its text."""
+    """Pattern that identifies the text."""
     each: str = ""
-    """Where a list of runs stands in an object; empty where each object is a run."""
+    """Key of the list of runs in an object; empty if each object is a run."""
     group: str = ""
-    """The key that names a run of several objects; empty where each object is one."""
+    """Key that names a run of several objects; empty if each object is a run."""
     last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Keys that name a run of which each object tells all so far: the last counts."""
+    """Keys that name a run with cumulative objects; only the last object counts."""
     line: str = LINE
-    """A pattern of a line of its text that has a name and a value."""
+    """Pattern of a text line with a name and a value."""
     split: str = ""
-    """A pattern that stands before each run of a text; empty for one run."""
+    """Pattern in front of each run of a text; empty for one run."""
     end: str = ""
-    """A pattern behind a run, where what follows is said of the next; empty where nothing is."""
+    """Pattern after a run whose following text describes the next run; empty if no text does."""
     patterns: Mapping[str, str] = attrs.field(factory=dict)
-    """Key -> where it stands in a text, beside its lines."""
+    """Key -> pattern of its value in a text, in addition to the lines."""
     fixed: Cells = attrs.field(factory=dict)
-    """Column -> what it is in each run."""
+    """Column -> value that is the same in every run."""
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
-    """Column -> paths of it."""
+    """Column -> paths at which its value may be found."""
 
     @property
     def expected(self) -> str:
-        """What a file of it has, in words."""
+        """Description of the content of a file."""
         return self.told or ", ".join(self.needs)
 
 
 @define(slots=False, eq=False)
 class Content:
-    """A file's text, and the objects in it."""
+    """Text of a file, and the objects in it."""
 
     path: Path
     text: str
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """Objects of JSON, of lists and lines of them, rows of CSV or of Markdown; none of another text or a trace."""
+        """Objects of JSON, also in lists and one per line, or rows of CSV or Markdown; empty for a trace or any other
+        text.
+        """
         if '"traceEvents"' in self.text[:HEAD]:
             return []
         is_json, header = JSON.match(self.text), HEADER.match(self.text)
@@ -156,11 +158,11 @@ class Content:
         return [one for one in found if isinstance(one, dict)]
 
     def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:
-        """Return the objects, of the first so many, that have each of these paths; a value may be null."""
+        """Return the objects that have each of these paths, among the first `most`; a value may be null."""
         return [one for one in self.objects[:most] if needs and all(_has(one, path) for path in needs)]
 
     def describe(self) -> str:
-        """Return what the file looks like, in words."""
+        """Return a short description of the file."""
         if not self.text.strip():
             return "an empty file"
         if self.objects and JSON.match(self.text):
@@ -169,7 +171,7 @@ class Content:
 
 
 def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of CSV; where cells stand between other marks than commas, a comma may stand in a number."""
+    """Yield the rows of CSV; with a delimiter other than the comma, decimal commas become points."""
     for row in csv.DictReader(io.StringIO(text.lstrip(), newline=""), delimiter=mark):
         for name, cell in row.items() if mark != "," else ():
             if isinstance(cell, str) and COMMA.fullmatch(cell):
@@ -178,7 +180,7 @@ def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
 
 
 def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of tables of Markdown, by the names above the rule."""
+    """Yield the rows of Markdown tables, keyed by the names above the rule."""
     rows = [[one.strip() for one in line.strip("| \t").split("|")] for line in text.splitlines() if line[:1] == "|"]
     rules = [place for place, row in enumerate(rows) if not set("".join(row)) - set("-: ")]
     for place, after in itertools.pairwise([*rules, len(rows) + 1]):
@@ -187,14 +189,14 @@ def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
 
 @cache
 def list_formats() -> tuple[Format, ...]:
-    """Return the formats that are known, in the order in which they are tried."""
+    """Return the known formats, in the order in which they are tried."""
     text = Path(__file__).with_name("format.toml").read_text(encoding="utf-8")
     told = {one["name"]: one for one in tomllib.loads(text)["formats"]}
     return tuple(Format(**{**told.get(one.pop("like", ""), {}), **one}) for one in told.values())
 
 
 def open_content(path: Path) -> Content:
-    """Return what a file holds; CatalogueError, in a line, for one that cannot be read or is not opened."""
+    """Return the content of a file; CatalogueError, in one line, if it cannot be read or is refused."""
     try:
         raw = read_bytes(path, MOST_BYTES)
         if raw[:2] == b"\x1f\x8b":
@@ -211,7 +213,7 @@ def open_content(path: Path) -> Content:
 
 
 def recognize(content: Content) -> Format:
-    """Return the format of a file; CatalogueError with what it looks like and what is known."""
+    """Return the format of a file; CatalogueError with a description of the file and the known formats."""
     for one in list_formats():
         is_marked = one.mark and re.search(one.mark, content.text[:HEAD], re.MULTILINE)
         if is_marked or content.select(one.needs, SCANNED):
@@ -221,7 +223,7 @@ def recognize(content: Content) -> Format:
 
 
 def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
-    """Yield the JSON values that stand one behind another from a place on to `end`; ValueError where one breaks off."""
+    """Yield consecutive JSON values from position `at` on, up to `end`; ValueError for an incomplete value."""
     decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
     while True:
         skipped = gap.match(text, at)
@@ -233,13 +235,16 @@ def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
 
 
 def read_lines(text: str, line: str = LINE) -> dict[str, str]:
-    """Return what lines `Mean TTFT (ms): 54.6` tell, by names as JSON has them: `mean_ttft_ms`; the first of each."""
+    """Return the values of lines such as `Mean TTFT (ms): 54.6`.
+
+    Names are spelled as in JSON, `mean_ttft_ms`; the first value of a name counts.
+    """
     said = re.findall(line, text, re.MULTILINE)
     return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(said)}
 
 
 def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
-    """Yield what a file says of each run: an object, several of one name, or what a part of a text tells."""
+    """Yield the values of each run: of an object, of several objects with one name, or of a part of a text."""
     if own := content.select(form.needs):
         if form.last:
             own = list({tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(own)}.values())
@@ -248,7 +253,7 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
         return
     parts = re.split(form.split, content.text, flags=re.MULTILINE) if form.split else [content.text]
     for before, part in itertools.pairwise(parts if len(parts) > 1 else ["", *parts]):
-        if form.end:  # what stands between two runs is said of the next
+        if form.end:  # text between two runs describes the next one
             above, below = (re.split(form.end, one, flags=re.MULTILINE) for one in (before[-BEFORE:], part))
             part = f"{below[0]}\n{above[-1]}"
         patterns = ((key, re.search(pattern, part, re.MULTILINE)) for key, pattern in form.patterns.items())
@@ -279,8 +284,9 @@ def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]
 
 
 def find(data: Any, path: str) -> Any:
-    """Return what stands at a path of keys, or None: `engine.model`, `items.*.name` of the first, `gpus.#` how many,
-    `gpus.+.power` all together.
+    """Return the value at a path of keys, or None.
+
+    `engine.model` is nested, `items.*.name` is of the first item, `gpus.#` is a count, and `gpus.+.power` is a sum.
     """
     keys = path.split(".")
     for place, key in enumerate(keys):
@@ -303,7 +309,7 @@ def find(data: Any, path: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number, or that which a text is; None for anything else."""
+    """Return a finite number, also one that is written as text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -322,7 +328,7 @@ def need(data: Any, path: str) -> float:
 
 
 def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
-    """Return the columns that stand in data: texts, and numbers above 0, in seconds where their keys say a unit."""
+    """Return the columns found in data: texts, and positive numbers, in seconds where a key names a unit of time."""
     found: Cells = {}
     for column, path in ((name, path) for name, paths in columns.items() for path in paths):
         value = find(data, path)
@@ -344,12 +350,12 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
 
 
 def is_measured(column: str) -> bool:
-    """Whether a column holds a measured quantity that can be scored."""
+    """Return whether a column holds a measured quantity that can be scored."""
     return column.endswith(MEASURED) and column not in NEVER_SCORED
 
 
 def _has(data: Any, path: str) -> bool:
-    """Whether a path is there, with or without a value."""
+    """Return whether a path exists, with or without a value."""
     parent, _, key = path.rpartition(".")
     above = find(data, parent) if parent else data
     return find(data, path) is not None or (isinstance(above, dict) and key in above)
@@ -397,6 +403,6 @@ def count_reasons(reasons: Iterable[str]) -> str:
 
 
 def count_devices(name: str) -> tuple[int, str]:
-    """Return how many devices a name says there are, and the name of one: `4xNVIDIA_L40S`, `1 x NVIDIA L4`."""
+    """Return (device count, device name) of names such as `4xNVIDIA_L40S` and `1 x NVIDIA L4`."""
     said = re.fullmatch(r"\s*(\d{1,5})\s*[x*]\s*(\S.*)", name)
     return (int(said[1]), said[2].replace("_", " ").strip()) if said else (1, name.strip())

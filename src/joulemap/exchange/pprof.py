@@ -1,10 +1,10 @@
-"""A run as a pprof profile: where its energy, time, bytes and MACs go, as stacks.
+"""pprof profile of a run: where its energy, time, bytes and MACs go, as stacks.
 
     model ─► module ─► … ─► operator ─► action
 
-Time, bytes and MACs belong to operators, energy to their actions. Amounts are whole numbers that sum to the run: energy
-in femtojoules, time in femtoseconds, as the database has them. The tables of a profile may stand in any order among its
-samples, so each name is written where it is first needed, and memory holds the names alone.
+Time, bytes and MACs belong to operators, energy to their actions. Amounts are integers that sum to the run's total:
+energy in femtojoules, time in femtoseconds, as in the database. The tables of a profile may be mixed with its samples,
+so each name is written when it is first needed, and memory holds the names alone.
 
 Source: https://github.com/google/pprof/blob/main/proto/profile.proto, in the encoding of
 https://protobuf.dev/programming-guides/encoding/
@@ -30,20 +30,20 @@ SAMPLE_TYPES: Final = (
     ("off_chip", "bytes"),
     ("macs", "count"),
 )
-"""What a sample has an amount of, and the unit."""
+"""Name and unit of each value of a sample."""
 
 BASE: Final = ("pprof::base", "true")
-"""Label of the samples that are subtracted, by which pprof knows what percentages are of."""
+"""Label of subtracted samples; pprof takes percentages relative to the base by it."""
 
 PIECE_BYTES: Final = 1 << 16
-"""Before compression."""
+"""Bytes of fields that are compressed at a time."""
 
 GZIP: Final = 31
-"""Window of zlib that writes a gzip file, which has no time in it."""
+"""Window size that makes zlib write a gzip file, without a time stamp."""
 
 SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING = range(1, 7)
 DURATION_NANOS, COMMENT, DEFAULT_SAMPLE_TYPE = 10, 13, 14
-"""Fields of a profile."""
+"""Field numbers of a profile."""
 
 FS_PER_NS: Final = 1_000_000
 
@@ -51,28 +51,28 @@ VARINT: Final = 0
 DELIMITED: Final = 2
 
 MASK: Final = (1 << 64) - 1
-"""Negative numbers are written as their two's complement of 64 bits."""
+"""Mask of 64 bits; negative numbers are written as two's complement."""
 
 SMALL: Final = [bytes([number]) for number in range(0x80)]
 
 
 @define
-class _Whole:
-    """Amounts as whole numbers whose sum is never more than a half from theirs."""
+class _Rounding:
+    """Rounding of amounts to integers whose sum is within 0.5 of the exact sum."""
 
     exact: float = 0.0
-    told: int = 0
+    written: int = 0
 
     def add(self, amount: float) -> int:
-        """Return what to write of an amount."""
+        """Return the integer to write for an amount."""
         self.exact += amount
-        before, self.told = self.told, round(self.exact)
-        return self.told - before
+        before, self.written = self.written, round(self.exact)
+        return self.written - before
 
 
 @define
 class _Names:
-    """Strings and frames that are written once, and the fields that are to be written of them."""
+    """Strings and frames that are written once, and their fields that are still to be written."""
 
     fields: list[bytes] = attrs.field(factory=list)
     strings: dict[str, int] = attrs.field(factory=dict)
@@ -80,14 +80,14 @@ class _Names:
     labels: dict[tuple[str, str], bytes] = attrs.field(factory=dict)
 
     def text(self, text: str) -> int:
-        """Return the place of a string."""
+        """Return the index of a string."""
         if text not in self.strings:
             self.strings[text] = len(self.strings)
             self.fields.append(bytes_field(STRING, text.encode(errors="replace")))
         return self.strings[text]
 
     def frame(self, name: str, file: str) -> int:
-        """Return the location of a frame, which is a function of its own; its file groups frames of a kind."""
+        """Return the location of a frame, as a function of its own; `file` groups frames of one kind."""
         key = name, file
         if key not in self.frames:
             number = self.frames[key] = len(self.frames) + 1
@@ -98,14 +98,14 @@ class _Names:
         return self.frames[key]
 
     def label(self, key: str, value: str) -> bytes:
-        """Return a label of a sample."""
+        """Return the encoded label of a sample."""
         pair = key, value
         if pair not in self.labels:
             self.labels[pair] = bytes_field(3, number_field(1, self.text(key)) + number_field(2, self.text(value)))
         return self.labels[pair]
 
     def take(self) -> bytes:
-        """Return the fields that are not written yet."""
+        """Return the fields that are not written yet, and forget them."""
         found = b"".join(self.fields)
         self.fields.clear()
         return found
@@ -114,7 +114,7 @@ class _Names:
 def write_profile(
     subject: Subject, samples: Iterable[Sample], base: tuple[Subject, Iterable[Sample]] | None = None
 ) -> Iterator[bytes]:
-    """Yield a gzipped profile of a run; with a base, of what the run takes more than that one."""
+    """Yield a gzipped profile of a run; with a base, of the difference of the run and the base."""
     return _compress(_write(subject, samples, base))
 
 
@@ -132,7 +132,7 @@ def _write(
 
 
 def _describe(names: _Names, subject: Subject, base: Subject | None) -> bytes:
-    """Return what a profile says of itself."""
+    """Return the encoded description of a profile."""
     fields = [
         bytes_field(SAMPLE_TYPE, number_field(1, names.text(kind)) + number_field(2, names.text(unit)))
         for kind, unit in SAMPLE_TYPES
@@ -150,14 +150,14 @@ def _describe(names: _Names, subject: Subject, base: Subject | None) -> bytes:
 def _write_samples(
     names: _Names, subject: Subject, samples: Iterable[Sample], sign: int, labels: Sequence[tuple[str, str]]
 ) -> Iterator[bytes]:
-    """Yield the samples of one run, each behind the names that it is the first to need."""
-    moved, off_chip = _Whole(), _Whole()
+    """Yield the samples of one run; `names` collects the names that each needs first."""
+    moved, off_chip = _Rounding(), _Rounding()
     for _, group in itertools.groupby(samples, lambda sample: sample.operator_index):
         first = next(group)
         stack = [names.frame(*frame) for frame in list_frames(subject.model, first)]
         above = b"".join(map(varint, reversed(stack)))
-        told = [("hardware", subject.hardware), ("subgraph", first.subgraph), ("operation", first.operation), *labels]
-        shared = b"".join(itertools.starmap(names.label, told))
+        pairs = [("hardware", subject.hardware), ("subgraph", first.subgraph), ("operation", first.operation), *labels]
+        shared = b"".join(itertools.starmap(names.label, pairs))
         for sample in itertools.chain((first,), group):
             values = (
                 sample.energy_fj,
@@ -179,7 +179,7 @@ def _write_samples(
 def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
     """Yield (name, kind) of the frames of an operator, from the model down.
 
-    Names are whole paths, so that modules of one name in different places stay apart.
+    Names are full paths, so that modules with one name in different places stay apart.
     """
     yield model, "model"
     parts = sample.module_path.split(".") if sample.module_path else []
@@ -189,7 +189,7 @@ def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
 
 
 def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what fields are compressed to, in pieces."""
+    """Yield the compressed fields in pieces."""
     engine = zlib.compressobj(wbits=GZIP)
     waiting, size = list[bytes](), 0
     for field in fields:
@@ -203,7 +203,7 @@ def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def varint(number: int) -> bytes:
-    """Return a whole number of at most 64 bits, seven bits a byte, the low ones first."""
+    """Return an integer of at most 64 bits as a varint: seven bits a byte, the low ones first."""
     if 0 <= number <= 0x7F:
         return SMALL[number]
     rest, found = number & MASK, bytearray()
@@ -215,15 +215,15 @@ def varint(number: int) -> bytes:
 
 
 def number_field(field: int, value: int) -> bytes:
-    """Return a field that holds a whole number; nothing for 0, which a reader takes a missing one for."""
+    """Return a field with an integer; nothing for 0, the value that readers assume for a missing field."""
     return varint(field << 3 | VARINT) + varint(value) if value else b""
 
 
 def bytes_field(field: int, content: bytes) -> bytes:
-    """Return a field that holds a text, a message or packed numbers."""
+    """Return a field with a text, a message or packed numbers."""
     return varint(field << 3 | DELIMITED) + varint(len(content)) + content
 
 
 def packed_field(field: int, values: Iterable[int]) -> bytes:
-    """Return a repeated field of whole numbers."""
+    """Return a packed field of integers."""
     return bytes_field(field, b"".join(map(varint, values)))

@@ -1,4 +1,4 @@
-"""The run that a file for another program is about."""
+"""Run that an exported file describes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Subject:
-    """The run that a file is about."""
+    """Run that an exported file describes."""
 
     model: str
     hardware: str
     title: str
-    """Model, hardware and configuration in a line."""
+    """Model, hardware and configuration in one line."""
     energy_fj: int
     latency_fs: int
     weight_bytes: int

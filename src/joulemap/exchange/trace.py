@@ -1,10 +1,10 @@
-"""A run as a trace of events, which Perfetto and chrome://tracing draw: kernels, power and memory over time.
+"""Event trace of a run for Perfetto and chrome://tracing: kernels, power and memory over time.
 
-Where a subgraph is one kernel, a slice holds the slices of its operators; else each operator is a slice. An operator
-without time of its own, as in the epilogue of another, is an instant. The counter `power` is the energy of a kernel
-over its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns), which
-doubles hold exactly: start plus duration of a slice is the start of the next also for readers that add in floating
-point. Exact times stand in the arguments.
+A subgraph that is one kernel is a slice around the slices of its operators; any other operator is a slice of its own.
+An operator without time of its own, as in the epilogue of another, is an instant. The counter `power` is the energy of
+a kernel over its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns),
+which doubles hold exactly. The end of a slice then equals the start of the next, also in floating-point sums. Exact
+times are in the arguments.
 
 Source: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -23,29 +23,29 @@ from joulemap.row.export import Step
 from joulemap.system.record import define
 
 GRID: Final = 1024
-"""Of a microsecond."""
+"""Grid points per microsecond."""
 
 FS_PER_US: Final = 1_000_000_000
 
 PROCESS: Final = 1
 KERNELS: Final = 1
-"""The thread of the slices."""
+"""Thread of the slices."""
 
 PARTS: Final = ("compute", "memory", "control", "static")
-"""What every energy is split into."""
+"""Parts of each energy."""
 
-TOLD: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
-"""What a slice of an operator tells of it."""
+OPERATOR: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
+"""Fields of an operator on its slice."""
 
-SHARED: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
-"""What a slice tells of the subgraph of its operators."""
+SUBGRAPH: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
+"""Fields of the subgraph on each slice in it."""
 
 SUMMED: Final = ("kernel_count", "mac_count", "moved_bytes", "dram_bytes", "latency_fs", "energy_fj")
-"""What a slice tells of its operators together."""
+"""Fields that a slice sums over its operators."""
 
 
 def write_trace(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
-    """Yield a trace in JSON; `live_bytes` are those of activations during each operator, by its index."""
+    """Yield a trace as JSON; `live_bytes` maps each operator index to the activation bytes during that operator."""
     head = {"displayTimeUnit": "ns", "otherData": attrs.asdict(subject)}
     yield (_dump(head)[:-1] + ', "traceEvents": [\n').encode()
     before = ""
@@ -61,24 +61,24 @@ def _dump(value: dict[str, Any]) -> str:
 
 @define
 class _Power:
-    """Energy since a time, told as the power that is drawn until the next kernel that takes time."""
+    """Energy since a time, emitted as the power drawn until the next kernel that takes time."""
 
     start_fs: int = 0
     time_fs: int = 0
     parts_fj: list[int] = attrs.field(factory=lambda: [0] * len(PARTS))
 
     def add(self, kernel: Sequence[Step], start_fs: int) -> Iterator[dict[str, Any]]:
-        """Take a kernel in; yield what was drawn before it. One without time is drawn with the kernel before it."""
+        """Add a kernel and yield the power before it; a kernel without time counts toward the kernel before it."""
         time_fs = sum(step.latency_fs for step in kernel)
         if time_fs and self.time_fs:
-            yield from self.tell()
+            yield from self.emit()
             self.start_fs, self.time_fs, self.parts_fj = start_fs, 0, [0] * len(PARTS)
         self.time_fs += time_fs
         for step in kernel:
             for index, part in enumerate((step.compute_fj, step.memory_fj, step.control_fj, step.static_fj)):
                 self.parts_fj[index] += part
 
-    def tell(self) -> Iterator[dict[str, Any]]:
+    def emit(self) -> Iterator[dict[str, Any]]:
         """Yield the counters; femtojoules over femtoseconds are watts."""
         if self.time_fs:
             yield _count("power (W)", self.start_fs, {"total": sum(self.parts_fj) / self.time_fs})
@@ -99,10 +99,10 @@ def _list_events(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[in
         if kernel[0].is_fused:
             yield _draw_kernel(kernel, start_fs)
         for step in kernel:
-            told = {name: getattr(step, name) for name in TOLD}
-            yield _slice(step.name, "operator", (step,), start_fs, told)
+            fields = {name: getattr(step, name) for name in OPERATOR}
+            yield _slice(step.name, "operator", (step,), start_fs, fields)
             start_fs += step.latency_fs
-    yield from power.tell()
+    yield from power.emit()
     yield _count("power (W)", start_fs, {"total": 0.0})
     yield _count("power by part (W)", start_fs, dict.fromkeys(PARTS, 0.0))
 
@@ -114,15 +114,15 @@ def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
 def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
     """Return the slice of a subgraph that is one kernel."""
     first = kernel[0]
-    told = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
-    return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, told)
+    fields = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
+    return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, fields)
 
 
 def _slice(
-    name: str, category: str, steps: Sequence[Step], start_fs: int, told: Mapping[str, object]
+    name: str, category: str, steps: Sequence[Step], start_fs: int, fields: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return a slice from a time on, with what its operators take together."""
-    shared = {name: getattr(steps[0], name) for name in SHARED}
+    """Return a slice from a start time on, with the sums over its operators."""
+    shared = {name: getattr(steps[0], name) for name in SUBGRAPH}
     summed = {name: sum(getattr(step, name) for step in steps) for name in SUMMED}
     start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
     shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
@@ -133,10 +133,10 @@ def _slice(
         "pid": PROCESS,
         "tid": KERNELS,
         "ts": start / GRID,
-        "args": {**told, **shared, **summed, "start_fs": start_fs},
+        "args": {**fields, **shared, **summed, "start_fs": start_fs},
     }
 
 
 def _place(time_fs: int) -> int:
-    """Return the point of the grid that is nearest to a time."""
+    """Return the grid point that is nearest to a time."""
     return (time_fs * GRID + FS_PER_US // 2) // FS_PER_US

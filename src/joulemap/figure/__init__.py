@@ -1,1 +1,1 @@
-"""Figures: an answer's rows in a specification of Vega-Lite, and how they are drawn."""
+"""Figures of answers: Vega-Lite specifications with their rows, and how they are drawn."""

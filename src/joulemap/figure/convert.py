@@ -1,6 +1,6 @@
-"""Vega-Lite in a theme to SVG, PNG and a browser's script, by vl-convert.
+"""Conversion of themed Vega-Lite to SVG, PNG and a script for browsers, by vl-convert.
 
-That is a JavaScript engine of its own, which opens neither files nor the network.
+vl-convert is a JavaScript engine of its own, which opens neither files nor the network.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 
 INSTALL: Final = "`pip install 'joulemap[plot]'`"
-"""Command that installs what draws images."""
+"""Command that installs the package that draws images."""
 
 FONT: Final = "sans-serif"
 
 PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-"""Source: Okabe and Ito, Color Universal Design (2008), its black replaced by a grey that shows on both pages."""
+"""Colours of categories. Source: Okabe and Ito, Color Universal Design (2008), with black replaced by a grey that is
+visible on both backgrounds."""
 
 INK: Final[dict[Theme, str]] = {"light": "#1a1a1a", "dark": "#f0f0f0"}
 FAINT: Final[dict[Theme, str]] = {"light": "#d9d9d9", "dark": "#4a4a4a"}
@@ -36,7 +37,7 @@ SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triang
 
 
 def configure(theme: Theme = "light") -> dict[str, Any]:
-    """Return Vega-Lite's `config` of a theme: every colour, font and line of a figure that has none of its own."""
+    """Return the Vega-Lite `config` of a theme: each colour, font and line that a figure does not set itself."""
     ink, faint, page = INK[theme], FAINT[theme], PAGE[theme]
     return {
         "background": page,
@@ -70,19 +71,20 @@ VEGA_LITE: Final = "6.1"
 """Version of Vega-Lite that specifications are written for."""
 
 DENSITY: Final = 2.0
-"""Dots of a PNG to a pixel."""
+"""Dots per pixel of a PNG."""
 
 LEAST_WIDTH: Final = 60
-"""Pixels of a view, however narrow the figure shall be."""
+"""Minimum width of a view in pixels, at any figure width."""
 
 TRIES: Final = 3
-"""Drawings until a width is kept to: axes and legends are not scaled with the views."""
+"""Maximum drawings until a width is reached; axes and legends do not scale with the views."""
 
 
 def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
-    """Return a specification as SVG, at most `width` pixels wide where its axes leave room, or as it says itself.
+    """Draw a specification as SVG.
 
-    Raises MissingPackageError without vl-convert-python, UnknownNameError for a theme that is none.
+    The figure is `width` pixels wide if its axes leave room; without `width` it has its own size. Raises
+    MissingPackageError without vl-convert-python, UnknownNameError for an unknown theme.
     """
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
@@ -99,19 +101,19 @@ def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
 
 
 def to_png(drawn: str) -> bytes:
-    """Return an SVG as PNG, with two dots to a pixel."""
+    """Return an SVG as PNG, with two dots per pixel."""
     return cast("bytes", import_converter().svg_to_png(drawn, scale=DENSITY))
 
 
 def is_installed() -> bool:
-    """Return whether what draws is there, without importing it."""
+    """Return whether vl-convert is installed, without importing it."""
     from importlib.util import find_spec
 
     return find_spec("vl_convert") is not None
 
 
 def import_converter() -> Any:
-    """Return the module that draws; MissingPackageError where it is not installed."""
+    """Import vl-convert; MissingPackageError if it is not installed."""
     try:
         import vl_convert
     except ImportError:
@@ -131,7 +133,7 @@ def _measure(drawn: str) -> float:
 
 
 def _add_widths(view: dict[str, Any]) -> float:
-    """Return the pixels of the views beside each other in a view."""
+    """Return the pixels of all views that are side by side."""
     if "hconcat" in view:
         return sum(map(_add_widths, view["hconcat"]))
     if "vconcat" in view:
@@ -143,7 +145,7 @@ def _add_widths(view: dict[str, Any]) -> float:
 
 
 def _resize(view: Any, scale: float) -> Any:
-    """Return a view whose views are wider or narrower."""
+    """Return a view with all widths in it scaled."""
     if not isinstance(view, dict):
         return view
     made = copy.copy(view)
@@ -159,7 +161,9 @@ def _resize(view: Any, scale: float) -> Any:
 
 @cache
 def bundle_script() -> str:
-    """Return the script, which sets `vegaEmbed`; MissingPackageError without vl-convert-python."""
+    """Return the script that sets `vegaEmbed`, from a cache if it is there; MissingPackageError without
+    vl-convert-python.
+    """
     converter = import_converter()
     place = cache_folder() / f"vega-{package_version('vl-convert-python')}-{VEGA_LITE}.js"
     with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A figure: a specification with the rows that it draws, and how it is drawn."""
+"""Figures: specifications with the rows that they draw, as images and in characters."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True, repr=False)
 class Drawing:
-    """What is drawn of an answer in characters, with the table behind it."""
+    """Text drawing of an answer, with the table behind it."""
 
     table: Table[Any]
-    """The rows behind it, with every column."""
+    """Rows behind the drawing, with every column."""
     sketch: tuple[dict[str, Any], ...]
-    """How it is drawn in characters, as `joulemap.figure.sketch` reads it."""
+    """Declarations of the text drawing, as `joulemap.figure.sketch` reads them."""
 
 
 @frozen(kw_only=True, repr=False)
 class Figure(Drawing):
-    """What is drawn of an answer, with the table behind it."""
+    """Figure of an answer, with the table behind it."""
 
     name: ShownName
     version: int
-    """Of the specification."""
+    """Version of the specification."""
     title: str
     finding: str
-    """What is seen in it, in sentences."""
+    """Findings of the figure, in sentences."""
     reading: str
-    """How it is read."""
+    """Explanation of how to read the figure."""
     query: str
-    """`topic.name@version`, or what computes its rows."""
+    """`topic.name@version`, or the code that computes the rows."""
     spec: dict[str, Any]
     """Vega-Lite with its data."""
 
     @property
     def description(self) -> str:
-        """Alternative text: what is seen in it, then how it is read."""
+        """Alternative text: the findings, then how to read the figure."""
         return " ".join(filter(None, (self.finding, self.reading)))
 
     def __repr__(self) -> str:
         return f"{self.title}\n{self.description}\n{self.table!r}"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it: drawn, with its first rows below; those alone without what draws."""
+        """Return HTML for a notebook: the image above its first rows, or the rows alone without vl-convert."""
         rows = self.table._repr_html_()
         if not is_installed():
             return f"<p>{html.escape(self.title)}</p>{rows}"
@@ -59,9 +59,10 @@ class Figure(Drawing):
 
 
 def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> str:
-    """Return a figure as SVG with its title and alternative text, `width` pixels wide or as its specification says.
+    """Draw a figure as SVG with its title and alternative text.
 
-    Raises MissingPackageError without vl-convert-python, UnknownNameError for a theme that is none.
+    `width` is in pixels; without it, the width of the specification holds. Raises MissingPackageError without
+    vl-convert-python, UnknownNameError for an unknown theme.
     """
     head, _, rest = to_svg(figure.spec, theme, width).partition(">")
     label = html.escape(f"{figure.title}. {figure.description}")
@@ -70,7 +71,7 @@ def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> 
 
 
 def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> bytes:
-    """Return a figure as PNG with two dots to a pixel; raises as `draw_svg`."""
+    """Draw a figure as PNG with two dots per pixel; raises as `draw_svg`."""
     return to_png(draw_svg(figure, theme, width))
 
 
@@ -78,19 +79,19 @@ NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
 def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
-    """Return what is drawn of rows in characters alone; `texts` as `make_figure` takes them."""
+    """Return a text drawing of rows, without an image; `texts` as in `make_figure`."""
     return Drawing(table=table, sketch=_choose(find_spec(name), texts))
 
 
 def make_figure(
     name: ShownName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
 ) -> Figure:
-    """Return a figure of rows; `subject` says what they are about, `facts` what is seen in them, in sentences.
+    """Return a figure of rows; `subject` names their subject, and `facts` are its findings, in sentences.
 
-    `texts` are what titles and values of the specification that are written `{NAME}` stand for, such as a metric.
+    `texts` replace the placeholders `{NAME}` in titles and values of the specification, such as a metric.
 
-    Names of models and hardware are texts wherever they stand: no expression of a specification is made of them, and
-    none is in `texts`.
+    Names of models and hardware are always plain text: no expression of a specification contains them, and `texts` has
+    none.
     """
     spec = find_spec(name)
     subject = make_visible(subject, keep="")
@@ -122,9 +123,9 @@ def make_figure(
 
 
 def tell_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
-    """Return the texts of a metric along an axis: what it is, that with its unit, and what ends each number.
+    """Return the texts of a metric on an axis: its name, its title with the unit, and the ending of each number.
 
-    `unit` follows a number with an SI prefix where it takes one; `scale` is how a sketch writes a value.
+    `unit` follows a number with an SI prefix if the unit takes one; `scale` is the form of a value in a sketch.
     """
     unit = metric.unit if metric.unit.isalpha() and metric.unit != "USD" else ""
     scale = "%" if metric.column.endswith("_fraction") else metric.unit.replace("1/J", "")
@@ -133,7 +134,7 @@ def tell_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
 
 
 class _Texts(dict[str, Any]):
-    """Texts by name; a name of which nothing is known stays as it is written."""
+    """Texts by name; an unknown name stays a placeholder."""
 
     def __missing__(self, name: str) -> _Unknown:
         return _Unknown(name)
@@ -148,13 +149,18 @@ class _Unknown:
 
 
 def _choose(spec: Spec, texts: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-    """Return the sketches of a specification with its texts; what is written `{NAME}` besides waits for a row."""
+    """Return the sketches of a specification with known texts filled in; other placeholders `{NAME}` are filled by a
+    row.
+    """
     known = _Texts(texts)
     return tuple(_fill(one, known) for one in spec.sketch)
 
 
 def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
-    """Return a part of a specification with texts in it; where they are not all known, as in a view, those alone."""
+    """Return a part of a specification with its placeholders replaced by texts.
+
+    Outside of sketches only texts that are one placeholder are replaced.
+    """
     if isinstance(part, dict):
         return {name: _fill(value, texts) for name, value in part.items()}
     if isinstance(part, list):
@@ -164,5 +170,5 @@ def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
 
 
 def write_value(value: Any) -> Any:
-    """Return a value as JSON holds it, a text without what steers a reader."""
+    """Return a value as JSON holds it, with control characters removed from a text."""
     return make_visible(value, keep="") if isinstance(value, str) else plain(value)

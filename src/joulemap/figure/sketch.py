@@ -1,7 +1,8 @@
-"""Figures in characters: bars, charts and heat maps of their rows, as the `sketch` of their specifications says.
+"""Figures in characters: bars, charts and heat maps of rows, as the `sketch` of a specification declares.
 
-A declaration is a kind and the keywords of the function below that makes it. Its texts name columns, but where they are
-to be read: there `{column}` is the value of a row as tables show it, or `{column:unit}` as an axis does.
+A declaration is a kind and the keyword arguments of the function below that makes it. Its texts are names of columns,
+except in labels and titles: there `{column}` is the value of a row as tables show it, and `{column:unit}` as an axis
+does.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 MOST_EACH: Final = 4
-"""Sketches that one declaration makes, where it makes one of each value of a column."""
+"""Maximum sketches of a declaration that makes one for each value of a column."""
 
 MOST_PARTS: Final = 9
-"""Parts of stacked bars that are found in rows; beyond it the smallest are one."""
+"""Maximum parts of stacked bars that are found in rows; the smallest beyond it are merged."""
 
 BEYOND: Final = 2.0
-"""Factor by which a roof reaches beyond what stands under it."""
+"""Factor by which a roofline extends beyond the points under it."""
 
 
 @frozen
 class Cell:
-    """A value with its column."""
+    """Value of a row, with its column."""
 
     column: Column
     value: Any
@@ -51,13 +52,13 @@ class Cell:
 Row = Mapping[str, Cell]
 Rows = Sequence[Row]
 Stacked = tuple[Row, float | None, tuple[float, ...]]
-"""A row with a value and its parts."""
+"""Row with a value and its parts."""
 Placed = tuple[Row, Any, Any]
-"""A row with where it stands in a chart."""
+"""Row with its position in a chart."""
 
 
 def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Iterator[Sketch]:
-    """Yield what is drawn of rows, at most so many of them in one; `projected` is the hardware to mark."""
+    """Yield the sketches of a drawing, each of at most `most` rows; `projected` is the hardware to mark."""
     table = drawing.table
     rows = [
         {column.name: Cell(column, value, projected) for column, value in zip(table.columns, cells, strict=True)}
@@ -72,20 +73,20 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
             if group:
                 title = keywords["title"].format_map(group[0])
                 told = {**keywords, "title": title[:1].upper() + title[1:]}
-                if "noun" in told:  # what is cut
+                if "noun" in told:  # only these sketches can be cut
                     told["most"] = min(most, told.get("most", most))
                 yield make(group, **told)
 
 
 TEXT_WIDTH: Final = 100
-"""Characters of a line of a figure that stands in place of an image."""
+"""Characters per line of a figure that replaces an image."""
 
 TEXT_ROWS: Final = 40
-"""Maximum rows of such a figure."""
+"""Maximum rows of a figure that replaces an image."""
 
 
 def draw_text(drawing: Drawing) -> str:
-    """Return a figure in characters, for pages without the package that draws images; empty where nothing is."""
+    """Return a figure in characters, for pages without the package that draws images; empty if it has no sketch."""
     from joulemap.present.draw.sketch import draw_sketch
     from joulemap.present.format import Page
 
@@ -95,17 +96,17 @@ def draw_text(drawing: Drawing) -> str:
 
 
 LINE_HEIGHT: Final = 16
-"""Pixels of a line of a figure in characters."""
+"""Pixels per line of a figure in characters."""
 
 CHARACTER_WIDTH: Final = 7.3
-"""Pixels of a character of the monospaced font at `FONT_SIZE`."""
+"""Pixels per character of the monospaced font at `FONT_SIZE`."""
 
 FONT_SIZE: Final = 12
-"""Pixels of that font."""
+"""Size of the monospaced font in pixels."""
 
 
 def draw_text_svg(figure: Figure, theme: str = "light") -> str:
-    """Return a figure in characters as SVG, which needs no package that draws; UnknownNameError for another theme."""
+    """Draw a figure in characters as SVG, without a package that draws; UnknownNameError for an unknown theme."""
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
     lines = [figure.title, "", *draw_text(figure).splitlines()]
@@ -147,11 +148,12 @@ def make_bars(
     has_zero: bool = True,
     mark: str | float | None = None,
 ) -> Bars:
-    """Return a bar for each row, the largest first where `order` is `value`, what was refused without one.
+    """Return a bar for each row, the largest first if `order` is `value`; a refused row has no value.
 
-    `per` is what a value is divided by; `half_width` that of an interval's logarithm, which has `ends` else.
-    `parts` are columns that add up to it with their names; or a bar is a `group` of rows, each of them a `part` of it.
-    `text` stands in the place of the value, at `mark` what all are told against; `has_share` says what share is cut.
+    `value` is divided by `per`. Its interval is that of `half_width`, the half-width of the logarithm, or the columns
+    `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows, each a
+    `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the rows that
+    are cut.
     """
     names: tuple[str, ...] = tuple(parts.values())
     stacks: list[Stacked] = [
@@ -204,11 +206,12 @@ def make_chart(
     has_own_roofs: bool = False,
     notes: Sequence[str] = (),
 ) -> Chart:
-    """Return the place of each row; those of one name are a curve, of which only so many are `named` where it says so.
+    """Return a chart with a point for each row; the points of one name are a curve, and at most `named` curves have a
+    name.
 
-    What has an `unnamed` has no name there either. `alike` is what rows that stand at one place add up, of which the
-    largest come first; `is_sum` that all are one line from nothing on. `roof` is the ridge and the peak of a roof, at
-    whose end stands what has no x: that of the first row, or each row `has_own_roofs`.
+    A row with an `unnamed` value has no name. `alike` is the column that rows at one position add up; the largest sums
+    come first. `is_sum` draws all rows as one line from the origin. `roof` is the ridge and the peak of a roofline, at
+    whose end rows without x are placed. The roofline is that of the first row, or with `has_own_roofs` one of each row.
     """
     ridges = [_find((row,), one) or 1.0 for row in rows for one in roof[:1]]
     known = [*ridges, *(row[x_value].value for row in rows if row[x_value].value)] or [1.0]
@@ -260,7 +263,10 @@ def make_chart(
 def make_heat(
     rows: Rows, *, title: str, most: int, noun: str, row: str, label: str, column: str, order: str, ratio: str
 ) -> Heat:
-    """Return how near each `column` is to the best of each `row`, whose first has it unless several are alike."""
+    """Return a heat map of the ratio of each `column` to the best one of each `row`.
+
+    The first of a row is the best; the note names it, or the number of tied ones.
+    """
     heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
     groups = _split(rows, row)
     made = []
@@ -284,7 +290,7 @@ KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {"bars": make_bars, "chart":
 
 
 def _find(rows: Rows, value: str | float | None) -> float | None:
-    """Return a number, or what the first row has in the column of that name."""
+    """Return a number, or the value of the first row in the column of that name."""
     return rows[0][value].value if isinstance(value, str) else value
 
 
@@ -294,7 +300,7 @@ def _read(row: Row, name: str, per: str = "") -> float | None:
 
 
 def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> tuple[float | None, float | None]:
-    """Return the ends of an interval from its half-width, or from columns; an end that is not known is the value."""
+    """Return the ends of an interval from its half-width, or from columns; the value replaces an unknown end."""
     ends: list[float | None] = [value if row[name].value is None else row[name].value for name in names]
     if half_width and value is not None and (width := row[half_width].value) is not None:
         ends = [value * math.exp(-width), value * math.exp(width)]
@@ -303,7 +309,7 @@ def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> t
 
 
 def _split(rows: Rows, name: str) -> list[Rows]:
-    """Return the rows of each value of a column, in the order of the first."""
+    """Group rows by the value of a column, in order of first appearance."""
     found: dict[Any, list[Row]] = {}
     for row in rows:
         found.setdefault(row[name].value, []).append(row)
@@ -311,7 +317,7 @@ def _split(rows: Rows, name: str) -> list[Rows]:
 
 
 def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
-    """Return the names of parts, the largest first, and for each group its first row, its sum and that of each part."""
+    """Return the names of parts, largest first, and for each group its first row, its sum and the sum of each part."""
     groups = _split(rows, group)
     sums = [_sum((part.format_map(row), row[value].value) for row in members) for members in groups]
     whole = _sum(item for found in sums for item in found.items())
@@ -334,7 +340,7 @@ def _sum(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
-    """Return those that stand at one place as one, with what they add up and how many more there are, largest first."""
+    """Merge rows at one position: add up `size`, count the merged rows, and return the largest first."""
     found: dict[tuple[str, str], list[Placed]] = {}
     for one in placed:
         found.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)

@@ -1,9 +1,9 @@
 """Specifications of figures: `queries/figure/NAME.vN.vl.json`, Vega-Lite without its data.
 
-A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
-it draws, how it is told to those who do not see it, how it is drawn in characters, and `parts` that stand in several
-places, as `parts.json` has those of several figures: where one belongs stands the text `"{NAME}"`. What is drawn in
-characters alone has a `NAME.vN.sketch.json`.
+A specification reads the data named `rows`. Its `usermeta` has the title, the query and the columns that are drawn, a
+description for readers who cannot see the figure, the sketches, and `parts` that occur in several places. `parts.json`
+has the parts of several figures. A part replaces the text `"{NAME}"`. A drawing without an image has a
+`NAME.vN.sketch.json`.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ FigureName = Literal[
 ]
 
 AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
-"""Figures of answers to more than a model and hardware, which the question that draws a figure cannot ask."""
+"""Figures of answers that depend on more than a model and hardware, so that the plot question cannot ask for them."""
 
 ShownName = FigureName | AnswerFigureName
-"""Of any figure."""
+"""Name of any figure."""
 
 DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
-"""Of a figure, or of what is drawn in characters alone."""
+"""Name of a figure, or of a text drawing without an image."""
 
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
 
 HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "data": {"name": "rows"}}
-"""What every specification begins with."""
+"""First keys of every specification."""
 
 
 @frozen(kw_only=True)
 class Spec:
-    """A figure without its data; one that is drawn in characters alone has no view."""
+    """Figure without its data; a text drawing without an image has no view."""
 
     name: DrawingName
     version: int
     title: str
     query: str
-    """`topic.name@version`, or what computes its rows."""
+    """`topic.name@version`, or the code that computes the rows."""
     reading: str
-    """How it is read."""
+    """Explanation of how to read the figure."""
     columns: tuple[str, ...]
-    """Of the query; no other is in the data of a figure."""
+    """Columns of the query that are drawn; the data of a figure has no others."""
     view: dict[str, Any]
-    """Vega-Lite."""
+    """Vega-Lite without its data."""
     sketch: tuple[dict[str, Any], ...]
-    """Each a kind with the keywords of what makes it."""
+    """Sketches, each a kind with the keyword arguments of the function that makes it."""
 
 
 @cache
 def find_spec(name: DrawingName) -> Spec:
-    """Return the newest version of a figure or drawing; UnknownNameError for a name that is none."""
+    """Return the newest version of a figure or drawing; UnknownNameError for an unknown name."""
     found = {
         int(path.name.split(".")[1].removeprefix("v")): path
         for path in (folder("queries") / "figure").glob(f"{name}.v*.json")
@@ -96,13 +96,13 @@ def find_spec(name: DrawingName) -> Spec:
 
 @cache
 def _share_parts() -> dict[str, Any]:
-    """Return the parts that stand in several figures."""
+    """Return the parts that several figures share."""
     shared: dict[str, Any] = json.loads((folder("queries") / "figure" / "parts.json").read_text(encoding="utf-8"))
     return shared
 
 
 def _place(part: Any, parts: dict[str, Any]) -> Any:
-    """Return a part of a specification with each of its `parts` where it is named."""
+    """Return a part of a specification with each of its `parts` inserted."""
     if isinstance(part, dict):
         return {name: _place(value, parts) for name, value in part.items()}
     if isinstance(part, list):

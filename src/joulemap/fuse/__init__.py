@@ -1,4 +1,4 @@
-"""Operators to subgraphs: a hardware-independent partition and the traffic that it hides."""
+"""Fusion of operators into subgraphs: a hardware-independent partition, and the traffic that it hides."""
 
 from joulemap.fuse.hide import fuse
 from joulemap.fuse.partition import partition

@@ -1,11 +1,11 @@
-"""Weights that a model stores narrow and makes wide in its forward pass, found by the data flow.
+"""Weights that a model stores in few bits and dequantizes in its forward pass, found by the data flow.
 
     weights ─► unpack, convert, subtract, multiply … ─► the matrix of a product
 
-What no input has a part in is folded by a compiler, which would store the wide result. It is not where the result is
-the matrix of a product and larger than what it is made of, whole numbers among it: the kernel of the product then reads
-the narrow weights and makes them wide on chip. Where several products read the result, a kernel of its own makes it.
-What several products share on the way, such as a table of shifts, stays folded.
+A compiler folds operators that depend on no input, which would store the wide result. It does not fold them if the
+result is the matrix of a product and larger than its sources, with integers among them. The kernel of the product then
+reads the narrow weights and dequantizes them on chip. If several products read the result, a separate kernel computes
+it. An intermediate value that several products share, such as a table of shifts, stays folded.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import attrs
 from joulemap.domain.workload import DEQUANTIZE, Access, Operator, Subgraph, Workload
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""The call whose products multiply no weights."""
+"""Call whose products multiply no weights."""
 
 
 @attrs.frozen(kw_only=True)
 class Dequantizations:
-    """Operators that make weights wide."""
+    """Operators that dequantize weights."""
 
     joined: Mapping[int, tuple[int, ...]]
-    """Product -> those that its kernel holds, in execution order."""
+    """Product -> dequantizing operators in its kernel, in execution order."""
     apart: frozenset[int]
-    """Those whose result several products read."""
+    """Dequantizing operators whose result several products read."""
 
     def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
-        """Return the operators, those that make weights wide told as such, and no longer foldable."""
+        """Return the operators; those that dequantize are marked and no longer foldable."""
         kept = self.apart.union(*self.joined.values())
         if not kept:
             return tuple(operators)
@@ -44,7 +44,7 @@ class Dequantizations:
     def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
         """Return the subgraphs, each product's with the operators that make its matrix.
 
-        All of them lead to the product alone, so that a subgraph stays convex.
+        These operators lead only to the product, so that a subgraph stays convex.
         """
         moved = frozenset[int]().union(*self.joined.values())
         if not moved:
@@ -62,7 +62,7 @@ class Dequantizations:
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
-    """Return the operators of a workload that make the matrices of products of narrower weights."""
+    """Return the operators of a workload that make the matrices of products from narrower weights."""
     flow = _Flow.of(workload)
     joined: dict[int, tuple[int, ...]] = {}
     apart: set[int] = set()
@@ -84,11 +84,11 @@ def find_dequantizations(workload: Workload) -> Dequantizations:
 
 @attrs.frozen
 class _Flow:
-    """What depends on no input, and who reads it."""
+    """Operators that depend on no input, with their readers."""
 
     workload: Workload
     producers: Mapping[int, set[int]]
-    """Operator -> the foldable ones that it reads from."""
+    """Operator -> foldable operators that it reads from."""
     consumers: Mapping[int, set[int]]
     accesses: Mapping[int, Sequence[Access]]
 
@@ -107,7 +107,7 @@ class _Flow:
         return cls(workload, producers, consumers, accesses)
 
     def trace_back(self, last: int) -> set[int]:
-        """Return an operator and all that it is computed from."""
+        """Return an operator and all operators that it is computed from."""
         members, waiting = {last}, [last]
         while waiting:
             fresh = self.producers.get(waiting.pop(), set()) - members
@@ -116,7 +116,7 @@ class _Flow:
         return members
 
     def keep_own(self, members: Collection[int], product: int) -> set[int]:
-        """Return those that lead to the product alone."""
+        """Return the members that lead only to the product."""
         own = {product, *members}
         for index in sorted(members, reverse=True):
             if not self.consumers.get(index, set()) <= own:
@@ -124,7 +124,7 @@ class _Flow:
         return own - {product}
 
     def is_widening(self, members: Collection[int], product: int) -> bool:
-        """Whether operators make a matrix of a product of less than its bytes, whole numbers among it."""
+        """Return whether operators make the matrix of a product from fewer bytes, integers among them."""
         every = [access for index in members for access in self.accesses.get(index, ())]
         made = {access.tensor_index for access in every if access.role == "output"}
         read: dict[int, int] = {}

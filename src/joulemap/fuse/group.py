@@ -1,7 +1,7 @@
-"""Groups that one kernel can hold: which operator may join which others, and which groups can be one.
+"""Groups of operators that one kernel can hold: which operator may join, and which groups may merge.
 
-A kernel without a product runs over elements. Its extent is how many; where it reduces, rows of them are what it
-reduces together, and a value of a row is at hand for all elements of that row.
+A kernel without a product iterates over elements. Its extent is their number. A reduction takes rows of them, and the
+value of a row is available to all elements of that row.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", 
 """Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
 
 POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
-"""Kinds that need only the element at hand, so that they run in the epilogue of any kernel."""
+"""Kinds that need only the current element, so that they run in the epilogue of any kernel."""
 
 ROWWISE: Final = frozenset({"softmax", "normalization"})
 """Kinds that need a whole row; they fuse with pointwise operators around them, not with a GEMM's epilogue."""
 
 JOINING: Final = frozenset({"append", "cat", "constant_pad_nd", "pad", "repeat", "slice_scatter", "stack"})
-"""Movements whose result may be larger than each operand, which a kernel computes where it puts it."""
+"""Movements whose result may be larger than each operand; a kernel computes each operand at its place in the result."""
 
 MOVING: Final = JOINING | {
     "channel_shuffle", "clone", "contiguous", "copy", "dropout", "flip", "one_hot", "pixel_shuffle", "pixel_unshuffle",
     "repeat_interleave", "reshape", "roll", "rot90", "to", "to_copy", "tril", "triu", "type_as", "unsafe_view",
     "upsample_nearest",
 }  # fmt: skip
-"""Movements that put each element where its index says, so that a kernel computes what it moves."""
+"""Movements that place each element by its index, so that a kernel computes the moved value itself."""
 
 GATHERING: Final = frozenset({"embedding", "gather", "index", "index_select", "take", "unsafe_index"})
-"""Movements that read where a value says: a kernel computes the place, but not what it finds there."""
+"""Movements that read where a value points: a kernel computes the index, but not the value found there."""
 
 FILLING: Final = frozenset({
     "arange", "eye", "fill", "full", "full_like", "lift_fresh", "linspace", "new_full", "new_ones", "new_zeros", "ones",
@@ -43,28 +43,28 @@ FILLING: Final = frozenset({
 """Movements that read nothing."""
 
 PARTIAL: Final = frozenset({"copy", "fill", "zero"})
-"""Movements that may write a part of what is there."""
+"""Movements that may write only a part of their target."""
 
 STENCILS: Final = frozenset(
     {"grid_sample", *(f"upsample_{mode}" for mode in ("linear", "bilinear", "trilinear", "bicubic"))}
 )
-"""Operations that read neighbours of elements: what they read is made before."""
+"""Operations that read the neighbours of an element, so that their input is made before."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
 """Reductions of rows; sorting and searching are kernels of their own."""
 
 MOST: Final = 64
-"""Operators that one kernel without a product holds; a compiler's limit (`max_fusion_size` of Inductor)."""
+"""Maximum operators of a kernel without a product; a compiler's limit (`max_fusion_size` of Inductor)."""
 
 UNROLLED: Final = 8
-"""Elements of a row that a kernel reduces one after the other for each result (`unroll_reductions_threshold`)."""
+"""Maximum elements of a row that a kernel reduces in sequence for each result (`unroll_reductions_threshold`)."""
 
 LONGEST_ROW: Final = 2**18
-"""Elements of a row that one block reads twice; of a longer one, several blocks make the value."""
+"""Maximum elements of a row that one block reads twice; several blocks reduce a longer one."""
 
 
 def reduced_extent(operator: Operator) -> int:
-    """Return how many elements a reduction reads, from its counts."""
+    """Return the number of elements that a reduction reads, from its counts."""
     if operator.operation == "moment":
         return operator.elementwise_count // 4
     if operator.operation == "logsumexp":
@@ -73,7 +73,7 @@ def reduced_extent(operator: Operator) -> int:
 
 
 def row_count(operator: Operator) -> int:
-    """Return how many rows a softmax or a normalization has."""
+    """Return the number of rows of a softmax or a normalization."""
     if operator.kind == "normalization" and operator.special_count:
         return operator.special_count
     length = operator.output_shape[-1] if operator.output_shape else 1
@@ -82,25 +82,25 @@ def row_count(operator: Operator) -> int:
 
 @attrs.define
 class Group:
-    """Operators that one kernel runs, as far as found; views have an index and nothing else."""
+    """Operators of one kernel, as far as found; views have an index and nothing else."""
 
     indices: list[int] = attrs.field(factory=list)
     size: int = 0
-    """Operators that compute."""
+    """Number of operators that compute."""
     kinds: set[str] = attrs.field(factory=set)
     anchors: list[Operator] = attrs.field(factory=list)
     last: Operator | None = None
-    """The one that computes last; None where nothing computes."""
+    """Last operator that computes; None if none does."""
     extent: int = 0
-    """Elements that it runs over."""
+    """Elements that the kernel iterates over."""
     rows: int | None = None
-    """How many rows it reduces to; None where nothing is reduced."""
+    """Rows that the kernel reduces to; None if nothing is reduced."""
     is_foldable: bool = False
-    """Whether a compiler computes it once."""
+    """True if a compiler folds it."""
     is_cheap: bool = True
-    """Whether a larger kernel computes it for each of its elements: no special function, nothing reduced, no window."""
+    """True if a larger kernel may compute it for each of its elements: no special function, no reduction, no window."""
     is_closed: bool = False
-    """Whether it takes no more."""
+    """True if it takes no more operators."""
 
     def take(self, operator: Operator) -> None:
         """Add an operator that computes."""
@@ -122,7 +122,7 @@ class Group:
         self.is_cheap &= self.rows is None and not is_special and operator.kind != "pool"
 
     def absorb(self, other: Group) -> None:
-        """Add another group's operators, in any order."""
+        """Add the operators of another group, in any order."""
         self.indices.extend(other.indices)
         self.size += other.size
         self.kinds |= other.kinds
@@ -138,23 +138,23 @@ def begin(operator: Operator) -> Group:
 
 
 def is_elementwise(operator: Operator) -> bool:
-    """Whether an operator needs only the elements at hand, wherever it puts them."""
+    """Return whether an operator needs only the current elements, wherever it puts them."""
     return operator.kind in POINTWISE or (operator.kind == "data_movement" and operator.operation in MOVING)
 
 
 def reduces(operator: Operator) -> bool:
-    """Whether an operator reduces rows to a value each; what yields as much as it reads scans."""
+    """Return whether an operator reduces rows to one value each; one that writes as much as it reads is a scan."""
     is_reduction = operator.kind == "reduction" and operator.operation in REDUCING
     return is_reduction and reduced_extent(operator) > operator.output_element_count
 
 
 def is_unrolled(operator: Operator) -> bool:
-    """Whether an operator reduces so few elements that a kernel computes all of them for each result."""
+    """Return whether an operator reduces so few elements that a kernel computes all of them for each result."""
     return reduces(operator) and reduced_extent(operator) <= UNROLLED * operator.output_element_count
 
 
 def may_end(group: Group, operator: Operator) -> bool:
-    """Whether a kernel with a product can compute an operator right after its last one."""
+    """Return whether a kernel with a product can compute an operator right after its last one."""
     if group.last is None or group.is_closed:
         return False
     if operator.kind == "matmul":
@@ -175,7 +175,7 @@ def may_end(group: Group, operator: Operator) -> bool:
 
 
 def may_take(group: Group, operator: Operator) -> bool:
-    """Whether a kernel without a product can compute an operator too, which reads a value of it."""
+    """Return whether a kernel without a product can also compute an operator that reads one of its values."""
     if group.is_closed or group.anchors or group.size >= MOST:
         return False
     if operator.operation in PARTIAL and operator.kind == "data_movement":
@@ -193,12 +193,12 @@ def may_take(group: Group, operator: Operator) -> bool:
 
 
 def _has_rows(group: Group, extent: int, rows: int) -> bool:
-    """Whether a kernel can reduce these rows: it has no others, and makes no values of windows, read twice."""
+    """Return whether a kernel can reduce these rows: it has no others, and no windows, which would be read twice."""
     return extent == group.extent and group.rows in (None, rows) and "pool" not in group.kinds
 
 
 def _spans(group: Group, operator: Operator) -> bool:
-    """Whether a kernel that runs over this extent, or can run over a larger one, has the operator's elements."""
+    """Return whether a kernel of this extent, or of a larger one if it may grow, has the operator's elements."""
     count, extent, rows = operator.output_element_count, group.extent, group.rows
     if rows is None:
         if count <= extent:
@@ -212,7 +212,7 @@ def _spans(group: Group, operator: Operator) -> bool:
 
 
 def may_unite(first: Group, second: Group) -> bool:
-    """Whether two kernels without products, of which a third operator reads values, can be one."""
+    """Return whether two kernels without products can be one, for a third operator that reads values of both."""
     if first.is_closed or second.is_closed or first.anchors or second.anchors or first.size + second.size > MOST:
         return False
     if None not in (first.rows, second.rows) and first.rows != second.rows:

@@ -1,4 +1,4 @@
-"""Traffic and buffers that never leave their subgraph."""
+"""Memory traffic and buffers that never leave their subgraph."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from joulemap.fuse.partition import partition
 def fuse(workload: Workload) -> Workload:
     """Return the workload with its subgraphs, and with `fused_byte_count` and `is_hidden` set by them.
 
-    A value that only its own subgraph reads is neither written nor read. What several members read of a value adds
-    up to the memory that holds it at most: the whole is read once, its slices one by one.
+    A value that only its own subgraph reads is neither written nor read. Reads of a value by several members add up to
+    at most the memory that holds it: the whole is read once, its slices one by one.
     """
     dequantizations = find_dequantizations(workload)
     operators = dequantizations.mark(workload.operators)

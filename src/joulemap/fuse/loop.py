@@ -1,13 +1,13 @@
-"""Loops over time written by hand, as operators that repeat: their repetitions are one kernel, a scan.
+"""Hand-written loops over time, found as operators that repeat; the repetitions are one kernel, a scan.
 
     … a b c │ a b c │ a b c │ … │ a b c …          the same operators, shapes and weights, `LEAST_STEPS` times or more
-          └─ state ─┘      each repetition reads what the one before it made
+          └─ state ─┘      each repetition reads the state of the one before
 
-A scan kernel keeps the state on chip from step to step and starts once. What a compiler unrolls into library calls is
-not one: a body with a convolution or a large product stays a kernel for each of its parts. All operators between the
-first and the last of a loop are its members, so that it is convex; what only joins its results (`stack`, `cat`) is
-written by the steps themselves. Nothing here goes by names: the same code of two layers has other weights, or another
-module path, and so is no loop.
+A scan kernel keeps the state on chip from step to step and is launched once. A loop that a compiler unrolls into
+library calls is no scan: with a convolution or a large product in its body, each part stays a kernel. All operators
+between the first and the last of a loop are its members, so that it is convex. The steps themselves write a result that
+is only joined afterwards (`stack`, `cat`). Names of layers play no role: the same code of two layers has other weights,
+or another module path, and so is no loop.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ import attrs
 from joulemap.domain.workload import Operator, Subgraph, Workload
 
 LEAST_STEPS: Final = 8
-"""Repetitions from which on a loop is one over time."""
+"""Minimum repetitions of a loop over time."""
 
 CANDIDATES: Final = 8
-"""Next occurrences of an operator that are tried as the start of the second repetition."""
+"""Maximum next occurrences of an operator that are tried as the start of the second repetition."""
 
 INNER_KINDS: Final = frozenset(
     {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
 )
-"""Kinds of which a step may have any number."""
+"""Kinds that a step may have any number of."""
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
-"""MACs of a product of a step at most: a larger one keeps a chip busy for longer than a launch takes."""
+"""Maximum MACs of a product in a step; a larger one keeps a chip busy for longer than a launch takes."""
 
 ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
 LONG_ROW: Final = 256
-"""Elements that one unit reduces by itself; of longer rows the units of a chip exchange their parts."""
+"""Maximum elements that one unit reduces by itself; the units of a chip exchange the parts of longer rows."""
 
 LARGEST_STATE: Final = 2**20
-"""Elements of which rows may be exchanged in a step at most: what must stay on chip from step to step."""
+"""Maximum elements of a reduction whose long rows may be exchanged; they must stay on chip from step to step."""
 
 PATTERN: Final = "scan"
-"""Of a loop."""
+"""Pattern of a loop."""
 
 JOINS: Final = frozenset({"cat", "stack", "append"})
 
@@ -57,9 +57,9 @@ class Loop:
 
 
 def find_loops(workload: Workload) -> tuple[Loop, ...]:
-    """Return the loops over time in execution order; none shares an operator with another.
+    """Return the loops over time in execution order; no two share an operator.
 
-    The time is in proportion to the operators: what repeats at a distance is compared once for each distance.
+    The running time is proportional to the number of operators: each distance between repetitions is compared once.
     """
     operators = workload.operators
     if len(operators) < 2 * LEAST_STEPS:
@@ -85,7 +85,7 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
 
 
 def _signatures(workload: Workload) -> list[Hashable]:
-    """Return what operators of two repetitions have in common; None for one that no scan kernel computes."""
+    """Return for each operator what its repetitions have in common; None if no scan kernel computes it."""
     weights: list[list[int]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         if access.role == "weight":
@@ -121,7 +121,7 @@ def _is_inner(operator: Operator) -> bool:
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:
-    """Return a number for each signature, the same for the same; None is like nothing else."""
+    """Return a number for each signature, equal for equal ones; None is equal to nothing."""
     numbers: dict[Hashable, int] = {}
     fresh = itertools.count(-1, -1)
     return [
@@ -130,7 +130,7 @@ def _number(signatures: Sequence[Hashable]) -> list[int]:
 
 
 def _following(marks: Sequence[int]) -> list[int]:
-    """Return where each mark comes next; the number of marks where it does not."""
+    """Return the index of each mark's next occurrence; the number of marks if there is none."""
     after: dict[int, int] = {}
     following = [len(marks)] * len(marks)
     for index in range(len(marks) - 1, -1, -1):
@@ -148,10 +148,10 @@ def _repetitions(
     producers: Sequence[Sequence[int]],
     operators: Sequence[Operator],
 ) -> tuple[int, int]:
-    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins.
+    """Return (end, number of steps) of the loop that begins at `start`; (`start`, 0) if none begins.
 
-    Of each period, `ends` has where the run of marks ends that was compared last, and `refused` that of the last run
-    whose repetitions are no loop.
+    For each period, `ends` has the end of the run of marks that was compared last. `refused` has the end of the last
+    run whose repetitions are no loop.
     """
     second = following[start]
     for _ in range(CANDIDATES):
@@ -172,7 +172,7 @@ def _repetitions(
 
 
 def _end(start: int, period: int, marks: Sequence[int]) -> int:
-    """Return the first place from `start` on whose mark does not come again a period later."""
+    """Return the first index from `start` on whose mark does not recur a period later."""
     end = start
     while end + period < len(marks) and marks[end] == marks[end + period]:
         end += 1
@@ -182,10 +182,10 @@ def _end(start: int, period: int, marks: Sequence[int]) -> int:
 def _carries(
     start: int, period: int, steps: int, producers: Sequence[Sequence[int]], operators: Sequence[Operator]
 ) -> bool:
-    """Whether each repetition computes something, and a value goes through all of them.
+    """Return whether each repetition computes something, and a value goes through all of them.
 
-    What only crosses from one repetition to the next does not count: a repetition may begin anywhere in the loop's
-    body, and then reads what the body made before it.
+    A value that only crosses to the next repetition does not count: a repetition may begin anywhere in the body of the
+    loop, and then reads values from before its start.
     """
     if all(operator.is_view for operator in operators[start : start + period]):
         return False
@@ -205,7 +205,7 @@ def _joins(
     producers: Sequence[Sequence[int]],
     consumers: Sequence[Sequence[int]],
 ) -> list[int]:
-    """Return the operators after the loop that join results of it and of nothing else."""
+    """Return the operators after the loop that join its results and nothing else."""
     after = {consumer for index in range(start, stop) for consumer in consumers[index] if consumer >= stop}
     return [
         index
@@ -215,7 +215,7 @@ def _joins(
 
 
 def describe_loop(loop: Loop, operators: Sequence[Operator]) -> Subgraph:
-    """Return a loop as a subgraph, named by the first of its operators that do most."""
+    """Return a loop as a subgraph, named by its operator with the most work, the first of equals."""
     found = max(
         loop.operator_indices,
         key=lambda index: (operators[index].mac_count, operators[index].elementwise_count, -index),

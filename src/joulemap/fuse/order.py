@@ -1,9 +1,9 @@
-"""Groups of operators and what each needs, kept free of circles while groups grow and join.
+"""Groups of operators with their dependencies, kept free of cycles while groups grow and join.
 
-Groups stand in an order in which each comes behind all that it needs. A join that needs a group further back moves the
-groups between (Pearce and Kelly's dynamic topological order), so that what a join costs is what lies between the two.
-Joins across more than `DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they
-closed a circle: what a join costs has a bound, whatever the model.
+Each group stands after all groups that it needs. If a join needs a group that stands later, the groups in between move
+(dynamic topological order of Pearce and Kelly), so that the cost of a join is their number. Joins across more than
+`DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a cycle. The cost
+of a join is thus bounded for any model.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 import attrs
 
 SEARCHED: Final = 256
-"""Groups that one search looks at."""
+"""Maximum groups that one search looks at."""
 
 DISTANCE: Final = 2048
-"""Places in the order that a join bridges at most."""
+"""Maximum places in the order that a join bridges."""
 
 
 @attrs.define
@@ -26,14 +26,14 @@ class Order:
     """Groups by number, in an order that can be executed."""
 
     rank: list[int] = attrs.field(factory=list)
-    """Of each group; those that joined another keep theirs."""
+    """Place of each group in the order; groups that joined another keep theirs."""
     before: list[set[int]] = attrs.field(factory=list)
     behind: list[set[int]] = attrs.field(factory=list)
     joined: list[int] = attrs.field(factory=list)
-    """The group that each is part of: itself, or one that it joined."""
+    """Group that each group is part of: itself, or one that it joined."""
 
     def add(self, needed: Iterable[int]) -> int:
-        """Return a new group, which needs these."""
+        """Add a group that needs these, and return it."""
         group = len(self.rank)
         self.rank.append(group)
         self.before.append(set())
@@ -51,7 +51,7 @@ class Order:
         return group
 
     def may_need(self, group: int, needed: Iterable[int]) -> bool:
-        """Whether a group can come behind these as well, none of which needs it."""
+        """Return whether a group can come after these as well, that is, none of them needs it."""
         others = {self.find(one) for one in needed} - {group}
         last = max((self.rank[one] for one in others), default=-1)
         if last < self.rank[group]:
@@ -61,13 +61,13 @@ class Order:
         return not self._leads([group], others, last)
 
     def need(self, group: int, needed: Iterable[int]) -> None:
-        """Let a group need these; `may_need` has allowed it."""
+        """Make a group need these; `may_need` has allowed it."""
         for one in {self.find(each) for each in needed} - {group}:
             self._place(one, group)
             self._link(one, group)
 
     def may_join(self, first: int, second: int) -> bool:
-        """Whether two groups can be one: no path between them leads through a third."""
+        """Return whether two groups can be one: no path between them leads through a third."""
         if self.rank[first] > self.rank[second]:
             first, second = second, first
         limit = self.rank[second]
@@ -77,7 +77,10 @@ class Order:
         return len(between) <= SEARCHED and not self._leads(between, {second}, limit)
 
     def _leads(self, starts: Iterable[int], goals: set[int], last: int) -> bool:
-        """Whether a path leads from any of these to a goal, none of which is behind `last`, or the search gives up."""
+        """Return whether a path leads from any of these to a goal; True also if the search gives up.
+
+        No goal stands after `last`.
+        """
         open_ends = list(starts)
         seen = set(open_ends)
         while open_ends:
@@ -92,7 +95,7 @@ class Order:
         return False
 
     def join(self, first: int, second: int) -> int:
-        """Make two groups one, which `may_join` has allowed, and return it."""
+        """Merge two groups, which `may_join` has allowed, and return the result."""
         if self.rank[first] > self.rank[second]:
             first, second = second, first
         before, behind = self.before[second], self.behind[second]
@@ -111,7 +114,7 @@ class Order:
         self.before[second].add(first)
 
     def _place(self, first: int, second: int) -> None:
-        """Move what must come behind `second` behind what `first` needs, so that `first` stands before `second`."""
+        """Move the groups after `second` behind those that `first` needs, so that `first` stands before `second`."""
         low, high = self.rank[second], self.rank[first]
         if high < low:
             return
@@ -122,7 +125,7 @@ class Order:
             self.rank[one] = rank
 
     def _walk(self, start: int, neighbours: Sequence[set[int]], low: int, high: int) -> set[int]:
-        """Return what can be reached from a group without leaving these ranks."""
+        """Return the groups that can be reached from one without leaving these ranks."""
         seen, open_ends = {start}, [start]
         while open_ends:
             for one in neighbours[open_ends.pop()]:
@@ -135,7 +138,7 @@ class Order:
 def sort_groups(firsts: Sequence[int], edges: Iterable[tuple[int, int]]) -> list[int]:
     """Return groups, 0, 1, 2 ..., in an order that can be executed: of those that are ready, the first to begin.
 
-    `firsts` is what each begins with, `edges` which group each needs: (needed, needing). There is no circle.
+    `firsts` is the first operator of each group, and `edges` are pairs (needed, needing) of groups. There is no cycle.
     """
     behind: list[set[int]] = [set() for _ in firsts]
     waiting = [0] * len(firsts)

@@ -1,11 +1,11 @@
-"""The partition of operators into subgraphs that one kernel can run.
+"""Partition of operators into subgraphs, each of which one kernel can run.
 
-Operators are taken in execution order. Each joins the subgraph of something that it reads, if one kernel can hold both
-(`group`) and no path between them leads through another subgraph (`order`); where it reads values of several that one
-kernel can hold, these become one. A product is followed by what works on its elements, along a chain of single readers.
-A squeeze-and-excitation gate (mean, two small products with activations, sigmoid) is one subgraph, because all of it
-works on one value per channel. Each operator is in one subgraph, and computed once: a value that several subgraphs
-read is written by the one that makes it.
+Operators are taken in execution order. Each joins the subgraph of an operator that it reads, if one kernel can hold
+both (`group`) and no path between them leads through another subgraph (`order`). Subgraphs that an operator reads are
+merged if one kernel can hold them. The fused epilogue of a product is elementwise, along a chain of single readers. A
+squeeze-and-excitation gate (mean, two small products with activations, sigmoid) is one subgraph, because all of it
+works on one value per channel. Each operator is in one subgraph, and computed once. A value that several subgraphs read
+is written by the subgraph that computes it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
 """Operations that end a squeeze-and-excitation gate."""
 
 PRODUCTS_IN_GATE: Final = 2
-"""Squeeze and excite; some models do both in one."""
+"""Maximum products of a gate: squeeze and excite; some models do both in one."""
 
 
 def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
     """Return the subgraphs in an order that can be executed; each operator is in exactly one.
 
-    Each of `loops` is one as it is.
+    Each of `loops` becomes one subgraph.
     """
     making = _Partition.of(operators, edges, loops)
     for index in range(len(operators)):
@@ -45,22 +45,22 @@ class _Partition:
     producers: Sequence[Sequence[int]]
     consumers: Sequence[set[int]]
     sources: Sequence[Sequence[int]]
-    """Operator -> those that compute and whose values it reads, through views."""
+    """Operator -> operators that compute the values that it reads, through views."""
     readers: Sequence[set[int]]
-    """The other way."""
+    """Operator -> operators that compute from its value, through views."""
     order: Order = attrs.field(factory=Order)
     groups: dict[int, Group] = attrs.field(factory=dict)
-    """By number in the order; those that joined another are gone."""
+    """Number in the order -> group; groups that joined another are removed."""
     home: list[int] = attrs.field(factory=list)
     """Operator -> its group, or one that joined it."""
     gates: dict[int, int] = attrs.field(factory=dict)
-    """Operator of a gate -> the one that begins it."""
+    """Operator of a gate -> first operator of the gate."""
     loops: dict[int, Loop] = attrs.field(factory=dict)
-    """Operator -> the loop that has it."""
+    """Operator -> its loop."""
 
     @classmethod
     def of(cls, operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop]) -> _Partition:
-        """Return one that has placed nothing."""
+        """Return a partition in which no operator is placed yet."""
         producers: list[list[int]] = [[] for _ in operators]
         consumers: list[set[int]] = [set() for _ in operators]
         for edge in edges:
@@ -87,7 +87,7 @@ class _Partition:
         )
 
     def place(self, index: int) -> None:
-        """Give an operator a group: that of something that it reads, or one of its own."""
+        """Put an operator into the group of an operator that it reads, or into a new one."""
         if index in self.loops:
             self._place_in_loop(index)
             return
@@ -119,7 +119,7 @@ class _Partition:
                 self._unite(home, homes)
 
     def _place_in_loop(self, index: int) -> None:
-        """Give a member of a loop the group of the first, which takes nothing else."""
+        """Put a member of a loop into the group of the first member, which takes nothing else."""
         first = self.loops[index].operator_indices[0]
         needed = [self.home[one] for one in self.producers[index]]
         if index == first:
@@ -139,7 +139,7 @@ class _Partition:
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Whether a compiler would compute an operator when it computes the group."""
+        """Return whether a compiler would compute an operator when it computes the group."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 
@@ -160,7 +160,7 @@ class _Partition:
         return sorted(ended, key=ended.__getitem__) + taken
 
     def _adopt(self, index: int, home: int) -> int:
-        """Join views that only this operator reads to its group, and return that."""
+        """Join views that only this operator reads to its group, and return the group."""
         for producer in self.producers[index]:
             view = self.groups[self.order.find(self.home[producer])]
             if view.last is None and all(self.consumers[one] <= {*view.indices, index} for one in view.indices):
@@ -168,7 +168,7 @@ class _Partition:
         return home
 
     def _unite(self, home: int, others: Iterable[int]) -> None:
-        """Join the groups whose kernel can compute what was placed to its own, where one kernel can hold them."""
+        """Merge the groups that can compute a placed operator with its own, if one kernel can hold them."""
         for other in others:
             home, there = self.order.find(home), self.order.find(other)
             first, second = self.groups[home], self.groups[there]
@@ -176,7 +176,7 @@ class _Partition:
                 home = self._join(home, there)
 
     def _join(self, first: int, second: int) -> int:
-        """Make two groups one, unless a third lies between, and return that of the first."""
+        """Merge two groups, unless a third lies between, and return the group of the first."""
         if first == second or not self.order.may_join(first, second):
             return first
         large, small = self.groups.pop(first), self.groups.pop(second)
@@ -188,7 +188,7 @@ class _Partition:
         return joined
 
     def subgraphs(self, edges: Sequence[Edge]) -> tuple[Subgraph, ...]:
-        """Return what was made."""
+        """Return the subgraphs of all groups."""
         number = {home: position for position, home in enumerate(self.groups)}
         owner = [number[self.order.find(home)] for home in self.home]
         groups = [sorted(group.indices) for group in self.groups.values()]

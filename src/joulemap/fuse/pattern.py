@@ -1,4 +1,4 @@
-"""Names of subgraphs: the operations of a kernel in order, a known chain of them by its name."""
+"""Names of subgraphs: the operations of a kernel in order, with known chains by their names."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _WRITTEN: Final = (
     ("swiglu", r"silu\+mul"),
 )
 CHAINS: Final = tuple((name, re.compile(rf"(?<![^+])(?:{chain})(?![^+])")) for name, chain in _WRITTEN)
-"""Chains that people write out, as regular expressions over operations with plus signs between."""
+"""Chains that people write out, as regular expressions over operations joined by plus signs."""
 
 WORDS: Final = 6
-"""Operations that a pattern names."""
+"""Maximum operations that a pattern names."""
 
 
 def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
-    """Return the subgraph of operators, named by the one that leads it."""
+    """Return the subgraph of operators, named by its leading operator."""
     computing = [member for member in members if not member.is_view]
     leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
     operations = [member.operation for member in computing] or ["view"]
@@ -55,7 +55,7 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
 
 @lru_cache(maxsize=4096)
 def name_chain(operations: tuple[str, ...]) -> str:
-    """Return operations joined, known chains by their names, repetitions once, and how many more there are."""
+    """Return operations joined, with known chains by their names, repetitions once, and the number of further ones."""
     text = "+".join(operations)
     for name, chain in CHAINS:
         text = chain.sub(name, text)

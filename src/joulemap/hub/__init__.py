@@ -1,5 +1,5 @@
-"""The module and the inputs that a request names: files, saved programs, modules at hand, models of hubs.
+"""Resolution of a request to a module and its inputs: files, saved programs, in-memory modules, models of hubs.
 
-How a hub's models are built and what inputs they take changes with its library. None of that is in what a workload
-that ships is known by: `trace` and `fuse` decide what is counted.
+How a hub builds its models, and which inputs they take, changes with its library. None of it is part of the key of a
+shipped workload: `trace` and `fuse` decide what is counted.
 """

@@ -1,4 +1,4 @@
-"""The module and the inputs that a request names, and their trace."""
+"""Module and inputs of a request, and their trace."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from joulemap.trace.tensor import DTYPES
 from joulemap.trace.way import NOTES, Way, construct
 
 MOST: Final = 2**60
-"""Of a count: the store's sums are of 63 bits."""
+"""Maximum of any count; the sums of the store have 63 bits."""
 
 MOST_TOLD: Final = 8
-"""Inputs that an error lists."""
+"""Maximum inputs that an error lists."""
 
 KEPT: Final = ("exported", "module")
-"""Kinds of which a copy is traced: an exported module refuses eval(), and another is somebody else's."""
+"""Kinds that are traced as a copy: an exported module refuses eval(), and an in-memory module belongs to the caller."""
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
 
 @attrs.frozen(kw_only=True)
 class BuiltModel:
-    """A module and what to call it with."""
+    """Built module with its inputs."""
 
     module: torch.nn.Module
     positional: Sequence[Any]
     named: Mapping[str, Any]
     batch: int
     notes: tuple[str, ...]
-    """What the module is not that was asked for."""
+    """Differences between the module and the one that was requested."""
     way: Way = "meta"
-    """How it was built."""
+    """Way in which the module was built."""
     others: Guesses | None = None
-    """Keyword arguments to call it with where it does not take these."""
+    """Keyword arguments to try if the module does not take these inputs."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
-    """Return the module and inputs of a request, most tensors without storage; ModelError says what failed.
+    """Build the module and the inputs of a request, most tensors without storage; ModelError says what failed.
 
     Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
     """
@@ -93,15 +93,15 @@ def build_request(request: ModelRequest) -> BuiltModel:
 class _Made:
     module: torch.nn.Module
     own: Any = None
-    """Its own inputs."""
+    """Inputs that the module brings."""
     guesses: Guesses | None = None
     notes: tuple[str, ...] = ()
     is_sized: bool = False
-    """Whether its own inputs are of the sizes of the pass that is asked for."""
+    """True if its own inputs have the sizes of the requested pass."""
 
 
 def _make(request: ModelRequest) -> _Made:
-    """Return the module of a request, with what it is to be called with where it knows."""
+    """Build the module of a request, with its inputs if it brings any."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
@@ -126,7 +126,7 @@ def _make(request: ModelRequest) -> _Made:
 
 
 def trace_request(request: ModelRequest) -> Workload:
-    """Return the workload of a request, not yet fused; ModelError says what failed."""
+    """Trace a request to a workload that is not yet fused; ModelError says what failed."""
     with hosting(request.model), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
@@ -170,7 +170,7 @@ def _trace_with(
 
 
 def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
-    """Return a workload whose weights of these names are marked as frozen, which training leaves as they are."""
+    """Return a workload whose named weights are marked as frozen, so that training does not change them."""
     tensors = tuple(
         attrs.evolve(one, name=f"{one.name}{FROZEN}") if one.role == "parameter" and one.name in names else one
         for one in workload.tensors
@@ -179,7 +179,7 @@ def _mark_frozen(workload: Workload, names: Collection[str]) -> Workload:
 
 
 def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelError) -> Workload | None:
-    """Return the workload with the first of the other inputs that a model takes, None where it takes none of them."""
+    """Return the workload with the first of the other inputs that a model takes; None if it takes none of them."""
     while built.others is not None:
         try:
             named = built.others.send(error)
@@ -196,7 +196,7 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
 
 
 def _check_storable(workload: Workload) -> None:
-    """Raise ModelError for counts whose sums no database holds, and for names that are no text."""
+    """Raise ModelError for counts whose sums exceed the database's range, and for names that are not storable text."""
     counts: dict[str, int] = {
         "MACs": sum(operator.mac_count for operator in workload.operators),
         "elementwise operations": sum(operator.elementwise_count for operator in workload.operators),
@@ -213,7 +213,7 @@ def _check_storable(workload: Workload) -> None:
 
 
 def _values(request: ModelRequest) -> dict[str, Any]:
-    """Return a factory's arguments as Python literals, or as text where they are none."""
+    """Return a factory's arguments as Python literals, or as text if they are none."""
 
     def read(text: str) -> Any:
         try:
@@ -237,7 +237,7 @@ def _empty(spec: InputSpec) -> torch.Tensor:
 
 
 def _own(own: Any, request: ModelRequest) -> Inputs:
-    """Return the inputs that a model brings: as they are, or at the batch that was asked for."""
+    """Return the inputs that a model brings, unchanged or at the requested batch."""
     if own is None:
         raise ModelError(
             f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
@@ -267,9 +267,9 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
 
 
 def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
-    """Return inputs with every tensor's leading size set, also inside caches and other objects; numbers stay.
+    """Return inputs with the leading size of every tensor set, also inside caches and other objects; numbers stay.
 
-    Values that count are repeated. Raises ModelError if the tensors do not agree on what the leading size is now.
+    Values that a trace needs are repeated. Raises ModelError if the tensors disagree about the current leading size.
     """
     found = [(place, leaf) for place, leaf in named_tensors(own) if leaf.dim() or not has_values(leaf)]
     sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
@@ -298,7 +298,7 @@ def _shape(tensor: torch.Tensor) -> str:
 
 
 def _batch_of(request: ModelRequest, arguments: Any) -> int:
-    """Return the samples of one input: as asked for, else the leading size of the first tensor."""
+    """Return the batch as requested, else the leading size of the first tensor."""
     if request.batch is not None:
         return request.batch
     return next((int(leaf.shape[0]) for leaf in tensors_in(arguments) if leaf.dim() > 0), 1)

@@ -1,4 +1,4 @@
-"""A model that a factory in a person's own file makes."""
+"""Model that a factory in a user's file makes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ _imported: Final[set[str]] = set()
 
 
 def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any, bool]:
-    """Return (module, its own inputs or None, whether they are of the sizes of the pass) of a factory.
+    """Return (module, its own inputs or None, whether these have the sizes of the pass) of a factory.
 
-    The file of it is imported, so that its code runs.
-
-    Its folder, and the one that its package stands in, are left on `sys.path`: `hosting` takes them away. ModelError
-    gives the file's own error and line.
+    The file of the factory is imported, so that its code runs. Its folder, and the folder of its package, stay on
+    `sys.path` until `hosting` removes them. ModelError gives the file's own error and line.
     """
     path = request.path
     assert path is not None
@@ -61,7 +59,7 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
 
 
 def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
-    """Return the sizes of a pass by the names that a factory takes; none where it takes no tokens and no past."""
+    """Return the sizes of a pass by argument name; empty if the factory takes no tokens or no past."""
     asked = request.sizes
     taken = inspect.signature(factory).parameters if asked is not None else {}
     if asked is None or "tokens" not in taken or "cached" not in taken:
@@ -71,11 +69,11 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
 
 
 def _forget(files: list[Path]) -> None:
-    """Let files be imported as they are now, also where a long-lived process imported them before.
+    """Make the next import of these files reload them, also in a long-lived process.
 
-    What another file imported is forgotten too: what is called the same would be taken for it.
+    Modules that earlier files imported are forgotten too; otherwise an old module would replace a new one of its name.
     """
-    _imported.update(map(str, files))  # as texts: a path of each of thousands of modules takes a tenth of a second
+    _imported.update(map(str, files))  # text, because a Path for each of thousands of modules takes a tenth of a second
     for name, module in list(sys.modules.items()):
         if getattr(module, "__file__", None) in _imported:
             del sys.modules[name]
@@ -92,7 +90,7 @@ def _find(namespace: Any, factory: str, path: Path) -> Any:
 
 
 def _explain(path: Path, whole: Path, error: BaseException) -> str:
-    """Return what went wrong in a file and where: the line of it that was reached last."""
+    """Return the error of a file, and the line of it that was reached last."""
     if isinstance(error, SyntaxError) and error.filename:
         line = f", line {error.lineno}" if error.lineno else ""
         return f"{path if Path(error.filename) == whole else error.filename}{line}: {error.msg}"

@@ -1,8 +1,8 @@
-"""Inputs that a model of transformers may be called with: the likeliest, and others where it does not take them.
+"""Inputs that a transformers model may take: the likeliest, and others if it rejects them.
 
 signature, main_input_name, input_modalities ──► names ──► rules ──► inputs
-get_image_features … run once without values ──► how many placeholders the ids need
-what a failure says of sizes ──► the next inputs
+get_image_features … run once without values ──► number of placeholders among the ids
+sizes in an error ──► the next inputs
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from joulemap.trace.record import Recorder
 from joulemap.trace.source import InputSpec
 
 Guesses = Generator[Mapping[str, Any], ModelError | None, None]
-"""What a model may be called with; each is asked for with the error that the one before ended in."""
+"""Possible inputs of a model; each is requested with the error that the one before caused."""
 
 USE_CACHE: Final = "use_cache"
-"""The argument that says whether keys and values are kept for the next token."""
+"""Argument that states whether keys and values are kept for the next token."""
 
 NO_CACHE_NOTE: Final = "use_cache is taken to be false: with a cache the forward pass fails"
 
 
 def wanted_names(module: Any, configuration: Any) -> list[str]:
-    """Return the names of the inputs that a model cannot do without, in the order of its forward pass."""
+    """Return the names of the inputs that a model needs, in the order of its forward pass."""
     parameters = parameters_of(module)
     modalities = _modalities(module)
     main = getattr(module, "main_input_name", ())
@@ -93,7 +93,7 @@ _WITH_IMAGES: Final = (
     "image_grids",
 )
 _WITH_AUDIO: Final = ("input_features_mask", "feature_attention_mask", "audio_feature_lengths")
-"""Inputs that tell what lies in others."""
+"""Inputs that describe the content of others."""
 
 
 def _modalities(module: Any) -> set[str]:
@@ -102,7 +102,7 @@ def _modalities(module: Any) -> set[str]:
 
 
 def _name_placeholders(configuration: Any) -> None:
-    """Give a placeholder an id where a configuration leaves it open: the last ones of the vocabulary."""
+    """Give a placeholder an id if a configuration leaves it open: the last ones of the vocabulary."""
     most = find_setting(configuration, "text", "vocab_size")
     for back, kind in enumerate(_FEATURES, 1):
         for name in (f"{kind}_token_id", f"{kind}_token_index"):
@@ -115,11 +115,11 @@ _FEATURES: Final = {
     "video": ("pixel_values_videos", "get_video_features"),
     "audio": ("input_features", "get_audio_features"),
 }
-"""Modality -> (its input, the method that makes features of it, one for each placeholder)."""
+"""Modality -> (its input, the method that computes its features, one per placeholder)."""
 
 
 def _fill_placeholders(guess: Guess) -> None:
-    """Put as many placeholders among the ids as images and sounds have features; ModelError where they do not fit."""
+    """Put as many placeholders among the ids as images and sounds have features; ModelError if they do not fit."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return
@@ -147,7 +147,7 @@ def _fill_placeholders(guess: Guess) -> None:
 
 
 def _text_width(guess: Guess) -> int:
-    """Return the width of what text becomes, as the layer has it that text enters."""
+    """Return the width of embedded text, as the embedding layer has it."""
     with contextlib.suppress(Exception):
         return int(guess.module.get_input_embeddings().weight.shape[-1])
     return guess.number("text", "hidden_size", "d_model")
@@ -155,14 +155,14 @@ def _text_width(guess: Guess) -> int:
 
 @contextlib.contextmanager
 def _running(module: Any) -> Iterator[None]:
-    """Have what runs inside run as it is traced."""
+    """Run the code inside under the conditions of a trace."""
     recorder = Recorder(module)
     with warnings.catch_warnings(), torch.inference_mode(), recorder, HostValues(recorder):
         yield
 
 
 def _count_features(guess: Guess, method: str) -> int:
-    """Return how many features a model makes of its images or sounds; 0 where it does not say."""
+    """Return the number of features that a model makes of its images or sounds; 0 if it is unknown."""
     make = getattr(guess.module, method, None) or getattr(getattr(guess.module, "model", None), method, None)
     if make is None:
         return 0
@@ -197,7 +197,7 @@ _NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_
 
 
 def _follow(guess: Guess) -> None:
-    """Put placeholders among the ids, and make what is as long as they are."""
+    """Put placeholders among the ids, and make the inputs that are as long as the ids."""
     _fill_placeholders(guess)
     for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
         ids = guess.made.get("input_ids")
@@ -209,7 +209,7 @@ def _follow(guess: Guess) -> None:
 
 
 def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
-    """Return the inputs of these names; ModelError names those whose sizes are not known."""
+    """Return the inputs of these names; ModelError lists those with unknown sizes."""
     order = [*RULES]
     for entry in sorted(names, key=lambda entry: order.index(entry) if entry in order else len(order)):
         made = make_input(guess, entry)
@@ -244,7 +244,7 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
 
 
 def _kind_of_object(module: Any, name: str) -> str:
-    """Return the class that a forward pass says that an input is of, "" where that is a tensor or it says none."""
+    """Return the class that a forward pass annotates an input with; empty for a tensor or no annotation."""
     kind = parameters_of(module)[name].annotation
     if not isinstance(kind, type) or kind is inspect.Parameter.empty or kind.__module__ == "builtins":
         return ""
@@ -252,11 +252,11 @@ def _kind_of_object(module: Any, name: str) -> str:
 
 
 def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
-    """Yield what a model may be called with, the likeliest first; ModelError where a configuration tells too little.
+    """Yield possible inputs of a model, the likeliest first; ModelError if its configuration says too little.
 
-    Inputs that are given are among them. What follows is for models that the first does not do for, and is asked for
-    with the error that it ended in: as the error says that they are taken, with the masks, sizes and boxes that the
-    forward pass takes, and with several images for each sample, or larger ones.
+    Given inputs are always among them. Each later candidate is requested with the error of the one before. It follows a
+    hint in that error, adds the masks, sizes and boxes that the forward pass takes, or has several images per sample or
+    larger ones.
     """
     _name_placeholders(configuration)
     wanted = wanted_names(module, configuration)
@@ -308,6 +308,6 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
 
 
 def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:
-    """Return what a model was given and what it takes, for the message of a forward pass that failed."""
+    """Return the given and the accepted inputs of a model as text, for the error of a failed forward pass."""
     shown = ", ".join(f"{name}={'x'.join(map(str, value.shape))}" for name, value in given.items()) or "nothing by name"
     return f"given {shown}; its --input NAME=sizes[:dtype] may name {', '.join(parameters_of(module))}"

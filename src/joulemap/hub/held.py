@@ -1,4 +1,4 @@
-"""A module of this program: it is left as it is, and what its trace says tells it from others."""
+"""In-memory module: it is left unchanged, and the content of its trace identifies it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
     """Return the request for a module with example inputs, and its workload, not yet fused.
 
     Inputs are a tensor, a tuple of arguments or a dictionary of keyword arguments; None for `module.example_inputs`.
-    Raises UsageError for what is no module or no inputs, ModelError where it cannot be traced.
+    Raises UsageError for an invalid module or invalid inputs, ModelError if it cannot be traced.
     """
     own = _check_module(module)
     inputs = getattr(own, "example_inputs", None) if example_inputs is None else example_inputs
@@ -68,13 +68,13 @@ def _check_inputs(inputs: object) -> None:
 
 
 def _trace(request: ModelRequest) -> Workload:
-    """Return a workload that was traced without what the program may have turned on around it."""
+    """Return a workload that was traced outside of any fake mode of the caller."""
     with unset_fake_temporarily():
         return trace_request(request)
 
 
 def digest_workload(workload: Workload) -> str:
-    """Return sixteen hexadecimal digits of everything that a trace found, its key left out."""
+    """Return sixteen hexadecimal digits of everything in a workload except its key."""
     found: dict[str, Any] = {
         field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name != "key"
     }

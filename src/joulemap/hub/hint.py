@@ -1,14 +1,14 @@
-"""Hints in the failure of a forward pass on its inputs: sizes, counts and kinds of values that it wants instead.
+"""Hints in the error of a forward pass about the sizes, counts and types that its inputs should have.
 
-what an error says                           what is given next
+error                                        next inputs
 "doesn't match model (378…"                  images of that size
-"Audio features … do not match, … 188"       so many placeholders
+"Audio features … do not match, … 188"       that number of placeholders
 "got [1, 128] X [588, 1152]"                 one input as wide as the layer that takes it
 "normalized_shape=[768] … [1, 16000]"        one as wide as the norm
-"conv1d of [1, 128, 64] and [32, 1, 7]"      one of as many channels
+"conv1d of [1, 128, 64] and [32, 1, 7]"      one with that number of channels
 "length 375 … broadcastable to [1, 128, …]"  as many tokens as there are features
-"expected predicate to be bool"              masks of booleans
-nothing, but it passed through a cache       no cache
+"expected predicate to be bool"              boolean masks
+any error from inside a cache                no cache
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _CACHE: Final = re.compile(r"Cache\b[^.]*\.\w+$")
 
 
 def find_image_size(error: ModelError) -> int:
-    """Return the size of the images that a model wants, 0 where an error does not tell."""
+    """Return the image size that a model wants; 0 if the error does not state it."""
     found = _SIZES.search(str(error))
     return int(found[1]) if found is not None else 0
 
 
 def passed_a_cache(error: ModelError) -> bool:
-    """Whether a forward pass failed inside a cache of keys and values."""
+    """Return whether a forward pass failed inside a KV cache."""
     cause = error.__cause__
     return cause is not None and any(_CACHE.search(code.co_qualname) for code in functions_of(cause))
 
 
 def take_hint(guess: Guess, error: ModelError) -> bool:
-    """Change a guess to what an error says of its inputs; whether it says anything new."""
+    """Change a guess to fit an error about its inputs; return whether the error says anything new."""
     text = str(error)
     features = _FEATURES_FOUND.search(text) or _INPUTS_FOUND.search(text)
     if features is not None and features[1].lower() not in guess.counts:
@@ -75,7 +75,7 @@ def take_hint(guess: Guess, error: ModelError) -> bool:
 
 
 def _widen(guess: Guess, error: str) -> Inputs | None:
-    """Return the input whose width an error says that a layer does not take, widened; None for any other."""
+    """Return the input whose width a layer rejects, widened; None for any other error."""
     found = _WIDTHS.search(error)
     if found is None:
         return None
@@ -93,7 +93,7 @@ def _widen(guess: Guess, error: str) -> Inputs | None:
 
 
 def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
-    """Return the sequence of which convolutions make one that is too wide, as much narrower as that has to be."""
+    """Return the input whose convolutions give a sequence that is too wide, narrowed in the same proportion."""
     for name, value in _activations(guess):
         if value.dim() == 3 and own % width == 0 and own % value.shape[-1] == 0 and own != width:
             narrowed, rest = divmod(value.shape[-1] * width, own)
@@ -103,7 +103,7 @@ def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
 
 
 def _as_normalized(guess: Guess, error: str) -> Inputs | None:
-    """Return the input that a norm does not take, as wide as that; a sequence in the place of a wave."""
+    """Return the input that a norm rejects, as wide as the norm; a sequence replaces a waveform."""
     found = _NORMS.search(error)
     for name, value in _activations(guess) if found is not None else ():
         if found is not None and ", ".join(map(str, value.shape)) == found[2]:
@@ -113,7 +113,7 @@ def _as_normalized(guess: Guess, error: str) -> Inputs | None:
 
 
 def _with_channels(guess: Guess, error: str) -> Inputs | None:
-    """Return the input whose channels a convolution does not take, with those; one channel is a wave."""
+    """Return the input whose channels a convolution rejects, with the right number; one channel is a waveform."""
     found = _CHANNELS.search(error)
     if found is None:
         return None
@@ -126,7 +126,7 @@ def _with_channels(guess: Guess, error: str) -> Inputs | None:
 
 
 def _lengthen(guess: Guess, error: str) -> Inputs | None:
-    """Return as many ids as there are features that are added to them."""
+    """Return as many ids as there are features to add to them."""
     found = _LENGTHS.search(error)
     ids = guess.made.get("input_ids")
     if found is None or ids is None or "input_ids" in guess.given or ids.shape[-1] != int(found[3]):
@@ -135,7 +135,7 @@ def _lengthen(guess: Guess, error: str) -> Inputs | None:
 
 
 def _activations(guess: Guess) -> list[tuple[str, torch.Tensor]]:
-    """Return the inputs of activations that were guessed."""
+    """Return the guessed inputs that are activations."""
     return [
         (name, value) for name, value in guess.made.items() if name not in guess.given and value.is_floating_point()
     ]

@@ -1,6 +1,6 @@
-"""The inputs of a model of transformers by their names: each made of the sizes that its configuration tells.
+"""Inputs of a transformers model by name, each made from the sizes in its configuration.
 
-A rule looks at the configuration and its parts for text, images, audio and time, and at the inputs made before it.
+A rule reads the configuration, its parts for text, images, audio and time, and the inputs made before.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from joulemap.trace.source import InputSpec
 from joulemap.trace.tensor import DTYPES
 
 TOKENS: Final = 128
-"""Length of the sequence that a language model is traced with unless --input says otherwise, or its limit is lower."""
+"""Tokens of a traced sequence, unless --input says otherwise or the model's limit is lower."""
 
 IMAGE: Final = 224
-"""Size of an image where a configuration has none, because the model takes any."""
+"""Image size if a configuration has none, because the model takes any."""
 
 SAMPLES: Final = 16_000
-"""Samples of raw audio: a second at the rate that speech models are trained at."""
+"""Samples of raw audio: a second at the sampling rate of speech models."""
 
 EVEN_SAMPLES: Final = 38_400
-"""Samples of raw audio for models that take whole frames alone: a multiple of 320, 640, 1280, 1920 and 2560."""
+"""Samples of raw audio for models that take only whole frames: a multiple of 320, 640, 1280, 1920 and 2560."""
 
 FRAMES: Final = 3_000
-"""Frames of a spectrogram where a configuration has no limit: 30 seconds at 10 ms."""
+"""Frames of a spectrogram if a configuration has no limit: 30 seconds at 10 ms."""
 
 TEN_SECONDS: Final = 1_001
-"""Frames of a spectrogram of fixed length, at 10 ms."""
+"""Frames of a spectrogram with a fixed length, at 10 ms."""
 
 WORDS: Final = 16
-"""Tokens of text beside an image or a sound that takes all of a short sequence."""
+"""Text tokens beside an image or a sound that fills a short sequence."""
 
 POOLED: Final = 2
-"""Patches along each side of the square that a token of an image is made of."""
+"""Patches per side of the square that is pooled to one image token."""
 
 Inputs = dict[str, torch.Tensor]
 
@@ -50,16 +50,16 @@ PARTS: Final = {
     "video": r"vision|video|visual|image|thinker|encoder",
     "audio": r"audio|speech|acoustic|sound|thinker|encoder",
 }
-"""Modality -> what the names of its parts of a configuration contain."""
+"""Modality -> pattern of the names of its parts of a configuration."""
 
 
 def is_configuration(value: Any) -> bool:
-    """Whether a setting is a part of a configuration, with settings of its own."""
+    """Return whether a setting is a part of a configuration, with settings of its own."""
     return hasattr(value, "__dict__") and not isinstance(value, type | torch.dtype) and not callable(value)
 
 
 def find_setting(configuration: Any, kind: str, *names: str) -> Any:
-    """Return the first setting of these names: of a configuration, else of its parts for a modality, however deep."""
+    """Return the first setting of these names: of a configuration, or of its parts for a modality, two levels down."""
     level = [configuration] if configuration is not None else []
     for _ in range(3):
         for place in level:
@@ -83,22 +83,22 @@ def _parts(configuration: Any, kind: str) -> list[Any]:
 
 @attrs.define(kw_only=True)
 class Guess:
-    """What is known of a model's inputs, and the ones made so far."""
+    """Facts about a model's inputs, and the inputs made so far."""
 
     module: Any
     configuration: Any
     batch: int
     given: Mapping[str, InputSpec]
-    """By name, as they were asked for."""
+    """Requested inputs by name."""
     is_turned: bool = False
-    """Whether inputs have the rarer of two layouts: several images for each sample, frames of sound before bins."""
+    """True for the rarer of two layouts: several images per sample, audio frames before bins."""
     scale: int = 1
     size: int = 0
-    """Of an image, where an error told it; 0 for that of the configuration."""
+    """Image size that an error stated; 0 for the size in the configuration."""
     counts: dict[str, int] = attrs.field(factory=dict)
-    """Modality -> features of it, where an error told them."""
+    """Modality -> number of features that an error stated."""
     has_boolean_masks: bool = False
-    """Whether masks are booleans, where an error told that whole numbers do not do."""
+    """True if an error stated that masks must be boolean."""
     made: Inputs = attrs.field(factory=dict)
 
     @property
@@ -107,11 +107,11 @@ class Guess:
         return tuple(parameters_of(self.module))
 
     def setting(self, kind: str, *names: str) -> Any:
-        """Return the first setting of these names, for a modality; None where there is none."""
+        """Return the first setting of these names for a modality; None if there is none."""
         return find_setting(self.configuration, kind, *names)
 
     def number(self, kind: str, *names: str) -> int:
-        """Return a setting that is a positive whole number, or 0."""
+        """Return the first of these settings that is a positive integer, or 0."""
         for name in names:
             found = self.setting(kind, name)
             found = found[0] if isinstance(found, list | tuple) and found else found
@@ -120,7 +120,7 @@ class Guess:
         return 0
 
     def tokens(self) -> int:
-        """Return the length of a sequence of text."""
+        """Return the length of a text sequence."""
         for name in ("input_ids", "decoder_input_ids"):
             if name in self.given and len(self.given[name].shape) > 1:
                 return self.given[name].shape[1]
@@ -141,11 +141,11 @@ class Guess:
         return height * self.scale, width * self.scale
 
     def channels(self) -> int:
-        """Return the channels of an image."""
+        """Return the number of channels of an image."""
         return self.number("image", "num_channels", "in_channels", "in_chans") or 3
 
     def patch(self) -> int:
-        """Return the side of a patch of an image."""
+        """Return the side of an image patch."""
         return self.number("image", "patch_size", "spatial_patch_size") or 14
 
     def grid(self) -> tuple[int, int]:
@@ -155,13 +155,13 @@ class Guess:
         return tuple(max(size // self.patch() // merge, 1) * merge for size in (height, width))  # type: ignore[return-value]
 
     def frames(self) -> int:
-        """Return the frames of a spectrogram."""
+        """Return the number of frames of a spectrogram."""
         positions = self.number("audio", "max_source_positions")
         return self.number("audio", "max_length") or (2 * positions if positions else FRAMES)
 
 
 def parameters_of(module: Any) -> dict[str, inspect.Parameter]:
-    """Return what a forward pass takes by name."""
+    """Return the parameters that a forward pass takes by name."""
     return {
         name: parameter
         for name, parameter in inspect.signature(module.forward).parameters.items()
@@ -173,22 +173,22 @@ Rule = Callable[[Guess], torch.Tensor | None]
 
 
 def floats(*sizes: int) -> torch.Tensor:
-    """Return activations of these sizes."""
+    """Return activations of these sizes, without storage."""
     return torch.empty(sizes, device="meta")
 
 
 def ones(*sizes: int) -> torch.Tensor:
-    """Return a mask of these sizes that leaves nothing out."""
+    """Return a mask of these sizes that masks nothing."""
     return torch.ones(sizes, dtype=torch.int64)
 
 
 def zeros(*sizes: int) -> torch.Tensor:
-    """Return whole numbers of these sizes."""
+    """Return integers of these sizes, all 0."""
     return torch.zeros(sizes, dtype=torch.int64)
 
 
 def find_word(guess: Guess) -> int:
-    """Return an id that stands for a word: none that a configuration gives a meaning."""
+    """Return the id of an ordinary word, to which the configuration gives no special meaning."""
     special = {
         value
         for place in (guess.configuration, *_parts(guess.configuration, "text"))
@@ -209,7 +209,7 @@ def _decoder_text(guess: Guess) -> torch.Tensor:
 
 
 def _patch_width(guess: Guess) -> int:
-    """Return the values of a patch as the layer takes them that reads patches; 0 where none is named so."""
+    """Return the values per patch of the patch embedding; 0 if no layer has that name."""
     for name, layer in guess.module.named_modules():
         weight = getattr(layer, "weight", None)
         if "patch_embed" in name and isinstance(weight, torch.Tensor) and weight.dim() >= 2:
@@ -250,7 +250,7 @@ def _pixels(guess: Guess) -> torch.Tensor:
 
 
 def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
-    """Return the images of each sample: a pair, tiles, or one; with values, for some models look for empty ones."""
+    """Return the images of each sample: a pair, tiles, or one; with values, because some models look for empty ones."""
     count = 2 if "labels" in guess.accepted and "input_ids" not in guess.accepted else 1
     tiled = _tiled(guess)
     if tiled is not None:
@@ -260,7 +260,7 @@ def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
 
 
 def _tiled(guess: Guess) -> tuple[int, int] | None:
-    """Return the height and width of an image that is cut into tiles, None where a model cuts none."""
+    """Return the height and width of an image that is cut into tiles; None if a model cuts none."""
     sizes = guess.setting("image", "image_grid_pinpoints")
     return (int(sizes[0][0]), int(sizes[0][1])) if isinstance(sizes, list | tuple) and sizes else None
 
@@ -287,7 +287,7 @@ def _whole_patches(guess: Guess) -> tuple[int, int]:
 
 
 def _pooled_patches(guess: Guess) -> torch.Tensor:
-    """Return which patches each token of an image is made of, among those of all images; -1 where there are fewer."""
+    """Return the patches that each image token pools, numbered across all images; -1 for a missing one."""
     rows, columns = _whole_patches(guess)
     tall, wide = _pooled_grid(guess)
     places = torch.full((guess.batch, tall * POOLED, wide * POOLED), -1)
@@ -321,7 +321,7 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     hop = _hop(guess)
     if hop:
         return floats(guess.batch, SAMPLES // hop, bins)
-    if "is_longer" in guess.accepted:  # cut or repeated to ten seconds, as one channel of an image
+    if "is_longer" in guess.accepted:  # audio is cut or repeated to ten seconds, as one channel of an image
         return floats(guess.batch, 1, TEN_SECONDS, bins)
     if (
         bool(guess.setting("audio", "max_source_positions") and guess.number("audio", "num_mel_bins"))
@@ -332,7 +332,7 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
 
 
 def _first_width(guess: Guess) -> int:
-    """Return the width that the first layer takes; 0 where there is none that has one."""
+    """Return the input width of the first layer that has one; 0 if there is none."""
     for layer in guess.module.modules():
         if isinstance(layer, torch.nn.Linear | torch.nn.Conv1d):
             return int(layer.weight.shape[1])
@@ -340,7 +340,7 @@ def _first_width(guess: Guess) -> int:
 
 
 def _hop(guess: Guess) -> int:
-    """Return the samples for each frame, where a model takes a sound both as a wave and as a spectrogram; else 0."""
+    """Return the samples per frame if a model takes audio both as a waveform and as a spectrogram; else 0."""
     return guess.number("audio", "hop_length") if {"input_values", "input_features"} <= {*guess.accepted} else 0
 
 
@@ -372,7 +372,7 @@ def _frame_mask(guess: Guess) -> torch.Tensor | None:
 
 
 def _marks(guess: Guess) -> torch.Tensor | None:
-    """Return 0 for text, 1 for images, 2 for video and 3 for sound, of each id."""
+    """Return the modality of each id: 0 for text, 1 for images, 2 for video and 3 for audio."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return None
@@ -385,7 +385,7 @@ def _marks(guess: Guess) -> torch.Tensor | None:
 
 
 def _places(guess: Guess) -> torch.Tensor | None:
-    """Return 1 for each id that an image's query takes the place of."""
+    """Return 1 for each id that an image query replaces, 0 for any other."""
     ids, count = guess.made.get("input_ids"), guess.number("image", "latent_query_num")
     if ids is None or not count:
         return None
@@ -434,7 +434,7 @@ def _times(name: str) -> Rule:
 
 
 def _steps(*names: str) -> Rule:
-    """Return (batch, steps, width) of a trajectory."""
+    """Return the rule of a trajectory: (batch, steps, width)."""
 
     def make(guess: Guess) -> torch.Tensor | None:
         width = guess.number("text", *names) if names else 1
@@ -444,7 +444,7 @@ def _steps(*names: str) -> Rule:
 
 
 def _like(name: str, *, value: int = 1) -> Rule:
-    """Return whole numbers of the sizes of another input."""
+    """Return the rule of integers with the sizes of another input."""
 
     def make(guess: Guess) -> torch.Tensor | None:
         other = guess.made.get(name)
@@ -523,12 +523,12 @@ RULES: Final[dict[str, Rule]] = {
     "aspect_ratio_ids": lambda guess: ones(guess.batch, 1),
     "aspect_ratio_mask": lambda guess: ones(guess.batch, 1, guess.number("image", "max_num_tiles") or 4),
 }
-"""Name of an input -> what makes it; a rule may look at the inputs before it."""
+"""Name of an input -> rule that makes it; a rule may read the inputs before it."""
 
 ALONE: Final = frozenset(
     {"inputs_embeds", "hidden_states", "query_embeds", "inputs", "pixel_values_videos", "grid_thw"}
 )
-"""Inputs that stand in the place of others: they are not given beside them."""
+"""Inputs that replace others, and are not given together with them."""
 
 
 def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
@@ -537,7 +537,7 @@ def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
 
 
 def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
-    """Return what a name without a rule says by its ending: ids, a mask, or what text becomes."""
+    """Return an input without a rule by the ending of its name: ids, a mask, or embeddings."""
     if name.endswith("_ids"):
         return zeros(guess.batch, guess.tokens())
     if name.endswith("_mask"):
@@ -546,12 +546,12 @@ def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
 
 
 def is_integer_mask(name: str, value: torch.Tensor) -> bool:
-    """Whether an input is a mask of whole numbers."""
+    """Return whether an input is an integer mask."""
     return name.endswith("mask") and value.dtype == torch.int64
 
 
 def make_input(guess: Guess, name: str) -> torch.Tensor | None:
-    """Return the input of this name, as it is given or as its rule makes it; None where neither tells."""
+    """Return the input of this name, as given or as its rule makes it; None if neither is known."""
     spec = guess.given.get(name)
     rule = RULES.get(name)
     try:
@@ -571,7 +571,7 @@ def make_input(guess: Guess, name: str) -> torch.Tensor | None:
 
 
 def find_placeholder(guess: Guess, kind: str) -> int | None:
-    """Return the id that stands for a feature of a modality, None where there is none."""
+    """Return the placeholder id of a modality; None if there is none."""
     names = [f"{kind}_token_id", f"{kind}_token_index", f"{kind}_token"]
     found = guess.setting("text", *names)
     return found if isinstance(found, int) and found >= 0 else None

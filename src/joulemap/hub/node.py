@@ -1,6 +1,6 @@
-"""The node of a saved program that runs each operator, found by tracing the program with its nodes as modules.
+"""Nodes of a saved program that run each operator, found by a trace in which every node is a module.
 
-node ─► the same call in a module of its own ─► traced: the module path of an operator tells its node
+node ─► the same call in a module of its own ─► traced: the module path of an operator names its node
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from joulemap.trace.module import trace_module
 from joulemap.trace.source import ModelRequest
 
 PREFIX: Final = "joulemap_node_"
-"""Of the modules that nodes become, which no module of the program is called."""
+"""Prefix of the modules that nodes become; no module of a program has it."""
 
 
 @frozen
 class ProgramNode:
-    """What runs an operator."""
+    """Node of a saved program that runs an operator."""
 
     name: str
-    """As torch and those who draw the program call it."""
+    """Name of the node in torch and in viewers."""
     module_path: str
     """Module that made the call when the program was saved; empty for the model itself."""
 
 
 class _Call(torch.nn.Module):
-    """One node: what it calls."""
+    """Module of one node, with the function that it calls."""
 
     def __init__(self, target: Any) -> None:
         super().__init__()
         self.target = target
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the node does."""
+        """Return the result of the node."""
         return self.target(*args, **kwargs)
 
 
@@ -56,7 +56,7 @@ def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
 
 
 def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramNode]:
-    """Make each call of a program one of a module of its own; return the name of that module -> its node."""
+    """Turn each call of a program into a call of a module of its own; return module name -> node."""
     if not isinstance(module, torch.fx.GraphModule):
         raise ModelError(f"{request.model} is no program of nodes")
     nodes: dict[str, ProgramNode] = {}
@@ -71,5 +71,5 @@ def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramN
 
 
 def _find_path(stack: Mapping[str, tuple[str, object]] | None) -> str:
-    """Return the innermost of the modules that were being called."""
+    """Return the innermost module that was being called."""
     return [*stack.values()][-1][0] if stack else ""

@@ -1,4 +1,4 @@
-"""The package that a file of code is in, and the tree that a program in it imports from. Imports no torch."""
+"""Package of a code file, and the source tree that its imports come from. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import Final
 
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-"""Folders of packages that are no part of the tree around them."""
+"""Folders of installed packages, which are no part of the source tree around them."""
 
 
 def find_package(path: Path) -> tuple[Path, str]:
     """Return the folder that a file's absolute imports start from, and its package, empty for none.
 
-    Packages are the folders above it that have an `__init__.py`.
+    Packages are the folders above the file that have an `__init__.py`.
     """
     root, names = path.resolve().parent, list[str]()
     while (root / "__init__.py").is_file() and root.name:
@@ -27,13 +27,13 @@ def find_package(path: Path) -> tuple[Path, str]:
 
 
 def list_code(path: Path) -> list[Path]:
-    """Return every Python file of the outermost package that a file is in; none where it is in no package."""
+    """Return every Python file of the outermost package of a file; none if it is in no package."""
     root, package = find_package(path)
     return sorted((root / package.partition(".")[0]).rglob("*.py")) if package else []
 
 
 def digest_package(path: Path) -> str:
-    """Return sixteen hexadecimal digits of all code of the package that a file is in; empty where it is in none."""
+    """Return sixteen hexadecimal digits of all code of a file's package; empty if it is in none."""
     files = list_code(path)
     digest = hashlib.sha256()
     for file in files:
@@ -44,9 +44,9 @@ def digest_package(path: Path) -> str:
 
 @contextlib.contextmanager
 def importing(tree: Path, other: Path) -> Iterator[None]:
-    """Have imports inside find the code of a tree first, as a program in it does, and forget it afterwards.
+    """Make imports inside look in a source tree first, and forget what they imported afterwards.
 
-    What this program has imported from the tree, or from an `other` one that it is a version of, is set aside inside.
+    Modules already imported from the tree, or from an `other` version of it, are set aside inside.
     """
     trees = (tree.resolve(), other.resolve())
     aside = _take_out(trees)
@@ -61,7 +61,7 @@ def importing(tree: Path, other: Path) -> Iterator[None]:
 
 
 def _take_out(trees: tuple[Path, ...], kept: set[str] | frozenset[str] = frozenset()) -> dict[str, ModuleType]:
-    """Take the modules of trees out of those that are imported, but for installed ones and this package."""
+    """Remove and return the modules of trees in `sys.modules`, except installed ones and this package."""
     found = {}
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)

@@ -1,8 +1,8 @@
-"""What a pass of a model that decodes is called with: tokens, behind a past of keys, values and states.
+"""Inputs of a decoder's forward pass: tokens, after a past of keys, values and states.
 
-a factory that takes tokens and cached ──► its inputs as they are
-example inputs that hold a past        ──► the same, each size that grows with sequences, tokens or the past set anew
-an argument for a past                 ──► what the model itself returns for so many tokens
+factory that takes tokens and cached ──► its inputs as they are
+example inputs that hold a past      ──► the same, with new sizes where they grow with sequences, tokens or the past
+argument for a past                  ──► the past that the model itself returns for the cached tokens
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from joulemap.trace.source import ModelRequest
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
-"""Runs the module as it is traced."""
+"""Function that runs the module as in a trace."""
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
-"""Arguments of a forward pass by which it is given what it keeps of earlier tokens."""
+"""Arguments of a forward pass that hand it the keys, values or states of earlier tokens."""
 
 OFFSETS: Final = ("start_pos", "start", "offset", "pos", "position")
-"""Arguments that are a number: how many tokens came before."""
+"""Arguments that state the number of earlier tokens."""
 
 LAST: Final = "logits_to_keep"
-"""The argument of transformers' classes that says of how many last tokens logits are asked for."""
+"""Argument of transformers classes with the number of last tokens whose logits are requested."""
 
 IDS: Final = "input_ids"
 
@@ -43,15 +43,15 @@ ADVICE: Final = (
     "return (module, inputs) with a past in the inputs, take past=None and return (logits, past), or let the factory "
     "take batch, tokens and cached"
 )
-"""How a module of one's own is made one that decodes."""
+"""Advice on how to make a custom module decode."""
 
 
 def build_past(
     module: torch.nn.Module, own: Any, request: ModelRequest, run: Run, *, is_sized: bool
 ) -> tuple[Inputs, tuple[str, ...]]:
-    """Return what a pass is called with, and what is to be said of it; ModelError where that cannot be found.
+    """Return the inputs of a pass, and the notes on it; ModelError if inputs cannot be found.
 
-    `own` are the inputs that the module brings; those of a factory that `is_sized` are taken as they are.
+    `own` are the inputs that the module brings; those of a factory that `is_sized` are used unchanged.
     """
     if is_sized:
         return _call(own, request), ()
@@ -62,7 +62,7 @@ def build_past(
 
 
 def _call(own: Any, request: ModelRequest) -> Inputs:
-    """Return inputs as arguments by position and by name."""
+    """Return inputs as positional and keyword arguments."""
     if isinstance(own, Mapping):
         return (), dict(own)
     if isinstance(own, list | tuple) and len(own):
@@ -81,7 +81,7 @@ def _tokens(sequences: int, tokens: int) -> torch.Tensor:
 
 
 def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[Inputs, tuple[str, ...]]:
-    """Return tokens, and as their past what the module returns for as many tokens as there are to be in it."""
+    """Return tokens, with the past that the module returns for the cached tokens, and the notes."""
     sizes, taken = request.sizes, parameters_of(module)
     assert sizes is not None
     past = next((name for name in taken if PAST.fullmatch(name)), "")
@@ -109,7 +109,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
 
 
 def _find_past(made: Any, name: str, model: str) -> Any:
-    """Return what a forward pass gives to be handed to the next; ModelError where it gives nothing of the sort."""
+    """Return the past among the results of a forward pass; ModelError if there is none."""
     found: Any = None
     if isinstance(made, Mapping):
         found = made.get(name)
@@ -124,22 +124,22 @@ def _find_past(made: Any, name: str, model: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class _Example:
-    """Example inputs with a past, and which of their sizes grow with what."""
+    """Example inputs with a past, and the quantity that each of their sizes grows with."""
 
     inputs: Inputs
     grows: Mapping[int, Mapping[int, str]]
-    """Tensor, by its place among all -> dimension -> `batch`, `tokens`, `cached` or `total`, of both."""
+    """Index of a tensor -> dimension -> `batch`, `tokens`, `cached` or `total` (cached and tokens)."""
     sizes: Mapping[str, int]
 
     @classmethod
     def find(cls, inputs: Inputs, request: ModelRequest, run: Run) -> _Example:
-        """Return the reading of example inputs by which the module runs at other sizes as it should."""
+        """Return the reading of example inputs with which the module runs correctly at other sizes."""
         leaves = [leaf for _, leaf in named_tensors(inputs)]
         ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
         if ids is None:
             raise ModelError(f"{request.model} is no decoder: none of its inputs is whole numbers, batch x tokens")
         usual = _first_shape(run(*inputs))
-        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some run with no more tokens
+        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}
             try:
                 first, *rest = _first_shape(run(*one.resized({name: one.sizes[name] + grown[name] for name in grown})))
@@ -156,13 +156,13 @@ class _Example:
         )
 
     def sized(self, request: ModelRequest) -> Inputs:
-        """Return the inputs of a pass."""
+        """Return the inputs at the sizes of a request."""
         sizes = request.sizes
         assert sizes is not None
         return self.resized({"batch": request.sequences, "tokens": sizes.tokens, "cached": sizes.cached})
 
     def resized(self, sizes: Mapping[str, int]) -> Inputs:
-        """Return the inputs with tensors of other sizes, and numbers that say how long the past is."""
+        """Return the inputs with tensors of other sizes, and with numbers that state the length of the past."""
         places = {id(leaf): place for place, (_, leaf) in enumerate(named_tensors(self.inputs))}
         whole = {**sizes, "total": sizes["cached"] + sizes["tokens"]}
 
@@ -183,7 +183,7 @@ class _Example:
 
 
 def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> Iterator[_Example]:
-    """Yield what sizes of inputs may be, the likeliest first: tokens of a past lie before the width of a head."""
+    """Yield possible readings of input sizes, the likeliest first: past tokens come before the width of a head."""
     batch, tokens = ids.shape
     deep = [leaf for leaf in leaves if leaf.is_floating_point() and leaf.dim() > 2]
     most = max(leaf.dim() for leaf in deep)
@@ -205,15 +205,15 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
 
 
 def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
-    """Return which dimension of a past is that of sequences: the first, or a later one of their number."""
+    """Return the dimension of a past that counts sequences: the first of their number, or a later one."""
     alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
     return {alike[first]: "batch"} if first < len(alike) else {}
 
 
 def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_thin: bool) -> dict[int, str]:
-    """Return what dimensions of another input grow with: ids, positions, angles, masks of them and `cached` ones.
+    """Return the growing dimensions of another input: ids, positions, angles, and their masks, also of `cached` ones.
 
-    Of several that may be tokens all are, or where it `is_thin` the last before the width of an element.
+    All dimensions that may be tokens are; with `is_thin` only the last one before the width of an element is.
     """
     found: dict[int, str] = {}
     if leaf.dim() and leaf.shape[0] == batch and (leaf.dim() > 1 or tokens != batch):
@@ -227,6 +227,6 @@ def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_
 
 
 def _first_shape(made: Any) -> tuple[int, ...]:
-    """Return the shape of the first tensor that a forward pass gives."""
+    """Return the shape of the first tensor that a forward pass returns."""
     first = next(iter(tensors_in(made)), None)
     return () if first is None else tuple(first.shape)

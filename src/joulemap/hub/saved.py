@@ -1,9 +1,9 @@
-"""A program that `torch.export.save` wrote, loaded so that nothing in it is run unless a person trusts it.
+"""Loading of a program that `torch.export.save` wrote, so that no code in it runs unless the user trusts it.
 
-Loading does more than to read. Pickles call functions. The program is text that becomes code: names are pasted into a
-Python function, sizes are evaluated by sympy, an operator is whatever attribute of torch its dotted name leads to, and
-the structure of inputs imports modules. So a program is refused unless each of its parts is of a kind that an exported
-module of ATen operators has, and its tensors are read by `torch.load(weights_only=True)`.
+Loading does more than reading. Pickles call functions. The program is text that becomes code: names are pasted into a
+Python function, sizes are evaluated by sympy, an operator is any attribute of torch that a dotted name leads to, and
+the structure of inputs imports modules. A program is therefore refused unless each of its parts is of a kind that an
+exported module of ATen operators has. Its tensors are read by `torch.load(weights_only=True)`.
 
 Source: torch/export/pt2_archive/_package.py (`load_pt2`), torch/_export/serde/serialize.py, torch/fx/graph.py.
 """
@@ -37,7 +37,7 @@ _INERT: Final = re.compile(
     r"archive_format|archive_version|byteorder|version|\.(data|format)[/_].*|\.storage_alignment|extra/.*"
     r"|data/(weights|constants)/(weight|tensor)_\d+"
 )
-"""Members that are text or bytes, or are read where a configuration names them."""
+"""Members of an archive that are text or bytes, or are read where a configuration names them."""
 
 _PICKLED: Final = re.compile(r"data/(weights|constants|sample_inputs)/[^/]+\.pt")
 _CONFIGURATION: Final = re.compile(r"(?P<folder>data/(weights|constants)/)[^/]+_config\.json")
@@ -65,7 +65,7 @@ _FUNCTION: Final = re.compile(
     r"|ModularIndexing|Mul|NegativeInfinity|Not|OpaqueUnaryFn_\w+|Or|Piecewise|Pow|PowByNatural|PythonMod|RShift|Rational"
     r"|Round(Decimal|ToInt)|Strict(Greater|Less)Than|Symbol|ToFloat|TruncTo(Float|Int)|Unequality|Where|ceiling|floor"
 )
-"""Of sizes, as sympy's `srepr` writes them."""
+"""Functions in sizes, as sympy's `srepr` writes them."""
 
 _NUMBERS: Final = ("true", "false", "oo", "int_oo")
 _EXPRESSION: Final = re.compile(r"[\w (),='.+-]*")
@@ -75,10 +75,10 @@ _CONTAINER: Final = re.compile(
     r"builtins\.(tuple|list|dict)|collections\.OrderedDict|torch\.Size|torch\.return_types\.\w+"
     r"|torch\.fx\.immutable_collections\.immutable_(dict|list)"
 )
-"""Of inputs and outputs."""
+"""Containers of inputs and outputs."""
 
 _PLAIN: Final = re.compile(r"""[^"'`\\(){}\x00-\x1f\x7f]*""")
-"""What stands for itself also between quotes."""
+"""Text that is literal also between quotes."""
 
 _NAMES: Final = frozenset({"name", "as_name", "forward_arg_names"})
 """Keys of names that become variables."""
@@ -94,11 +94,11 @@ _REMARKS: Final = frozenset({"metadata", "as_string", "as_strings", "guards_code
 
 
 class _CodeFoundError(Exception):
-    """Something that may run code."""
+    """Part of a file that may run code."""
 
 
 def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, (positional, named) inputs it was exported with, or None if it keeps none).
+    """Return (module, (positional, named) inputs that it was exported with, or None if it keeps none).
 
     Raises ModelError for a file that is damaged, is something else, or may run code and is not trusted.
     """
@@ -124,7 +124,7 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
 def name_return_types() -> None:
     """Name `torch.return_types` (topk, sort, max by a dimension) in saved programs as PyTorch 2.15 does.
 
-    Earlier versions have no name for them: they neither save a program that returns one nor load what 2.15 saved.
+    Earlier versions have no name for these types: they neither save a program that returns one nor load one of 2.15.
     """
     for kind in torch.return_types.all_return_types:
         known = _pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
@@ -135,7 +135,7 @@ def name_return_types() -> None:
 
 
 def _load_without_code(path: Path) -> torch.export.ExportedProgram:
-    """Return the program of a file in the form that torch writes now, which is read by one reader only."""
+    """Return the program of a file in torch's current format, for which there is only one reader."""
     with zipfile.ZipFile(path) as members:
         if "version" in members.namelist():
             raise _CodeFoundError("it has a form that torch no longer writes")
@@ -162,7 +162,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _weights_only() -> Iterator[None]:
-    """Have `torch.load` read tensors only, also where its caller asks for all objects. Inside `hosting`."""
+    """Make `torch.load` read tensors only, also if its caller asks for all objects. Call it inside `hosting`."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     try:
@@ -172,9 +172,9 @@ def _weights_only() -> Iterator[None]:
 
 
 def _refuse_code(archive: PT2ArchiveReader) -> None:
-    """Raise _CodeFoundError for a member of an archive that is not of a kind that loading only reads."""
+    """Raise _CodeFoundError for a member of an archive that loading does more than read."""
     members = archive.get_file_names()
-    if len({member.lower() for member in members}) < len(members):  # the reader does not tell their cases apart
+    if len({member.lower() for member in members}) < len(members):  # the reader ignores case
         raise _CodeFoundError("two of its members have the same name")
     for member in members:
         configuration = _CONFIGURATION.fullmatch(member)
@@ -189,7 +189,7 @@ def _refuse_code(archive: PT2ArchiveReader) -> None:
 
 
 def _check_payloads(archive: PT2ArchiveReader, folder: str, configuration: Any) -> None:
-    """Check what tensors are read from: raw bytes, or a pickle of tensors."""
+    """Check the sources of tensors: raw bytes, or a pickle of tensors."""
     for payload in configuration["config"].values():
         name = payload["path_name"]
         if not _PAYLOAD.fullmatch(name):
@@ -210,7 +210,7 @@ def _check_pickle(member: str, content: bytes) -> None:
 
 
 def _unsafe_globals(content: bytes) -> str:
-    """Return the names that a pickle imports and that do not belong to tensors; none where it cannot be read."""
+    """Return the names that a pickle imports beyond those of tensors; empty if it cannot be read."""
     try:
         found = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(content))
     except Exception:
@@ -219,7 +219,7 @@ def _unsafe_globals(content: bytes) -> str:
 
 
 def _check_program(value: Any, key: str) -> None:
-    """Raise _CodeFoundError for a text of a program, under the key it stands under, that may become code."""
+    """Raise _CodeFoundError for a text of a program that may become code; `key` is the key of the text."""
     if isinstance(value, dict):
         for name, child in value.items():
             _check_text(name, "name" if key in _NAMED else "")
@@ -257,7 +257,7 @@ def _is_operator(text: str) -> bool:
 
 
 def _is_size(text: str) -> bool:
-    """Whether an expression of sympy calls nothing but functions of numbers and quotes nothing but names and digits."""
+    """Return whether a sympy expression calls only functions of numbers, and quotes only names and digits."""
     if not _EXPRESSION.fullmatch(text):
         return False
     tree = ast.parse(text, mode="eval")
@@ -274,7 +274,7 @@ def _is_part_of_size(node: ast.AST, is_called: bool) -> bool:
 
 
 def _is_tree(node: Any) -> bool:
-    """Whether the structure of inputs is one of tuples, lists and dictionaries with plain keys."""
+    """Return whether the structure of inputs consists of tuples, lists and dictionaries with plain keys."""
     if node["type"] is None:
         return True
     keys = json.loads(node["context"]) or []

@@ -22,36 +22,36 @@ from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.trace.source import InputSpec, ModelRequest
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
-"""How names of classes end that are models, beside those with `For`."""
+"""Endings of class names that are models, besides names with `For`."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 TEXT_WIDTH: Final = "text_hidden_size"
-"""The setting of a part that says how wide the text is that its features go among."""
+"""Setting of a part with the width of the text that its features join."""
 
 FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
-"""Settings of a part for images or sound that say how wide its features leave it."""
+"""Settings of an image or audio part with the width of the features that it returns."""
 
 IMAGE_TOKENS: Final = "mm_tokens_per_image"
-"""The setting that says how many tokens the patches of an image are pooled to: a square."""
+"""Setting with the number of tokens that the patches of an image are pooled to, as a square."""
 
 MOST_PARTS: Final = 2_000
-"""Layers, blocks or experts that a setting may ask for."""
+"""Maximum layers, blocks or experts that a setting may ask for."""
 
 _PARTS: Final = re.compile(r"(^|_)(layers?|blocks?|experts|depths?|stages)$")
-"""Settings that say how often something is built."""
+"""Settings that state how often a part is built."""
 
 _PRETRAINED: Final = "use_pretrained_backbone"
-"""The setting that downloads weights, of which a trace needs none."""
+"""Setting that downloads weights, which a trace does not need."""
 
 _DTYPES: Final = ("dtype", "torch_dtype")
-"""Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
+"""Settings of a file with the dtype of its weights; a trace uses fp32, and a precision is requested separately."""
 
 
 def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses | None, tuple[str, ...]]:
-    """Return (module, what it may be called with, or None where all inputs are given by position, what it is not).
+    """Return (module, its possible inputs or None if all inputs are given by position, notes on the differences).
 
-    Raises UnknownNameError for a name or a setting that is not there, ModelError for what its library cannot build.
+    Raises UnknownNameError for an unknown name or setting, ModelError for a model that the library cannot build.
     """
     import transformers
 
@@ -87,20 +87,20 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
 
 
 def _find_maker(transformers: Any, request: ModelRequest, configuration: Any) -> Any:
-    """Return what makes a model of a configuration alone: of one that decodes, with its logits."""
+    """Return the function that builds a model from a configuration: with logits, if the model is to decode."""
     decodes = request.sizes is not None and type(configuration) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
     return (transformers.AutoModelForCausalLM if decodes else transformers.AutoModel).from_config
 
 
 def deepest(error: BaseException) -> BaseException:
-    """Return what caused an error in the end: a library that imports late tells of a name that is not there."""
+    """Return the root cause of an error; a library with late imports reports a missing name instead."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _read_file(request: ModelRequest) -> dict[str, Any] | None:
-    """Return the settings in a configuration file, None where there is none."""
+    """Return the settings in a configuration file; None if there is none."""
     if request.path is None:
         return None
     values = read_checkpoint_files(request.path, str(request.path))
@@ -109,7 +109,7 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without those of how weights are stored, and without a wish to download any."""
+    """Return settings without the dtype of stored weights, and without a wish to download any."""
     return {
         name: _without_dtypes(value) if isinstance(value, Mapping) else name != _PRETRAINED and value
         for name, value in values.items()
@@ -118,7 +118,7 @@ def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_settings(values: Any, model: str, name: str = "") -> None:
-    """Raise ModelError, before anything is built, for more parts than a trace ends with, and for code of a hub."""
+    """Raise ModelError, before anything is built, for more parts than a trace can finish, and for code of a hub."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             _check_settings(value, model, str(key))
@@ -134,7 +134,7 @@ def _check_settings(values: Any, model: str, name: str = "") -> None:
 def _take_quantization(
     values: dict[str, Any] | None, changes: dict[str, Any], name: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return settings without how the checkpoint is quantized, and that; what is changed of it is taken from there."""
+    """Return (settings without quantization, quantization); changes of quantization are taken out of `changes`."""
     found: Any = None
     if values is not None:
         text = values.get("text_config")
@@ -154,7 +154,7 @@ def _take_quantization(
 
 
 def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with some of them changed, also those of parts."""
+    """Return settings with changes, also of parts."""
     merged = dict(values) if isinstance(values, Mapping) else {}
     for name, value in changes.items():
         merged[name] = _merge(merged.get(name), value) if isinstance(value, Mapping) else value
@@ -162,7 +162,7 @@ def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
-    """Return the class of a model that is named, or that a folder's configuration names; None for that of AutoModel."""
+    """Return the model class that the request or a folder's configuration names; None for that of AutoModel."""
     name = request.factory
     if not name:
         architectures = (values or {}).get("architectures") or ()
@@ -183,7 +183,7 @@ def _find(transformers: Any, name: str) -> Any:
 
 
 def _find_configuration(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None, head: Any) -> Any:
-    """Return the class of a model's configuration; UnknownNameError for a name that is not there."""
+    """Return the class of a model's configuration; UnknownNameError for an unknown name."""
     kind = (values or {}).get("model_type")
     if head is not None:
         found = head.config_class
@@ -214,7 +214,7 @@ def _find_configuration(transformers: Any, request: ModelRequest, values: Mappin
 
 
 def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Return settings as a tree: `text_config.num_hidden_layers` is one of the part `text_config`."""
+    """Return settings as a tree: `text_config.num_hidden_layers` is a setting of the part `text_config`."""
     tree: dict[str, Any] = {}
     for name, text in arguments:
         *parts, last = name.split(".")
@@ -228,7 +228,7 @@ def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    """Return a setting as a literal of Python or JSON, or as text where it is none."""
+    """Return a setting as a literal of Python or JSON, or as text if it is neither."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     try:
@@ -238,10 +238,10 @@ def _read(text: str) -> Any:
 
 
 def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str, Any], name: str) -> Any:
-    """Return a configuration of these values, or of its defaults, with changes; those of its parts are nested.
+    """Return a configuration of these values, or of its defaults, with changes; changes of its parts are nested.
 
-    What a constructor derives from a setting, it derives from the changed one. Raises UnknownNameError for a setting
-    that there is not, ModelError for one that does not take effect.
+    Settings that a constructor derives follow the changed ones. Raises UnknownNameError for an unknown setting,
+    ModelError for one that does not take effect.
     """
     if not changes:
         return kind() if values is None else kind.from_dict(dict(values))
@@ -274,10 +274,10 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
 
 
 def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Have the parts for images and sound fit the text that they go among, where a library's defaults do not.
+    """Make the image and audio parts fit the text that they join, if the library's defaults do not.
 
-    Their features are as wide as the text, and an image is whole squares of the patches that become one token. Returns
-    what was set. What was asked for stays.
+    Features become as wide as the text, and an image becomes whole squares of the patches that are pooled to one token.
+    Requested settings stay. Returns notes on what was set.
     """
     notes = []
 
@@ -308,7 +308,7 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
 
 
 def _is_changed(changes: Any, part: str, name: str) -> bool:
-    """Whether a setting of a part was asked for, at any depth."""
+    """Return whether a setting of a part was requested, at any depth."""
     if not isinstance(changes, Mapping):
         return False
     own = changes.get(part)

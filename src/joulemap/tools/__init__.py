@@ -1,4 +1,4 @@
-"""Makers of the data that ships."""
+"""Programs that make the shipped data files."""
 
 from typing import Final
 

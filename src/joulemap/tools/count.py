@@ -1,8 +1,8 @@
-"""How each class counts its actions, read from the code that counts them.
+"""Formulas of each class's action counts, read from the code that counts them.
 
-The value of an entry of `ActionCounts` is the formula of the action of its key. Records, coefficients and functions of
-numpy become the symbols of `joulemap.model`; a name that stands for one symbol alone becomes that symbol, others are
-told beside the formulas.
+The value of an entry of `ActionCounts` is the formula of the action in its key. Records, coefficients and functions of
+numpy become the symbols of `joulemap.model`. A name for a single symbol becomes that symbol; other names are explained
+beside the formulas.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ SYMBOLS: Final = {
     "issue_hz": "clocks of all units per second",
     "issue_share": "instructions of a unit in a clock / 128",
 }
-"""Field of a record -> symbol. What is none of them is called as it is."""
+"""Field of a record -> symbol; any other field keeps its name."""
 
 PLAIN: Final = {"instruction_bytes": "W"}
-"""Fields of other records."""
+"""Field of another record -> symbol."""
 
 RECORDS: Final = frozenset({"work", "kernels", "placement", "engine", "device"})
-"""Names that the classes give to records whose fields are symbols."""
+"""Names of the records whose fields are symbols."""
 
 ENTRY: Final = re.compile(
     r'(component = "(\w+)"\naction = "(\w+)"\n(?:(?!count|\[\[).*\n)*)count = "[^"\n]*"',
 )
-"""An action of a class's file up to its count."""
+"""Action in a class's file, up to its count."""
 
 Counts = dict[tuple[str, str], str]
 
 
 @cache
 def read_counts(architecture: str) -> tuple[Counts, dict[str, str]]:
-    """Return (component, action) -> formula of a class, and name -> formula of what these are made of.
+    """Return (component, action) -> formula of a class, and name -> formula of its intermediate values.
 
-    A part of a key that follows from the precision or a level is written with `*`.
+    A part of a key that depends on the precision or a level is written as `*`.
     """
     module = import_module(f"joulemap.model.architecture.{architecture}")
     tree = ast.parse(inspect.getsource(module))
@@ -94,7 +94,7 @@ def read_counts(architecture: str) -> tuple[Counts, dict[str, str]]:
 
 
 def _given(function: ast.FunctionDef, caller: ast.FunctionDef, outer: _Symbols) -> dict[str, ast.expr]:
-    """Return what the caller gives for the parameters of a function, where that is a name."""
+    """Return the arguments that the caller passes for the parameters of a function, except records."""
     names = [one.arg for one in function.args.args if one.arg != "self"]
     for node in ast.walk(caller):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == function.name:
@@ -104,7 +104,7 @@ def _given(function: ast.FunctionDef, caller: ast.FunctionDef, outer: _Symbols) 
 
 
 def _make(function: ast.FunctionDef, spelled: _Symbols) -> dict[str, str]:
-    """Return name -> formula of what a function makes on its way to the counts; what is a symbol becomes known."""
+    """Return name -> formula of a function's intermediate values; single symbols are added to `spelled.known`."""
     assigned = list(_assignments(function))
     names = [name for name, _ in assigned]
     made: dict[str, ast.expr] = {}
@@ -143,21 +143,21 @@ def write_counts() -> None:
     """Write the formulas into the data files of the classes."""
     for path in sorted((DATA / "architecture").glob("*.toml")):
         parts = ENTRY.split(path.read_text(encoding="utf-8"))
-        for index in range(1, len(parts), 4):  # head, component, action, what lies before the next
+        for index in range(1, len(parts), 4):  # head, component, action, text before the next entry
             head, component, action = parts[index : index + 3]
             parts[index : index + 3] = head, f'count = "{tell_formula(path.stem, component, action)}"', ""
         path.write_text("".join(parts), encoding="utf-8")
 
 
 def tell_formula(architecture: str, component: str, action: str) -> str:
-    """Return the formula of an action, with what it is made of where that is a name alone."""
+    """Return the formula of an action, with its definition if it is a single name."""
     formula = find_formula(architecture, component, action)
     made = read_counts(architecture)[1].get(formula)
     return f"{formula} = {made}" if made else formula
 
 
 def _needed(formulas: Counts, made: dict[str, str]) -> dict[str, str]:
-    """Return what the formulas are made of, and what that is made of, in the order of the code."""
+    """Return the intermediate values that the formulas use, directly or through others, in the order of the code."""
     needed: set[str] = set()
     waiting = list(formulas.values())
     while waiting:
@@ -170,7 +170,7 @@ def _needed(formulas: Counts, made: dict[str, str]) -> dict[str, str]:
 
 
 def _entries(function: ast.FunctionDef) -> Iterator[tuple[tuple[str, str], ast.expr]]:
-    """Yield the key and the value of each count that a function makes."""
+    """Yield the key and the value of each count in a function."""
     for node in ast.walk(function):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
@@ -203,7 +203,7 @@ def _assignments(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
 
 
 class _Symbols(ast.NodeTransformer):
-    """Code of counts as formulas."""
+    """Rewriter of counting code as formulas."""
 
     def __init__(self, known: dict[str, ast.expr]) -> None:
         self.known = dict(known)

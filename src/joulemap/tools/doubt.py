@@ -26,7 +26,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3
-"""Part of the variance of an energy's error that runs of one class share by the table of prices of their class."""
+"""Share of an energy's error variance that runs of one class have in common, through the price table of the class."""
 
 PRICES_SOURCE: Final = (
     f"as of latency, times {1.0 - PRICES_SHARE:.1f}, and {PRICES_SHARE} for the prices that boards of a class "
@@ -35,11 +35,11 @@ PRICES_SOURCE: Final = (
 
 
 LOAD: Final = "of that load"
-"""In what a measurement was seen for whose power a hardware file states as a load: it has no error of its own."""
+"""Mark in `seen` of an energy whose power a hardware file states for a load, so that it has no error of its own."""
 
 
 def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
-    """Return the errors of what is evaluated: without the rows whose calibration knows its own, or only those."""
+    """Return the errors of predictions without a calibration of their own, or with `is_calibrated` those with one."""
     return tuple(
         Residual(
             error=row["log_error"],
@@ -51,7 +51,7 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
 
 
 def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
-    """Return the errors of what is predicted of served models."""
+    """Return the errors of predictions for served models."""
     names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
     return tuple(
         ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
@@ -60,8 +60,8 @@ def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
 
 
 def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
-    """Return a workspace in which all that was measured is evaluated, or with `served` what is served alone."""
-    workspace = Workspace(path, talk=_tell)
+    """Return a workspace with all measurements evaluated, or with `served` only those of served models."""
+    workspace = Workspace(path, talk=_log)
     for one in load_public_tables().values():
         if not one.doubt and (one.is_served or not served):
             workspace.import_measurements(one.address)
@@ -74,7 +74,9 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 
 
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
-    """Return scales of both quantities, and what errors share: of energies after those of latency."""
+    """Return the error scales of both quantities, and the shared parts of errors: those of energy after those of
+    latency.
+    """
     latencies = [one for one in residuals if one.quantity == "latency"]
     scales = fit_scales(latencies)
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)
@@ -101,23 +103,23 @@ def main() -> None:
         workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb", served=options.served)
         served = fit_served(read_served(workspace))
         write_served_doubt(served)
-        _tell(f"{len(served)} scales of served models")
+        _log(f"{len(served)} scales of served models")
         if options.served:
             return
         free, own = (read_residuals(workspace, is_calibrated=is_calibrated) for is_calibrated in (False, True))
         scales, shares = fit_doubt(free)
     write_doubt(scales, shares)
-    _tell(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
+    _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
     correlation, count = correlate_errors([*free, *own])
-    _tell(
+    _log(
         f"errors of latency and energy: correlation {correlation:.2f} of {count:,} configurations, {CORRELATION} taken"
     )
     for one in scales:
         if one.level == MODEL_LEVEL and one.work == MODEL:
-            _tell(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
+            _log(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
 
 
-def _tell(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr)
 
 

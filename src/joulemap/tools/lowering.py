@@ -1,9 +1,9 @@
-"""Which eager kernels run an operator of a trace.
+"""Eager kernels that an operator of a trace is expected to run.
 
 A profile lists ATen operators with the shapes of their arguments; a trace has operators as a model calls them. One
-operator may be several kernels (a convolution and the addition of its bias), and kernels of several operators may stand
-in one row (all biases of one shape). Each rule names the kernels that an operator is expected to run, as keys: the ATen
-operator and what of its shapes the trace tells too.
+operator may be several kernels (a convolution and the addition of its bias), and kernels of several operators may be in
+one row (all biases of one shape). Each rule names the expected kernels as keys: the ATen operator, and the part of its
+shapes that a trace knows too.
 
 Source of the rules: ATen's composite implementations (`aten/src/ATen/native` of PyTorch 2.11).
 """
@@ -18,23 +18,23 @@ from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
 from joulemap.system.record import frozen
 
 Key = tuple[object, ...]
-"""ATen operator without the underscore of its in-place form, and what of its shapes the trace tells too."""
+"""ATen operator without the underscore of its in-place form, and the part of its shapes that a trace knows too."""
 
 ROLL_CALLS: Final = 3
-"""A roll over two dimensions is listed once for itself and once for each dimension, which is a kernel."""
+"""Calls in a profile for a roll over two dimensions: one for the roll, and a kernel for each dimension."""
 
 REDUCED: Final = ("fp16", "bf16")
-"""Precisions whose batch normalization converts its parameters, a kernel each time."""
+"""Precisions whose batch normalization converts its parameters, with a kernel each time."""
 
 
 @frozen
 class Expected:
-    """A kernel that an operator runs."""
+    """Kernel that an operator is expected to run."""
 
     key: Key
     call_count: int = 1
     is_certain: bool = True
-    """False where it depends on the layout of an operand, which a trace does not tell."""
+    """False if it depends on the layout of an operand, which a trace does not have."""
 
 
 def _elements(shape: Shape) -> int:
@@ -48,7 +48,7 @@ def _broadcast(first: Shape, second: Shape) -> Shape:
 
 
 def _join(aten: str, shapes: Sequence[Shape]) -> Key:
-    """Return the key of an operator on two tensors, or on one and a number."""
+    """Return the key of an operator on two tensors, or on a tensor and a number."""
     tensors = [shape for shape in shapes[:2] if shape]
     return (aten, _broadcast(tensors[0], tensors[-1]), frozenset(map(_elements, tensors)))
 
@@ -58,7 +58,7 @@ def _pool(aten: str, shapes: Sequence[Shape]) -> Key:
 
 
 def find_key(kernel: ProfiledKernel) -> Key:
-    """Return what a row of a profile is matched by."""
+    """Return the key by which a row of a profile is matched."""
     shapes = kernel.shapes
     aten = kernel.aten.rstrip("_")
     if aten == "cudnn_convolution":
@@ -122,7 +122,7 @@ def _expect_product(operator: TracedOperator, _precision: str) -> list[Expected]
 
 
 def _expect_attention(operator: TracedOperator, _precision: str) -> list[Expected]:
-    """All three operators of an attention are one kernel, which the softmax stands for."""
+    """Return the one kernel of an attention's three operators, which only the softmax expects."""
     return [Expected(("attention", operator.output_shape[:-1]))] if operator.kind == "softmax" else []
 
 
@@ -144,7 +144,7 @@ def _expect_masked_fill(operator: TracedOperator, _precision: str) -> list[Expec
 
 
 def _expect_plain(aten: str = "") -> Callable[[TracedOperator, str], list[Expected]]:
-    """Return the rule of an operator that is one kernel of its output's shape."""
+    """Return the rule of an operator that is one kernel with its output's shape."""
     return lambda operator, _precision: [Expected((aten or operator.operation, operator.output_shape))]
 
 
@@ -175,7 +175,7 @@ RULES: Final[Mapping[str, Callable[[TracedOperator, str], list[Expected]]]] = {
     "index": lambda operator, _precision: [Expected(("index", operator.weight_shapes[0]))],
     "roll": lambda operator, _precision: [Expected(("roll", operator.output_shape), ROLL_CALLS)],
 }
-"""operation -> the kernels that an operator of it runs; any other is one kernel of its own name."""
+"""Operation -> rule for its kernels; any other operation is one kernel of its own name."""
 
 _RULE_OF_OTHERS: Final = _expect_plain()
 

@@ -1,6 +1,6 @@
-"""The table of models that ships with the catalogue, from the installed torchvision (`make models`).
+"""Table of models that ships with the catalogue, from the installed torchvision (`make models`).
 
-Names, families, default input shapes and published figures are torchvision's. Every model is traced once, to tell
+Names, families, default input shapes and published figures are those of torchvision. Every model is traced once, to see
 whether it can be.
 """
 
@@ -50,7 +50,7 @@ def _input_shape(name: str, task: str, transforms: Any) -> tuple[int, ...]:
 
 
 def describe(name: str) -> ModelEntry:
-    """Return the row of a model of torchvision."""
+    """Return the row of a torchvision model."""
     builder = models.get_model_builder(name)
     task = _task(builder.__module__)
     weights = models.get_model_weights(name).DEFAULT

@@ -1,4 +1,4 @@
-"""Parts of the documentation that restate code or data, written from them (`make pages`).
+"""Parts of the documentation that repeat code or data, generated from these (`make pages`).
 
 A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
 """
@@ -25,7 +25,7 @@ MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->)\n.*?(<!-- end -->)", re.DOTALL
 
 
 def main() -> None:
-    """Rewrite the pages that hold such parts, and the counts of the catalogue."""
+    """Rewrite the pages that hold generated parts, and the counts of the catalogue."""
     write_counts()
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write_parts(text: str, names: Collection[str]) -> str:
-    """Return a page with those of its parts that have these names as code and data are now."""
+    """Return a page with the parts of these names regenerated."""
     return MARKED.sub(lambda it: "\n".join((it[1], *PARTS[it[2]](), it[3])) if it[2] in names else it[0], text)
 
 
@@ -48,7 +48,7 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
 
 
 def list_categories() -> Iterator[str]:
-    """Yield the categories of each class with the common ones that their actions belong to."""
+    """Yield the table of each class's categories, with the common categories of their actions."""
     rows = []
     for architecture in list_architectures():
         found: dict[str, dict[str, None]] = {}
@@ -60,7 +60,7 @@ def list_categories() -> Iterator[str]:
 
 
 def list_scales() -> Iterator[str]:
-    """Yield the factors on energies that a calibration may move, by class."""
+    """Yield the table of the energy scales that a calibration may fit, by class."""
     yield from _table(
         ("class", "energy scales"),
         (
@@ -71,7 +71,7 @@ def list_scales() -> Iterator[str]:
 
 
 def list_metrics() -> Iterator[str]:
-    """Yield every metric."""
+    """Yield the table of metrics."""
     yield from _table(
         ("metric", "is", "unit", "of one", "better"),
         (
@@ -82,7 +82,7 @@ def list_metrics() -> Iterator[str]:
 
 
 def list_operators() -> Iterator[str]:
-    """Yield the operators whose formula has a docstring, with what it says: of the kinds that most models have."""
+    """Yield the table of operators whose formula has a docstring, for the kinds that most models have."""
     rows = []
     for formula, names in _by_formula().items():
         kind = _MODULES.get(formula.__module__)
@@ -92,7 +92,7 @@ def list_operators() -> Iterator[str]:
 
 
 def list_elements() -> Iterator[str]:
-    """Yield the operators that cost a fixed count for each output, in the order of their costs."""
+    """Yield the table of operators with a fixed cost per output, in the order of their costs."""
     costs: dict[tuple[int, int], list[str]] = {}
     for formula, names in _by_formula().items():
         if formula.__doc__ or "movement" in formula.__module__:
@@ -109,7 +109,7 @@ def list_elements() -> Iterator[str]:
 
 
 class _One(Call):
-    """A call with one output element."""
+    """Call with one output element."""
 
     def __init__(self) -> None:
         super().__init__((), {}, ())
@@ -120,7 +120,7 @@ class _One(Call):
 
 
 COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling"})
-"""Kinds whose formulas a page tells; those of all others stand in their modules alone."""
+"""Kinds whose formulas a page lists; all others are documented only in their modules."""
 
 _MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
 
@@ -133,28 +133,28 @@ def _by_formula() -> dict[Formula, list[str]]:
 
 
 def _quote(names: Iterable[str]) -> str:
-    """Return names as a page shows them; one that works in place, a variant or a special function is left out."""
+    """Return names as a page shows them, without in-place operators, variants and special functions."""
     plain = dict.fromkeys(name.rstrip("_") for name in names if not name.startswith(("_", "special_")))
     return " ".join(f"`{name}`" for name in plain or names)
 
 
 def list_scenarios() -> Iterator[str]:
-    """Yield the scenarios with the power that a chip gets there."""
+    """Yield the table of scenarios, with the power that a chip has in each."""
     yield from _table(
         ("scenario", "hardware for", "power budget", "basis", "source"),
         (
-            (f"`{one.name}`", ", ".join(one.deployment), *_tell_budget(one.power_budget))
+            (f"`{one.name}`", ", ".join(one.deployment), *_format_budget(one.power_budget))
             for one in load_scenarios().values()
         ),
     )
 
 
 def list_spreads() -> Iterator[str]:
-    """Yield what a basis is worth, as the factor that one spread is."""
+    """Yield the table of bases, with the factor of one spread."""
     yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
 
 
-def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
+def _format_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
@@ -169,7 +169,7 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
 }
 
 IN_DOCS: Final = frozenset({"scenarios", "spreads"})
-"""Short ones. All others stand on the site alone: in docs/ stands what prints them."""
+"""Short parts. All others are only on the site: docs/ names the commands that print them."""
 
 
 if __name__ == "__main__":

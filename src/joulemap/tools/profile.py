@@ -1,8 +1,8 @@
-"""Times of traced operators from the profiles that ship, as databases hold them (`make profile`).
+"""Times of traced operators from the shipped profiles, in the form of the database (`make profile`).
 
 A row of a profile is divided among the operators that expect it (`lowering`), a call each: the same kernel at the same
-shapes takes the same time. No time is lost: what no operator expects, or is listed with other calls than expected,
-stays a row without operator.
+shapes takes the same time. No time is lost. A row that no operator expects, or whose number of calls differs from the
+expected one, stays a row without operator.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 @frozen
 class _Row:
-    """What a profile lists under one key."""
+    """Rows of a profile with one key."""
 
     kernels: tuple[ProfiledKernel, ...]
 
@@ -45,22 +45,22 @@ class _Row:
 
 @frozen
 class _Claim:
-    """How the rows of a profile are divided among operators."""
+    """Division of the rows of a profile among operators."""
 
     rows: Mapping[Key, _Row]
     expected: Mapping[int, Sequence[Expected]]
     """Operator -> its kernels, for those that take part."""
     pass_count: int
-    """How often the profile lists every operator."""
+    """Number of times that the profile lists every operator."""
 
     @cached_property
     def certain(self) -> Counter[Key]:
-        """Calls of one pass that operators are sure to make."""
+        """Calls per pass that operators are sure to make."""
         return self._count(True)
 
     @cached_property
     def possible(self) -> Counter[Key]:
-        """Calls of one pass that operators may make beside those."""
+        """Further calls per pass that operators may make."""
         return self._count(False)
 
     def _count(self, is_certain: bool) -> Counter[Key]:
@@ -72,12 +72,12 @@ class _Claim:
         return counts
 
     def is_met(self, key: Key) -> bool:
-        """Whether a row has as many calls as operators make."""
+        """Return whether a row has as many calls as operators make."""
         least = self.certain[key]
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 
     def shares(self, one: Expected) -> tuple[float, float]:
-        """Return (calls, microseconds) of one pass that an expected kernel gets of its row."""
+        """Return (calls, microseconds) per pass that an expected kernel gets of its row."""
         if not self.is_met(one.key):
             return 0.0, 0.0
         row = self.rows[one.key]
@@ -99,10 +99,10 @@ class _Claim:
 def match_profile(
     kernels: Iterable[ProfiledKernel], operators: Iterable[TracedOperator]
 ) -> tuple[OperatorMeasurement, ...]:
-    """Return the device time of one configuration by operation and shapes, then of what no operator stands for.
+    """Return the device time of one configuration by operation and shapes, then the rows without operator.
 
-    `kernels` are the rows of one model, precision and batch, `operators` its trace. Where the profile lists every
-    operator k times, times and calls are those of one of them.
+    `kernels` are the rows of one model, precision and batch, `operators` its trace. If the profile lists every operator
+    k times, times and calls are divided by k.
     """
     listed = tuple(kernels)
     traced = tuple(operators)
@@ -129,7 +129,7 @@ def match_profile(
 
 
 def _count_passes(claim: _Claim) -> int:
-    """Return how often a profile lists every operator, judged by the rows that certain kernels alone make up."""
+    """Return the number of passes in a profile, from the rows that consist only of certain kernels."""
     ratios = Counter(
         row.call_count // claim.certain[key]
         for key, row in claim.rows.items()
@@ -174,7 +174,7 @@ def _leave_over(kernel: ProfiledKernel, pass_count: int) -> OperatorMeasurement:
 
 
 def main() -> None:
-    """Write the files and tell how much of each configuration's device time was matched."""
+    """Write the files, and print the share of each configuration's device time that was matched."""
     for profile in load_profiles():
         with tempfile.TemporaryDirectory() as folder:
             rows = tuple(match_all(profile, Path(folder) / "profile.duckdb"))
@@ -184,7 +184,7 @@ def main() -> None:
 
 def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
     """Yield the rows of a profile by operator; workloads are kept in a database at `path`."""
-    source = Source(path=path, talk=_tell)
+    source = Source(path=path, talk=_log)
 
     @cache
     def operators(model: str, batch: int) -> tuple[TracedOperator, ...]:
@@ -199,7 +199,7 @@ def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
         yield from rows
 
 
-def _tell(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr)
 
 

@@ -1,7 +1,7 @@
-"""Write the stubs of what is public: `python -m joulemap.tools.public`, or `make rows`.
+"""Write the stubs of public names: `python -m joulemap.tools.public`, or `make rows`.
 
-Public are `Workspace`, the functions of `joulemap.shortcut`, a few names beside them, and every type of ours that these
-hand out or take: of fields, results and parameters, followed from module to module in the source.
+Public are `Workspace`, the functions of `joulemap.shortcut`, a few other names, and every type of ours that these
+return or take: types of fields, results and parameters, followed from module to module in the source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from joulemap.tools.stub import (
 ERRORS: Final = tuple(
     name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.JoulemapError)
 )
-"""What is raised on purpose, all of it."""
+"""Names of all errors that are raised on purpose."""
 
 BESIDE: Final = {
     "joulemap.workspace": ("Workspace",),
@@ -42,15 +42,15 @@ BESIDE: Final = {
     "joulemap.answer.hardware_file": ("FileChecks",),
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
 }
-"""Module -> names that are public whoever hands them out."""
+"""Module -> names that are always public."""
 
 HIDDEN: Final = {"Batch", "Call", "Chapter", "Connection", "Report", "Shape", "default_workspace"}
-"""Names of no concern to whoever holds what has them."""
+"""Names that callers who hold a public object do not need."""
 
 
 @cache
 def _read_public(module: str) -> ast.Module:
-    """Return a module as others see it: one of questions as its stub."""
+    """Return a module as others see it; a module of questions as its stub."""
     return ast.parse(spell_asked(module)) if module in ASKED else read(module)
 
 
@@ -61,13 +61,13 @@ def _find_definitions(module: str) -> dict[str, ast.stmt]:
 
 @cache
 def _find_homes(module: str) -> dict[str, tuple[str, str]]:
-    """Return name in a module of ours -> (the module of ours that has it, its name there)."""
+    """Return name in a module of ours -> (our module that defines it, its name there)."""
     homes = list_imports(_read_public(module)) | {name: (module, name) for name in _find_definitions(module)}
     return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
 
 
 def _find_told(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a definition hands out, or takes where it is the workspace."""
+    """Yield the names of types that a definition returns, and that the workspace takes."""
     if isinstance(node, ast.Assign) or (
         isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
     ):
@@ -85,7 +85,7 @@ def _find_told(node: ast.stmt) -> Iterator[str]:
 
 
 def find_public() -> dict[str, str]:
-    """Return every public name -> the module that has it."""
+    """Return every public name -> the module that defines it."""
     shortcuts = [("joulemap.shortcut", name) for name in _find_definitions("joulemap.shortcut")]
     waiting = [*shortcuts, *((module, name) for module, names in BESIDE.items() for name in names)]
     found: dict[str, str] = {}
@@ -101,7 +101,7 @@ def find_public() -> dict[str, str]:
 
 
 def spell_stub() -> str:
-    """Return the code of the stub of the package."""
+    """Return the code of the package's stub."""
     modules: dict[str, list[str]] = {}
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
@@ -110,7 +110,7 @@ def spell_stub() -> str:
 
 
 def spell_stubs() -> dict[Path, str]:
-    """Return the place of every stub -> its code."""
+    """Return the path of every stub -> its code."""
     asked = {PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".pyi"): spell_asked(module) for module in ASKED}
     return {PACKAGE / "__init__.pyi": spell_stub(), **asked}
 

@@ -1,7 +1,7 @@
 """Write the types of rows from the headers of the queries: `python -m joulemap.tools.row`, or `make rows`.
 
-Each folder of `queries` becomes a module of `joulemap.row`, or `row` of the wing that asks them, and each query in it
-whose header names a record a class.
+Each folder of `queries` becomes a module of `joulemap.row`, or `row` of the wing that asks them. Each query whose
+header names a record becomes a class.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PACKAGE: Final = Path(joulemap.__file__).parent
 TYPES: Final = {
     "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "VARCHAR": "str", "BOOLEAN": "bool",
 }  # fmt: skip
-"""Type of the engine -> type of Python."""
+"""Type of the database -> Python type."""
 
 HOMES: Final = {"MetricName": "joulemap.domain.metric", "Standing": "joulemap.domain.doubt"}
-"""Words that a text is one of -> the module that lists them."""
+"""Type of an enumerated text -> the module that defines it."""
 
 WIDTH: Final = 112
 
@@ -48,7 +48,7 @@ def _spell_text(text: str) -> list[str]:
 
 
 def spell_class(query: Query) -> str:
-    """Return the code of the type of a query's rows."""
+    """Return the code of the class of a query's rows."""
     head = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
     return "\n".join([*head, *(f"    {column.name}: {spell_type(column)}" for column in query.columns)])
 
@@ -71,7 +71,7 @@ def spell_module(topic: str, queries: list[Query]) -> str:
 
 
 def spell_modules() -> dict[Path, str]:
-    """Return place -> code of every module of rows."""
+    """Return path -> code of every module of rows."""
     homes = {
         topic: PACKAGE / "wing" / wing.name / "row.py"
         for wing in list_wings()
@@ -89,7 +89,7 @@ def spell_modules() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the modules, and remove those of folders that are gone."""
+    """Write the modules, and remove those of deleted folders."""
     modules = spell_modules()
     for path in (PACKAGE / "row").glob("[!_]*.py"):
         if path not in modules:

@@ -1,7 +1,7 @@
-"""Write the JSON Schema of what `--format json` gives: `python -m joulemap.tools.schema`, or `make rows`.
+"""Write the JSON Schema of `--format json`: `python -m joulemap.tools.schema`, or `make rows`.
 
-A command's documents follow from its source: the questions that it asks of a workspace say in their annotations which
-answer they return, the fields of an answer say which tables it has, and the record of a table's rows has the columns.
+A command's documents follow from its source. The annotations of its questions say which answers they return. The fields
+of an answer say which tables it has, and the record of a table's rows has the columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA: Final = ROOT / "schemas" / f"answer.v{SCHEMA_VERSION}.json"
 PAGE: Final = ROOT / "docs" / "json.md"
 
 MARK: Final = "<!-- commands: written by joulemap.tools.schema -->\n"
-"""Line of the page below which the list of commands begins."""
+"""Line of the page after which the list of commands begins."""
 
 TEXT: Final[dict[str, Any]] = {"type": "string"}
 TEXTS: Final[dict[str, Any]] = {"type": "array", "items": TEXT}
@@ -45,7 +45,7 @@ HEAD: Final[dict[str, Any]] = {
     "command": {**TEXT, "description": "Command that wrote the document, without its options."},
     "program": {**TEXT, "description": "Name and version of the program."},
 }
-"""Properties that every document begins with."""
+"""First properties of every document."""
 
 ENVELOPE: Final[dict[str, Any]] = {
     "type": "object",
@@ -53,9 +53,9 @@ ENVELOPE: Final[dict[str, Any]] = {
     "properties": {**HEAD, "rows": {"type": "array", "items": {"type": "object"}}},
     "required": [*HEAD, "rows"],
 }
-"""Document of a table alone where an object was asked for."""
+"""Document of a single table, if an object was requested."""
 
-TOLD: Final[dict[str, Any]] = {
+OPTIONAL: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},
     "insights": {**TEXTS, "description": "Sentences on what decides."},
     "how_sure": {**TEXT, "description": "How far figures may be off, in a sentence."},
@@ -65,14 +65,14 @@ TOLD: Final[dict[str, Any]] = {
 """Properties that any document may have."""
 
 PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "datetime": "string"}
-"""Python type -> type of JSON."""
+"""Python type -> JSON type."""
 
 TABLE: Final = re.compile(r"Table\[(\w+)\]")
 """Annotation of a field that is a table of a record."""
 
 
 def _describe_type(annotation: object) -> dict[str, Any]:
-    """Return the schema of a value with this annotation; anything where it is no plain type."""
+    """Return the schema of a value with this annotation; one without constraints if it is no plain type."""
     names = [name.strip() for name in str(getattr(annotation, "__name__", annotation)).split("|")]
     is_null, names = "None" in names, [name for name in names if name != "None"]
     if all(name in PLAIN for name in names):
@@ -85,7 +85,7 @@ def _describe_type(annotation: object) -> dict[str, Any]:
 
 
 def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
-    """Yield name, annotation, meaning and unit of each column: those of a query stand in its header."""
+    """Yield name, annotation, meaning and unit of each column; those of a query come from its header."""
     if issubclass(record, Row):
         told = {column.name: column for column in find_query(record.query).columns}
         for name, annotation in inspect.get_annotations(record).items():
@@ -118,7 +118,7 @@ def describe_record(record: type[Any]) -> dict[str, Any]:
 def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[str, Any]:
     """Return the schema of an answer's document, and add the records of its tables to `records`."""
     known = vars(import_module(answer.__module__))
-    properties = {**HEAD, **TOLD}
+    properties = {**HEAD, **OPTIONAL}
     for name in getattr(answer, "about", ()):
         properties[name] = _describe_type(_find_annotation(answer, name))
     for field in attrs.fields(answer):
@@ -159,7 +159,7 @@ def list_callbacks() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """Return the annotations of what a command's questions return, with the variables of their modules."""
+    """Return the return annotations of a command's questions, with the variables of their modules."""
     module = inspect.getmodule(callback)
     functions = {name: one for name, one in vars(module).items() if inspect.isfunction(one)}
     seen: set[str] = set()
@@ -183,7 +183,7 @@ def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the schema of all documents, with one of each command under `$defs`."""
+    """Return the schema of all documents, with those of each command under `$defs`."""
     records: dict[str, type[Any]] = {}
     answers: dict[str, Any] = {}
     commands: dict[str, list[str]] = {}
@@ -226,7 +226,7 @@ def make_schema() -> dict[str, Any]:
 
 
 def list_rows(schema: dict[str, Any]) -> str:
-    """Return the commands of a schema as a table of Markdown."""
+    """Return the commands of a schema as a Markdown table."""
     lines = ["| command | document |", "|---|---|"]
     for words, one in schema["$defs"]["commands"].items():
         names = [ref["$ref"].rpartition("/")[2] for ref in one.get("anyOf", [one.get("items", {})])]

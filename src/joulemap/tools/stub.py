@@ -1,6 +1,6 @@
-"""The stubs of what has questions: each is spelled out there as it is declared where it is answered.
+"""Stubs of the modules with questions; each question is written as its home module declares it.
 
-Of a class or function that a module has itself, the stub has names, parameters and texts as they are.
+A class or function that a module defines itself keeps its names, parameters and docstrings.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from joulemap.workspace import Workspace
 PACKAGE: Final = Path(joulemap.__file__).parent
 
 ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
-"""Modules of questions: one as methods, one as functions."""
+"""Modules with questions: as methods, and as functions."""
 
 HEAD: Final = f'# {GENERATED}\n"""Questions as they are declared where they are answered."""'
 
 WIDTH: Final = 120
 
 MODULE: Final = ("module: torch.nn.Module", "example_inputs: ExampleInputs | None", "/")
-"""Parameters in place of a model's name."""
+"""Parameters that replace a model's name."""
 
 MORE: Final = {
     "AbstractContextManager": ("contextlib", "AbstractContextManager"),
@@ -37,18 +37,18 @@ MORE: Final = {
     **{name: ("joulemap.domain.settings", name) for name in ("ModelKeywords", "RunKeywords", "SettingsKeywords")},
     **{name: ("typing", name) for name in ("Unpack", "overload")},
 }
-"""Names that stubs have beside those of the questions -> the module that has them, and their name there."""
+"""Names that stubs need besides those of the questions -> (module, name there)."""
 
 
 @cache
 def read(module: str) -> ast.Module:
-    """Return the code of a module of ours."""
+    """Return the syntax tree of a module of ours."""
     place = PACKAGE.joinpath(*module.split(".")[1:])
     return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
 
 
 def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """Return imported name -> (the module that has it, its name there)."""
+    """Return imported name -> (its module, its name there)."""
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in ast.walk(tree)
@@ -58,7 +58,7 @@ def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
 
 
 def list_definitions(tree: ast.Module) -> dict[str, ast.stmt]:
-    """Return name -> definition of the classes, functions and aliases of a module, type variables apart."""
+    """Return name -> definition of a module's classes, functions and aliases, without type variables."""
     found: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -72,7 +72,7 @@ def list_definitions(tree: ast.Module) -> dict[str, ast.stmt]:
 
 
 def find_names(node: ast.AST | None) -> Iterator[str]:
-    """Yield the names in an annotation, in those that are written as texts too."""
+    """Yield the names in an annotation, also in one that is a string."""
     for one in ast.walk(node) if node else ():
         if isinstance(one, ast.Name):
             yield one.id
@@ -89,7 +89,7 @@ def spell_imports(modules: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def spell_asked(module: str) -> str:
-    """Return the code of the stub of a module of questions."""
+    """Return the code of the stub of a module with questions."""
     tree = read(module)
     modules: dict[str, set[str]] = {}
     pieces: list[str] = []
@@ -108,12 +108,12 @@ def spell_asked(module: str) -> str:
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
-    """Return where a name stands among the names of an import: constants, then classes, then functions."""
+    """Return the sort key of a name in an import: constants, then classes, then functions."""
     return not name.isupper(), not name[0].isupper(), name
 
 
 def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
-    """Yield the code of each definition of a module, or of a class in it, and the module whose names it has."""
+    """Yield the code of each definition in a module or class, with the module that its names are from."""
     for node in nodes:
         if isinstance(node, ast.AnnAssign):
             yield f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}", module
@@ -133,13 +133,13 @@ def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
 
 
 def _list_added() -> list[Question]:
-    """Return the questions of the wings that ship."""
+    """Return the questions of the built-in wings."""
     names = (name for wing in list_wings() if wing.name in BUILT_IN for name in wing.questions)
     return [vars(Workspace)[name] for name in names]
 
 
 def _spell_question(question: Question) -> Iterator[str]:
-    """Yield the code of a question: of one about a model also with a module in its place."""
+    """Yield the code of a question; one about a model has an overload that takes a module."""
     node = list_definitions(read(question.home))[question.name]
     assert isinstance(node, ast.FunctionDef)
     _, *parameters = _list_parameters(node.args)

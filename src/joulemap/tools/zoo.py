@@ -1,4 +1,4 @@
-"""The workloads that ship with the package: every model by name, traced at three batches (`make zoo`)."""
+"""Workloads that ship with the package: every model by name, traced at three batches (`make zoo`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from joulemap.trace.source import resolve_model
 
 
 def main() -> None:
-    """Write the workloads and tell how many there are."""
+    """Write the workloads, and print how many there are."""
     models = load_models()
     with tempfile.TemporaryDirectory() as folder, writing(Path(folder) / "zoo.duckdb") as connection:
         for name in models:

@@ -1,6 +1,6 @@
-"""A PyTorch module to a `Workload`. `hub` says which module, and with what inputs.
+"""Trace of a PyTorch module to a `Workload`; `hub` provides the module and its inputs.
 
-The module runs once on the meta device under a dispatch mode (`record`), each dispatched operator is counted by
-the formula registered for it (`formula`), and what was recorded becomes records (`assemble`). Nothing is
-allocated: parameters and activations have shapes and dtypes only.
+The module runs once on the meta device under a dispatch mode (`record`). Each dispatched operator is counted by the
+formula registered for it (`formula`), and the recorded calls become records (`assemble`). Nothing is allocated:
+parameters and activations have shapes and dtypes only.
 """

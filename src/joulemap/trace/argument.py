@@ -1,4 +1,4 @@
-"""The tensors in what a module is called with: nested, and inside caches, dataclasses and other objects.
+"""Tensors in the arguments of a module: nested, and inside caches, dataclasses and other objects.
 
 tree of lists, tuples, dicts ──► tensor
 └──► object ──► its attributes, slots and items ──► tensor
@@ -19,19 +19,19 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.guest import first_line
 
 Held = torch.Tensor | torch.nn.Module
-"""What an object is searched for: tensors, and modules, whose tensors are weights."""
+"""Values that an object is searched for: tensors, and modules, whose tensors are weights."""
 
 MOST_VALUES: Final = 65_536
-"""Elements of an input whose values are kept: lengths, ids, grids and masks, not activations."""
+"""Maximum elements of an input whose values are kept: lengths, ids, grids and masks, not activations."""
 
 _CLOSED: Final = (
     str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, FunctionType, MethodType, ModuleType,
 )  # fmt: skip
-"""Types that hold no input."""
+"""Types that hold no tensors."""
 
 
 def named_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
-    """Return (where it is, tensor) of any nested arguments, in order; `['cache'].layers[0].keys`. Each tensor once."""
+    """Return (path, tensor) of nested arguments, in order, each tensor once; `['cache'].layers[0].keys` is a path."""
     found: dict[int, tuple[str, torch.Tensor]] = {}
     for place, leaf in _leaves(value, "", set()):
         if isinstance(leaf, torch.Tensor):
@@ -40,7 +40,7 @@ def named_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """Return the tensors of any nested arguments, in order, each once."""
+    """Return the tensors of nested arguments, in order, each once."""
     return [leaf for _, leaf in named_tensors(value)]
 
 
@@ -76,7 +76,7 @@ def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Whether an input's values count: small integers and booleans with storage."""
+    """Return whether an input's values matter: those of small integers and booleans with storage do."""
     return (
         not tensor.is_meta
         and not isinstance(tensor, FakeTensor)
@@ -90,7 +90,7 @@ def has_values(tensor: torch.Tensor) -> bool:
 def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
     try:
         leaves = [(keystr(path), leaf) for path, leaf in tree_leaves_with_path(value)]
-    except ValueError:  # of a type whose library says how to take it apart, but not how its parts are called
+    except ValueError:  # the type is registered without names for its parts
         leaves = [(f"[{number}]", leaf) for number, leaf in enumerate(tree_leaves(value))]
     for path, leaf in leaves:
         yield from _held(leaf, place + path, seen)

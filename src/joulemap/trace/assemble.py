@@ -1,4 +1,4 @@
-"""The workload of recorded calls."""
+"""Assembly of recorded calls to a workload."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Assembly:
     extra_tensors: list[Tensor] = attrs.field(factory=list)
     extra_buffers: list[Buffer] = attrs.field(factory=list)
     last_operator: list[int] = attrs.field(factory=list)
-    """call index -> index of the operator that yields its result"""
+    """Call index -> index of the operator that yields its result."""
     names: dict[str, int] = attrs.field(factory=dict)
 
     def unique_name(self, path: str, operation: str, own_path: bool) -> str:
@@ -50,9 +50,9 @@ class _Assembly:
         shape: tuple[int, ...] | None = None,
         is_foldable: bool | None = None,
     ) -> int:
-        """Append an operator; `label` names it in its module, `shape` is its output's if not the call's.
+        """Append an operator; `label` names it in its module, and `shape` replaces the shape of the call's output.
 
-        It is foldable where the call depends on no input, unless that is given.
+        It is foldable if the call depends on no input, unless `is_foldable` is given.
         """
         output = call.outputs[0] if call.outputs else None
         if shape is None:
@@ -93,7 +93,7 @@ class _Assembly:
         byte_count: int,
         item_bytes: int | None = None,
     ) -> None:
-        """Append an access; `item_bytes` are those of the tensor's dtype unless they are given."""
+        """Append an access; without `item_bytes`, those of the tensor's dtype are used."""
         base = self.recorder.tensors[index].base
         owner = self.recorder.tensors[base]
         is_state = owner.storage in self.places.states
@@ -173,7 +173,7 @@ class _Assembly:
         self.last_operator.append(operator)
 
     def add_idle(self, call: RecordedCall) -> None:
-        """Append a call that starts no kernel; the weights that it is given are in memory all the same."""
+        """Append a call that launches no kernel; its weights occupy memory all the same."""
         operator = self.add_operator(call, Cost(kind="view", operation=call.name.strip("_")), own_path=False)
         for index in call.reads:
             value = self.recorder.tensors[index]
@@ -183,7 +183,7 @@ class _Assembly:
         self.last_operator.append(operator)
 
     def takes_place(self, call: RecordedCall) -> bool:
-        """Whether the first result of a call takes the place of its first argument."""
+        """Return whether the first result of a call takes the place of its first argument."""
         return self.recorder.tensors[call.writes[0]].storage in self.places.taken
 
     def find_reads(self, call: RecordedCall) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ class _Assembly:
         return reads
 
     def is_host_number(self, index: int) -> bool:
-        """Return whether a tensor is a number of the host, which a kernel gets as an argument."""
+        """Return whether a tensor is a number on the host, which a kernel gets as an argument."""
         value = self.recorder.tensors[index]
         is_constant = self.recorder.tensors[value.base].role == "constant"
         return is_constant and not value.tensor.is_meta and value.tensor.dim() == 0
@@ -208,7 +208,7 @@ class _Assembly:
     def add_attention(self, call: RecordedCall) -> None:
         """Split one fused attention call into its scores, softmax and weighted sum.
 
-        The math path of `torch.nn.functional.scaled_dot_product_attention`: softmax(Q K^T / sqrt(d) + mask) V.
+        This is the math path of `torch.nn.functional.scaled_dot_product_attention`: softmax(Q K^T / sqrt(d) + mask) V.
         """
         query, key, value = (argument for argument in call.args[:3])
         mask = call.kwargs.get("attn_mask", call.args[3] if len(call.args) > 3 else None)
@@ -279,10 +279,10 @@ class _Assembly:
 
 
 _OVERWRITES: Final = frozenset({"fill_", "copy_", "zero_"})
-"""In-place operators that write their first argument without reading it."""
+"""In-place operators that overwrite their first argument without reading it."""
 
 _SHAPED: Final = frozenset({"full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"})
-"""Operators that take only the shape, dtype and device of a tensor and read none of its values."""
+"""Operators that use only the shape, dtype and device of a tensor, and read none of its values."""
 
 
 def assemble(
@@ -295,7 +295,7 @@ def assemble(
     parameter_count: int,
     notes: tuple[str, ...],
 ) -> Workload:
-    """Return the workload that was recorded, not yet fused: every operator a subgraph of its own."""
+    """Return the workload that was recorded, not yet fused: it has no subgraphs."""
     assembly = _Assembly(recorder, find_places(recorder, outputs))
     calls_in = Counter(call.invocation for call in recorder.calls if not call.is_view)
     for call in recorder.calls:
@@ -326,13 +326,13 @@ def assemble(
 
 
 def _tell_appending(operators: list[Operator]) -> list[str]:
-    """Return the note on a past that is given and that new rows are joined to; none where there is no such past."""
+    """Return the note on a given past that new rows are joined to; none without such a past."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
 
 
 def _tell_decompositions(operators: list[Operator]) -> list[str]:
-    """Return the note on what is assumed of decompositions; none where there are none."""
+    """Return the note on the assumptions about decompositions; none without decompositions."""
     steps = Counter[str]()
     for operator in operators:
         if operator.is_decomposition:

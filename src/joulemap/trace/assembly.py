@@ -1,4 +1,4 @@
-"""The place that operators of a call are added to, and what one of them hands on to the next."""
+"""Target for the operators of a call, and values that one of them passes to the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from joulemap.trace.tensor import dtype_name, float_bytes
 
 
 class Assembly(Protocol):
-    """What operators are added to, as `assemble` has it."""
+    """Interface to which operators are added; `assemble` implements it."""
 
     recorder: Recorder
     accesses: list[Access]
@@ -56,7 +56,7 @@ class Assembly(Protocol):
 
 @attrs.define
 class Held:
-    """A value that an operator of a call hands on to a later one of it: made when it is first written."""
+    """Value that an operator of a call passes to a later one; it is created when it is first written."""
 
     assembly: Assembly
     shape: tuple[int, ...]
@@ -66,14 +66,14 @@ class Held:
     producers: list[int] = attrs.field(factory=list)
 
     def write(self, operator: int, share: int = 1) -> None:
-        """Have an operator write one of `share` equal parts."""
+        """Record that an operator writes one of `share` equal parts."""
         if not self.producers:
             self._make(operator)
         self.producers.append(operator)
         self._access(operator, "output", share)
 
     def read(self, operator: int) -> None:
-        """Have an operator read all of it."""
+        """Record that an operator reads the whole value."""
         self._access(operator, "input", 1)
         for producer in self.producers:
             self.assembly.edges.append(Edge(producer_index=producer, consumer_index=operator, tensor_index=self.index))
@@ -82,7 +82,7 @@ class Held:
 
     @property
     def byte_count(self) -> int:
-        """Of all of it."""
+        """Bytes of the whole value."""
         return math.prod(self.shape) * self.like.element_size()
 
     def _make(self, operator: int) -> None:

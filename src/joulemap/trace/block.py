@@ -1,4 +1,4 @@
-"""Building blocks that ship as models: small enough to read every operator of."""
+"""Building blocks that ship as models: small enough that a person can read every operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mlp(nn.Module):
         self.example_inputs = torch.empty(1, tokens, width, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`: batch, tokens, width."""
+        """Return a tensor with the shape of `x`: batch, tokens, width."""
         result: torch.Tensor = self.reduce(self.activation(self.expand(x)))
         return result
 
@@ -43,7 +43,7 @@ class ConvBlock(nn.Module):
         self.example_inputs = torch.empty(1, channels, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return batch, width, size / stride, size / stride."""
+        """Return a tensor of batch, width, size / stride, size / stride."""
         result: torch.Tensor = self.activation(self.norm(self.conv(x)))
         return result
 
@@ -61,7 +61,7 @@ class ResnetBlock(nn.Module):
         self.example_inputs = torch.empty(1, channels, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`."""
+        """Return a tensor with the shape of `x`."""
         y = self.activation(self.norm1(self.conv1(x)))
         result: torch.Tensor = self.activation(self.norm2(self.conv2(y)) + x)
         return result
@@ -80,7 +80,7 @@ class DepthwiseBlock(nn.Module):
         self.example_inputs = torch.empty(1, channels, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return batch, width, size, size."""
+        """Return a tensor of batch, width, size, size."""
         y = self.activation(self.norm1(self.depthwise(x)))
         result: torch.Tensor = self.activation(self.norm2(self.pointwise(y)))
         return result
@@ -97,7 +97,7 @@ class AttentionHead(nn.Module):
         self.example_inputs = torch.empty(1, tokens, width, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return batch, tokens, head."""
+        """Return a tensor of batch, tokens, head."""
         return nn.functional.scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
 
 
@@ -115,7 +115,7 @@ class EncoderLayer(nn.Module):
         self.example_inputs = torch.empty(1, tokens, width, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`: batch, tokens, width."""
+        """Return a tensor with the shape of `x`: batch, tokens, width."""
         batch, tokens, width = x.shape
         packed = self.projection(self.norm1(x)).view(batch, tokens, 3, self.heads, width // self.heads)
         query, key, value = packed.permute(2, 0, 3, 1, 4).unbind(0)
@@ -171,7 +171,7 @@ class PostNormLayer(nn.Module):
         self.norm2 = nn.LayerNorm(width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`: batch, tokens, width."""
+        """Return a tensor with the shape of `x`: batch, tokens, width."""
         batch, tokens, width = x.shape
         query, key, value = (
             project(x).view(batch, tokens, self.heads, width // self.heads).transpose(1, 2)
@@ -194,13 +194,13 @@ class BertEncoder(nn.Module):
         self.example_inputs = torch.empty(1, tokens, width, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`: batch, tokens, width."""
+        """Return a tensor with the shape of `x`: batch, tokens, width."""
         result: torch.Tensor = self.layers(x)
         return result
 
 
 class MatrixProduct(nn.Module):
-    """One product of square matrices: what a chip's arithmetic can reach."""
+    """One product of square matrices, which can reach a chip's peak arithmetic rate."""
 
     def __init__(self, size: int = 4096) -> None:
         super().__init__()
@@ -208,20 +208,20 @@ class MatrixProduct(nn.Module):
         self.example_inputs = torch.empty(1, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the same shape as `x`: batch, size, size."""
+        """Return a tensor with the shape of `x`: batch, size, size."""
         result: torch.Tensor = self.product(x)
         return result
 
 
 class StreamCopy(nn.Module):
-    """One pass that reads an array and writes another of its size: what a chip's memory can reach."""
+    """One pass that reads an array and writes another of its size, which can reach a chip's memory bandwidth."""
 
     def __init__(self, elements: int = 2**26) -> None:
         super().__init__()
         self.example_inputs = torch.empty(1, elements, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the negative of `x`: an operation per element, because a bare copy may be done by a copy engine."""
+        """Return the negative of `x`: an operation per element, because a copy engine may do a bare copy."""
         return torch.neg(x)
 
 
@@ -238,11 +238,11 @@ BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
     "matrix_product": MatrixProduct,
     "stream_copy": StreamCopy,
 }
-"""Name -> what makes it; its arguments are positive whole numbers."""
+"""Name -> function that makes the block; its arguments are positive integers."""
 
 
 def find_family(name: str) -> str:
-    """Return the family that a block is scored in."""
+    """Return the family under which a block is scored."""
     return "bert" if name.startswith("bert_") else "block"
 
 

@@ -1,12 +1,12 @@
-"""Higher-order operators: what of their functions is recorded, and what is told of the rest.
+"""Higher-order operators: which of their functions are recorded, and which notes the others leave.
 
     cond, switch        each branch on its own; the one with the most work is recorded
-    while_loop          as often as its condition holds, once where that depends on data
+    while_loop          as often as its condition holds, once if that depends on data
     map, scan           the function once for each slice
-    flex_attention      one attention; what its score function computes is counted for each score
+    flex_attention      one attention; the operations of its score function are counted for each score
     any other           as torch runs it without a compiler
 
-Where the predicate is known, the branch that it chooses is recorded.
+If the predicate is known, the branch that it chooses is recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ONCE: Final = "its condition depends on data, it is taken to run once"
 
 
 def run_higher_order(tape: Tape, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return what a higher-order operator gives, with the operators that stand for it recorded."""
+    """Return the result of a higher-order operator, and record the operators that stand for it."""
     name = str(func.name())
     handle = _HANDLERS.get(name)
     if handle is not None:
@@ -78,7 +78,7 @@ def _switch(tape: Tape, index: Any, branches: Sequence[Function], operands: Sequ
 
 
 def _costliest(tape: Tape, name: str, branches: dict[str, Function], operands: Sequence[Any]) -> Any:
-    """Return what the branch with the most work gives, and tell the work of each."""
+    """Return the result of the branch with the most work, and note the work of each branch."""
     works: dict[str, tuple[int, int]] = {}
     for label, branch in branches.items():
         with tape.on_trial() as calls:
@@ -135,7 +135,7 @@ def _flex_attention(
     score_buffers: Sequence[Any] = (),
     _mask_buffers: Sequence[Any] = (),
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Record one attention of all scores, as `torch.nn.functional.scaled_dot_product_attention` computes it."""
+    """Record one attention over all scores, as `torch.nn.functional.scaled_dot_product_attention` computes it."""
     with tape.on_trial() as calls:
         position = [torch.empty((), dtype=torch.int32, device="meta") for _ in range(4)]
         score_mod(torch.empty((), dtype=query.dtype, device="meta"), *position, *score_buffers)

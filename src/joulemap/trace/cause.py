@@ -1,4 +1,4 @@
-"""What the error of a forward pass tells the trace itself: which code it passed, what it wants, which sizes it met."""
+"""Facts that a trace reads from the error of a forward pass: the code that it passed, wanted gradients, sizes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final
 import torch
 
 MOST_TOLD: Final = 4
-"""Tensors of an operator whose sizes an error tells."""
+"""Maximum tensors of an operator whose sizes an error states."""
 
 SIZES: Final = " in "
-"""Start of the note that tells them."""
+"""Start of the note with the sizes."""
 
 GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot set version_counter for inference")
-"""Of texts with which torch refuses a gradient in inference mode."""
+"""Parts of the texts with which torch refuses a gradient in inference mode."""
 
 
 def functions_of(error: BaseException) -> set[CodeType]:
@@ -26,19 +26,19 @@ def functions_of(error: BaseException) -> set[CodeType]:
 
 
 def wants_gradients(error: BaseException) -> bool:
-    """Whether a forward pass failed for want of gradients, as where it differentiates by its input."""
+    """Return whether a forward pass failed for want of gradients, as when it differentiates by its input."""
     return any(text in text_of(error) for text in GRADIENTS)
 
 
 def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Have an error of an operator that names no size be told with those of the tensors that it was given."""
+    """Add the sizes of an operator's tensors to its error, if that names no size."""
     if not re.search(r"\d", text_of(error)):
         sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_TOLD])
         error.add_note(f"{SIZES}{name} of {' and '.join(sizes)}")
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an error; empty where a person's own error class fails to tell it."""
+    """Return the text of an error; empty if a user's own error class fails to return it."""
     try:
         return str(error)
     except Exception:

@@ -1,6 +1,6 @@
-"""Configurations of models as people give them: regular files of bounded size, finite numbers, sizes within reason.
+"""Model configurations from users: regular files of bounded size, with finite numbers and plausible sizes.
 
-Every way to a `config.json` reads it here: decoders known by their sizes, and models of a hub that are traced.
+Every `config.json` is read here: of decoders that are known by their sizes, and of hub models that are traced.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from joulemap.trace.source import QUANTIZATION_FILES, find_quantization_files
 QUANTIZATION: Final = "quantization_config"
 
 MOST_BYTES: Final = 10_000_000
-"""Bytes of a configuration; the longest published ones list modules by name in less than a tenth of it."""
+"""Maximum bytes of a configuration; the longest published ones list modules by name in less than a tenth of it."""
 
 DEEPEST: Final = 50
-"""Levels of objects and lists within one another."""
+"""Maximum depth of nested objects and lists."""
 
 LARGEST_COUNT: Final = 2_000_000_000
-"""Limit of a number of whatever is counted; no published configuration has one above 2^31."""
+"""Limit of any count; no published configuration has one above 2^31."""
 
 LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (re.compile(r"experts(_per_tok)?$|topk$|top_k"), 10_000),
@@ -36,8 +36,8 @@ LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (re.compile(r"position|positions$|seq_len|seq_length|context|window|chunk|max_length"), 1_000_000_000),
     (re.compile(r"^dim$|_dim$|size$|_embd$|^d_model$|^d_ff$|inner$|_rank$|width$|channels$"), 4_194_304),
 )
-"""Names of sizes -> their limit, the first that applies: several times the largest published (126 layers, 512 experts,
-256 heads, a width of 53,248, a vocabulary of 262,400, a context of 10 million)."""
+"""Pattern of names -> limit of their sizes, the first that applies. Limits are several times the largest published
+sizes (126 layers, 512 experts, 256 heads, a width of 53,248, a vocabulary of 262,400, a context of 10 million)."""
 
 
 def find_limit(name: str) -> int:
@@ -46,9 +46,9 @@ def find_limit(name: str) -> int:
 
 
 def read_configuration(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file; ModelError, with the name of the file, for what is no configuration.
+    """Return the settings in a file; ModelError, with the name of the file, if it is no configuration.
 
-    Refused are devices and named pipes, long files, what is no JSON object, nesting beyond reason, and numbers that
+    Refused are devices and named pipes, long files, JSON that is no object, nesting beyond the limit, and numbers that
     are not finite.
     """
     shown = quote(name)
@@ -68,7 +68,7 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file, with how the checkpoint is quantized where a file beside it says so.
+    """Return the settings in a file; a file beside it may add the quantization of the checkpoint.
 
     Raises as `read_configuration`.
     """
@@ -88,7 +88,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _check_finite(values: Mapping[str, Any], shown: str) -> None:
-    """Raise ModelError for a number that is not finite, and for what lies too deep."""
+    """Raise ModelError for a number that is not finite, and for nesting beyond the limit."""
     waiting: list[tuple[str, Any, int]] = [("", values, 0)]
     while waiting:
         name, value, level = waiting.pop()
@@ -103,7 +103,7 @@ def _check_finite(values: Mapping[str, Any], shown: str) -> None:
 
 
 def check_sizes(values: Mapping[str, Any], model: str) -> None:
-    """Raise ModelError for a size beyond its limit, at any depth: before anything is built of it."""
+    """Raise ModelError for a size beyond its limit, at any depth, before anything is built from it."""
     for name, value in _list_numbers(values, ""):
         limit = find_limit(name)
         if abs(value) > limit and limit < LARGEST_COUNT:
@@ -122,7 +122,7 @@ def _list_numbers(value: Any, name: str) -> Iterator[tuple[str, float]]:
 
 
 def read_whole(name: str, value: Any, model: str, least: int = 0) -> int:
-    """Return a setting that is a whole number within its limits; ModelError for anything else."""
+    """Return a setting that is an integer within its limits; ModelError for anything else."""
     limit = find_limit(name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= limit or value != int(value):
@@ -131,7 +131,7 @@ def read_whole(name: str, value: Any, model: str, least: int = 0) -> int:
 
 
 def _show(value: object) -> str:
-    """Return a value as an error shows it: short, with its thousands apart."""
+    """Return a value as an error shows it: short, with thousands separators."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if abs(value) < LARGEST_COUNT**2 else f"a number of {len(str(value))} digits"
     return repr(value)[:60]

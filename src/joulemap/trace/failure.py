@@ -1,6 +1,6 @@
-"""Why a forward pass failed, in one line that says what to do.
+"""Cause of a failed forward pass, in one line that says what to do.
 
-The file words errors and decides nothing else, so that a trace's version leaves it out (`trace/version.py`).
+This file only words errors, so that a trace's version leaves it out (`trace/version.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def explain(error: BaseException, recorder: Tape) -> str:
-    """Return what went wrong, the module that was reached, and the line of a person's own code."""
+    """Return the cause of an error, the module that was reached, and the line of the user's code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
 
@@ -51,7 +51,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _triton_kernel(error: BaseException) -> str:
-    """Return the name of the Triton kernel that an error was raised by, empty where it was none."""
+    """Return the name of the Triton kernel that raised an error; empty if none did."""
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_globals.get("__name__", "").startswith("triton."):
             kernel = frame.f_locals.get("self")
@@ -62,7 +62,7 @@ def _triton_kernel(error: BaseException) -> str:
 
 
 def _installed_place(error: BaseException) -> str:
-    """Return the last line of a model's code that an error passed through, where that is an installed package's."""
+    """Return the last line of a model's code that an error passed through, if that is in an installed package."""
     if describe_place(error):
         return ""
     ours = (torch.__path__[0], __file__.rpartition("/")[0])
@@ -73,7 +73,7 @@ def _installed_place(error: BaseException) -> str:
 
 
 def _describe_assertion(error: BaseException, reason: str) -> str:
-    """Return what was asserted; torch's own texts, in C++ too, are cut down to what they say."""
+    """Return the reason of a failed assertion: its source line if it has no message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     line = linecache.getline(frame.filename, frame.lineno or 0).strip()
     if reason == "AssertionError" and line.startswith("assert"):
@@ -135,4 +135,4 @@ _REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         ),
     )
 )
-"""Texts of torch, and what they mean for a model that is traced."""
+"""Texts of torch -> their meaning for a model that is traced."""

@@ -1,4 +1,4 @@
-"""FlexAttention without storage: what its function checks first, and what its block masks leave out."""
+"""FlexAttention without storage: its device checks are bypassed, and its block masks described."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def describe_blocks(block_mask: Sequence[Any]) -> str:
-    """Return what a block mask leaves out, as far as its values are known."""
+    """Return a note on the blocks that a block mask leaves out, as far as its values are known."""
     tensors = [part for part in block_mask if isinstance(part, torch.Tensor)]
     if len(tensors) < 2:
         return ""
@@ -27,14 +27,15 @@ def describe_blocks(block_mask: Sequence[Any]) -> str:
 
 
 _REAL: Final[dict[int, torch.Tensor]] = {}
-"""id of a tensor without storage -> the numbers of blocks that it stands for, while a module is traced."""
+"""id of a tensor without storage -> block counts that it stands for, while a module is traced."""
 
 
 @contextlib.contextmanager
 def flex_attention_on_meta() -> Iterator[None]:
-    """Let FlexAttention take tensors without storage, with block masks that were made on any device.
+    """Let FlexAttention take tensors without storage, and block masks that were made on any device.
 
-    Its function refuses the device before its operator is reached, by `_validate_device` and by the device of the mask.
+    Its function refuses other devices before its operator is reached, by `_validate_device` and by the device of the
+    mask.
     """
     from torch.nn.attention import flex_attention as flex
 

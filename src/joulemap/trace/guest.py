@@ -1,7 +1,7 @@
-"""A person's own code inside this process: it is heard on stderr, and leaves the process as it found it.
+"""User code inside this process: its output goes to stderr, and the process is restored afterwards.
 
-Streams, hooks and defaults belong to the process, so that one guest is hosted at a time. What cannot be put back: what
-`os._exit` ends, what is patched inside other modules, and what threads that are left running do below Python.
+Streams, hooks and defaults belong to the process, so that one guest is hosted at a time. Some effects cannot be undone:
+the exit by `os._exit`, patches inside other modules, and what threads left running do below Python.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ STDOUT: Final = 1
 STDERR: Final = 2
 
 LONGEST: Final = 300
-"""Characters of an error that are told."""
+"""Maximum characters of an error that are shown."""
 
 _ALONE: Final = threading.RLock()
 
 _NOT_A_PERSONS: Final = (Path(__file__).parents[1], Path(os.__file__).parent)
-"""Folders whose files are no person's own: this package, and the standard library with what is installed there."""
+"""Folders whose files are not the user's: this package, and the standard library with the packages installed there."""
 
 
 _INSTALLED: Final = {"site-packages", "dist-packages"}
@@ -45,11 +45,11 @@ _INSTALLED: Final = {"site-packages", "dist-packages"}
 
 @contextlib.contextmanager
 def hosting(model: str) -> Iterator[None]:
-    """Run a person's code inside. Whatever it raises is a ModelError of one line, but for Ctrl-C and errors of ours.
+    """Run user code inside; its errors become a ModelError of one line, except Ctrl-C and our own errors.
 
-    What it prints goes to stderr, by whatever means. Afterwards the working directory, environment, signal handlers,
-    streams, built-in functions and torch's defaults are those of before. It traces with torch's own defaults. Models of
-    hubs are traced without a network.
+    All output, by any means, goes to stderr. Afterwards the working directory, environment, signal handlers, streams,
+    built-in functions and torch's defaults are restored. Inside, torch has its own defaults, and models of hubs have no
+    network.
     """
     with _ALONE, contextlib.ExitStack() as stack:
         for keep in (_keep_interrupt, _keep_folder, _keep_signals, _keep_interpreter, _keep_streams, _keep_torch):
@@ -62,7 +62,7 @@ def hosting(model: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(describe: Callable[[BaseException], str]) -> Iterator[None]:
-    """Turn whatever is raised inside into a ModelError of this description, but for Ctrl-C and errors of ours."""
+    """Turn any error inside into a ModelError with this description, except Ctrl-C and our own errors."""
     try:
         yield
     except (JoulemapError, Interrupted):
@@ -72,16 +72,16 @@ def refusing(describe: Callable[[BaseException], str]) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return an error's type and the first line of its text, or as much of it as a person reads."""
+    """Return an error's type and the first line of its text, up to `LONGEST` characters."""
     try:
         lines = str(error).strip().splitlines()
-    except Exception:  # its own text is a person's code too
+    except Exception:  # the text of an error is user code too
         lines = []
     return f"{type(error).__name__}: {lines[0][:LONGEST]}" if lines else type(error).__name__
 
 
 def describe_place(error: BaseException) -> str:
-    """Return the last line of a person's own code that an error passed through, to be put behind its text."""
+    """Return the last line of user code that an error passed through, to append to its text."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"; {Path(error.filename).name}" + (f", line {error.lineno}" if error.lineno else "")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -94,7 +94,7 @@ def describe_place(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _keep_interrupt() -> Iterator[None]:
-    """Tell Ctrl-C from a `KeyboardInterrupt` that the guest raises, in a program that has no handler of its own."""
+    """Distinguish Ctrl-C from a `KeyboardInterrupt` of the guest, in a program without a handler of its own."""
     is_ours = _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:
         signal.signal(signal.SIGINT, _interrupt)
@@ -117,7 +117,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 def _keep_folder() -> Iterator[None]:
     try:
         folder = os.getcwd()
-    except OSError:  # removed under us
+    except OSError:  # the folder was removed
         folder = ""
     try:
         yield
@@ -128,7 +128,7 @@ def _keep_folder() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keep_signals() -> Iterator[None]:
-    """Put back handlers, what wakes a waiting thread, and an alarm: only the main thread can have changed them."""
+    """Restore signal handlers, the wakeup descriptor and an alarm; only the main thread can have changed them."""
     if not _is_main_thread():
         yield
         return
@@ -153,7 +153,7 @@ def _is_main_thread() -> bool:
 
 @contextlib.contextmanager
 def _keep_interpreter() -> Iterator[None]:
-    """Put back the environment, where modules are found, built-in functions, and random numbers."""
+    """Restore the environment, the search path of modules, built-in functions and random numbers."""
     builtins = vars(sys.modules["builtins"])
     functions, environment, variables = dict(builtins), os.environ, dict(os.environ)
     path, entries, arguments = sys.path, list(sys.path), list(sys.argv)
@@ -179,7 +179,7 @@ def _keep_interpreter() -> Iterator[None]:
 
 
 class _Loan:
-    """A stream that cannot be closed by who has it on loan."""
+    """Stream on loan, which the borrower cannot close."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -188,22 +188,22 @@ class _Loan:
         return getattr(self._stream, name)
 
     def close(self) -> None:
-        """Leave it open."""
+        """Leave the stream open."""
 
     def detach(self) -> NoReturn:
-        """Refuse to give its buffer away."""
+        """Refuse to give the buffer away."""
         raise io.UnsupportedOperation("detach")
 
 
 class _Parted:
-    """A stream that sends what guests' threads print, which were left running, to another one."""
+    """Stream that sends the output of guest threads that were left running to another stream."""
 
     def __init__(self, stream: TextIO, aside: TextIO) -> None:
         self._stream, self._aside = stream, aside
         self._guests: set[threading.Thread] = set()
 
     def part_from(self, threads: set[threading.Thread]) -> None:
-        """Send aside what these threads print as well."""
+        """Send the output of these threads to the other stream as well."""
         self._guests = {thread for thread in self._guests | threads if thread.is_alive()}
 
     def __getattr__(self, name: str) -> Any:
@@ -212,7 +212,7 @@ class _Parted:
 
 @contextlib.contextmanager
 def _keep_streams() -> Iterator[None]:
-    """Send to stderr what is printed by Python, by other processes, and by libraries that know no stream of Python."""
+    """Send to stderr the output of Python, of other processes, and of libraries below Python's streams."""
     stdout, stderr = sys.stdout, sys.stderr
     talk = cast("TextIO", _Loan(open(os.devnull, "w") if stderr is None else stderr))  # noqa: SIM115
     _flush(stdout, stderr)
@@ -230,7 +230,7 @@ def _keep_streams() -> Iterator[None]:
 
 
 def _flush(*streams: TextIO | None) -> None:
-    """Hand on what streams of Python and of the C library hold back."""
+    """Flush the buffers of Python's streams and of the C library."""
     for stream in streams:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             if stream is not None:
@@ -241,7 +241,7 @@ def _flush(*streams: TextIO | None) -> None:
 
 @contextlib.contextmanager
 def _watch_threads() -> Iterator[set[threading.Thread]]:
-    """Give out the threads that are started inside by this one, or by those."""
+    """Yield the set of threads that are started inside, by this thread or by one of them."""
     started: set[threading.Thread] = set()
     usual, host = threading.Thread.start, threading.current_thread()
 
@@ -259,7 +259,7 @@ def _watch_threads() -> Iterator[set[threading.Thread]]:
 
 @contextlib.contextmanager
 def _keep_descriptors() -> Iterator[None]:
-    """Have the descriptor of stdout lead where that of stderr does; open both again, should they be closed inside."""
+    """Point the descriptor of stdout to that of stderr; reopen both if they are closed inside."""
     open_ones = [
         number for number, stream in ((STDOUT, sys.__stdout__), (STDERR, sys.__stderr__)) if stream is not None
     ]
@@ -281,10 +281,10 @@ def _keep_descriptors() -> Iterator[None]:
 
 
 def _revive(stream: TextIO, number: int) -> TextIO:
-    """Return a stream, or where the guest has closed it another one on the same descriptor."""
+    """Return a stream, or another one on the same descriptor if the guest has closed it."""
     try:
         is_closed = stream is not None and stream.closed
-    except ValueError:  # its buffer was taken away
+    except ValueError:  # the buffer was taken away
         is_closed = True
     return open(number, "w", encoding="utf-8", errors="replace", closefd=False) if is_closed else stream
 
@@ -297,11 +297,11 @@ def _keep_torch() -> Iterator[None]:
     warns_only = torch.is_deterministic_algorithms_warn_only_enabled()
     has_gradient = torch.is_grad_enabled()
     hooks = [(known, dict(known)) for name, known in vars(module).items() if _is_hooks(name, known)]
-    if dtype != torch.float32:  # what is set holds for other threads too
+    if dtype != torch.float32:  # the setting holds for other threads too
         torch.set_default_dtype(torch.float32)
     if device.type != "cpu":
         torch.set_default_device(None)
-    is_default = default_device() != device  # else a `with` around us has set it
+    is_default = default_device() != device  # otherwise an enclosing `with` has set it
     try:
         with torch.random.fork_rng(devices=()):
             yield

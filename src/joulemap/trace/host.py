@@ -1,8 +1,8 @@
-"""A forward pass as if it ran on one device: transfers stay where they are, and what leaves torch is told.
+"""A forward pass as if it ran on one device: no transfers, and a note on each value that leaves torch.
 
 x.to("cpu"), x.cuda(), torch.zeros(…, device="cuda")    no transfer: the device is that of the trace
 x.tolist(), f"{x:.3f}"                                  zeros of the same shape
-x.numpy()                                               an array of zeros; what comes back from numpy is an input
+x.numpy()                                               an array of zeros; a tensor made from numpy is an input
 torch.compile(f)                                        f
 """
 
@@ -23,25 +23,25 @@ from joulemap.trace.inference import some_number
 from joulemap.trace.tape import Tape
 
 _NESTED: Final = str(Path(torch.nested.__file__).parent)
-"""Code that wants offsets where values are."""
+"""Code that needs the values of offsets."""
 
 _OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
-"""Folders whose code is no model's: torch's, and this package."""
+"""Folders whose code is not a model's: those of torch and of this package."""
 
 MOST: Final = 2**27
-"""Numbers that leave torch at once, as zeros."""
+"""Maximum numbers that leave torch at once, as zeros."""
 
 LIST_NOTE: Final = "numbers read from data are taken to be 0, 1.0 or False"
 ARRAY_NOTE: Final = "an array is taken to hold zeros; what numpy computes is not counted"
 
 CAPABILITY: Final = (9, 0)
-"""Compute capability that a model is told of, whatever GPU this machine has: one with every kernel of torch's own."""
+"""Compute capability that a model sees, whatever GPU this machine has; one with all of torch's own kernels."""
 
 Wrapped = Callable[..., Any]
 
 
 class _Generator(torch.Generator):
-    """A generator of random numbers, which no device but that of the trace draws."""
+    """Random number generator on the device of the trace, whatever device is requested."""
 
     def __new__(cls, *_device: Any, **_named: Any) -> _Generator:
         return super().__new__(cls)
@@ -53,9 +53,9 @@ CPU: Final = torch.device("cpu")
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
-    """Have tensors without storage answer what needs data, and no device but that of the trace exist."""
+    """Answer requests for the data of tensors without storage, and hide all devices except that of the trace."""
     with META:
-        torch.empty(0)  # torch lists what makes tensors at the first use of a device, and must not list what stands in
+        torch.empty(0)  # torch lists its tensor factories at the first use of a device: before they are replaced
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:
@@ -74,9 +74,10 @@ def on_one_device(tape: Tape) -> Iterator[None]:
 
 
 def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of an operator with every device as the one that a trace has for it.
+    """Return the arguments of an operator with every device replaced by that of the trace.
 
-    What has no storage keeps none. Anything else is made on the CPU, whatever device was asked for.
+    An operator on a tensor without storage stays on meta. Anything else is made on the CPU, whatever device is
+    requested.
     """
     named = kwargs.get("device")
     if named is None and not any(isinstance(one, torch.device) for one in args):
@@ -91,12 +92,12 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether it is torch's code or that of this package that runs in a frame, and no model's."""
+    """Return whether a frame runs code of torch or of this package, and not of a model."""
     return frame.f_code.co_filename.startswith(_OURS)
 
 
 def is_asked_by_nested() -> bool:
-    """Whether torch's code for nested tensors makes a tensor now."""
+    """Return whether torch's code for nested tensors is making a tensor."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame):
         if frame.f_code.co_filename.startswith(_NESTED):
@@ -160,7 +161,7 @@ def _replacements(tape: Tape) -> Iterator[tuple[Any, str, Wrapped]]:
         yield torch, name, come_back(getattr(torch, name))
     yield torch, "compile", _as_it_is
     yield torch, "Generator", _Generator
-    yield torch, "set_autocast_enabled", _do_nothing  # the precision is that of a run
+    yield torch, "set_autocast_enabled", _do_nothing  # a run has its own precision
     yield torch.cuda, "get_device_capability", lambda *_: CAPABILITY
     if not torch.cuda.is_available():
         for name in ("_lazy_init", "synchronize", "empty_cache", "set_device"):

@@ -1,12 +1,13 @@
-"""Inference as a device runs it, where the meta device takes another way or cannot know.
+"""Inference as a device runs it, where the meta device takes another path or cannot know a result.
 
-Attention and products: on real tensors `torch.nn.MultiheadAttention` has a fast path, one projection for query, key and
-value whose parts the attention kernel reads in place; fused attention kernels write their output with the heads of a
-token side by side; and a batched product copies an operand whose batch dimensions do not lie one behind the other. On
-meta tensors the first two look otherwise and the third is hidden.
+Attention and products: on real tensors, `torch.nn.MultiheadAttention` has a fast path with one projection for query,
+key and value, whose parts the attention kernel reads in place. Fused attention kernels write their output with the
+heads of a token side by side. A batched product copies an operand whose batch dimensions are not contiguous. On meta
+tensors the first two differ, and the third is hidden.
 
 Data decides how many boxes survive and which elements a mask selects. The largest answer that the operator can give
-stands in for it, except for a single number read from data, which has no largest value. Each is a note of the workload.
+stands in for it, except for a single number read from data, which has no largest value. Each assumption is a note of
+the workload.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Attention = torch.nn.MultiheadAttention
 
 @contextlib.contextmanager
 def attention_as_in_inference() -> Iterator[None]:
-    """Have self-attention without masks take the fast path that it takes on real tensors.
+    """Let self-attention without masks take the fast path that it takes on real tensors.
 
     Source: `torch.nn.MultiheadAttention.forward` (conditions) and aten/src/ATen/native/transformers/cuda/attention.cu,
-    `native_multi_head_attention_cuda` (what it runs).
+    `native_multi_head_attention_cuda` (operators).
     """
     usual = Attention.forward
 
@@ -47,7 +48,7 @@ def attention_as_in_inference() -> Iterator[None]:
 
 
 def _is_plain(module: Attention, query: Any, key: Any, value: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether the fast path takes this call, and computes no weights for the caller."""
+    """Return whether the fast path takes this call, and computes no weights for the caller."""
     masks = (kwargs.get(name) for name in ("key_padding_mask", "attn_mask"))
     return (
         kwargs.get("need_weights", True) is False
@@ -79,7 +80,7 @@ def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
 
 
 def attended_on_meta(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_rest: Any, **_named: Any) -> Any:
-    """Return the output of a fused attention kernel: of shape (..., heads, tokens, width), laid out tokens first.
+    """Return the output of a fused attention kernel: of shape (..., heads, tokens, width), with tokens first in memory.
 
     Source: the flash, memory-efficient and cuDNN kernels of PyTorch all allocate (batch, tokens, heads, width) and
     return its transpose.
@@ -129,12 +130,12 @@ _GROUPED_TYPES: Final = frozenset({torch.float32, torch.float16, torch.bfloat16}
 
 
 def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the operands of a batched product as its kernel gets them: copied where it cannot take them as they are.
+    """Return the operands of a batched product as its kernel gets them: copied if it cannot read them in place.
 
-    A batch dimension of size 1 is taken for a larger one that lies as it does, so that a trace grows evenly with the
+    A batch dimension of size 1 is treated like a larger one with the same layout, so that a trace grows evenly with the
     batch; at batch 1 this may count a copy that is not made.
     Source: aten/src/ATen/native/LinearAlgebra.cpp, `_matmul_impl`: both are expanded to the common batch and reshaped
-    to three dimensions, which copies what has no such view.
+    to three dimensions, which copies an operand without such a view.
     """
     if min(left.dim(), right.dim()) < 3:
         return left, right
@@ -154,9 +155,9 @@ def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
 
 
 def find_filled_mask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return the mask of an `index_put_` that ATen runs as `masked_fill_`, None for any other.
+    """Return the mask of an `index_put_` that ATen runs as `masked_fill_`; None for any other.
 
-    `x[mask] = 0` is such a call. The mask broadcasts to what is filled.
+    `x[mask] = 0` is such a call. The mask broadcasts to the tensor that is filled.
     Source: aten/src/ATen/native/IndexingUtils.h, `canDispatchToMaskedFill`.
     """
     target, indices, value, *rest = args
@@ -217,7 +218,7 @@ def _once_each(repeats: torch.Tensor, *_options: Any, output_size: int | None = 
 
 
 def some_number(value: torch.Tensor) -> float | int | bool:
-    """Return what stands for a number that is read from data."""
+    """Return the number that stands for one read from data."""
     if value.dtype == torch.bool:
         return False
     return 1.0 if value.is_floating_point() else 0
@@ -237,19 +238,19 @@ STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
     "_ctc_loss": (_one_loss_each, "every target is taken to be as long as the longest"),
     "_local_scalar_dense": (some_number, "a number read from data is taken to be 0, 1.0 or False"),
 }
-"""operator -> (what it returns on the meta device, what that assumes)."""
+"""Operator -> (rule for its result on the meta device, assumption of the rule)."""
 
 INDEX_NOTE: Final = "every element of a mask is taken to be selected"
 
 
 MOST_ZEROS: Final = 2**24
-"""Elements on which an operator that knows no other way is run."""
+"""Maximum elements on which an operator without any other rule is run."""
 
 
 def run_on_zeros(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator without a rule for shapes gives, without storage: it is run on zeros for that.
+    """Return the result of an operator without a rule for shapes, without storage: the operator is run on zeros.
 
-    NotImplemented where they are too many, or one is not dense.
+    NotImplemented if there are too many elements, or a tensor is not dense.
     """
     tensors = tensors_in((args, kwargs))
     if sum(tensor.numel() for tensor in tensors) > MOST_ZEROS or not _are_dense(tensors):
@@ -280,8 +281,8 @@ def _are_dense(tensors: Sequence[torch.Tensor]) -> bool:
 def one_suppression_for_all_classes() -> Iterator[None]:
     """Keep torchvision from suppressing boxes class by class, a loop as long as the data has classes.
 
-    Boxes of different classes are moved apart and suppressed together, as it does itself for up to 20,000 boxes on a
-    GPU: one `nms` over all of them, which is the same work at its worst.
+    Boxes of different classes are moved apart and suppressed together, as torchvision does itself for up to 20,000
+    boxes on a GPU. One `nms` over all of them is the worst case of the same work.
     """
     try:
         from torchvision.ops import boxes
@@ -297,17 +298,17 @@ def one_suppression_for_all_classes() -> Iterator[None]:
 
 
 def selects(index: torch.Tensor) -> bool:
-    """Whether an index selects the elements where it is true."""
+    """Return whether an index selects the elements where it is true."""
     return index.dtype in (torch.bool, torch.uint8)
 
 
 def is_mask(index: Any) -> bool:
-    """Whether an index selects the elements where it is true, and is on meta."""
+    """Return whether an index selects the elements where it is true, and is on meta."""
     return isinstance(index, torch.Tensor) and selects(index) and index.is_meta
 
 
 def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
-    """Return the indices with each mask as the positions of all its elements, and whether there was one."""
+    """Return the indices with each mask replaced by the positions of all its elements, and whether there was one."""
     expanded: list[Any] = []
     found = False
     for index in indices:

@@ -46,13 +46,13 @@ def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
 
 
 _LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
-"""Arguments of `timm.create_model` that only weights depend on."""
+"""Arguments of `timm.create_model` that affect only weights."""
 
 
 def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
-    """Return (module, its inputs) of timm, made with the arguments of `timm.create_model`; the image follows them.
+    """Return (module, inputs) of a timm model with arguments of `timm.create_model`; the image follows them.
 
-    Raises UnknownNameError for a name that is not there, UsageError for an argument that the model does not take.
+    Raises UnknownNameError for an unknown name, UsageError for an argument that the model does not take.
     """
     import timm
 
@@ -75,7 +75,7 @@ def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[tor
 
 
 def _takes(timm: Any, request: ModelRequest) -> str:
-    """Return which arguments a timm model takes: those of its class, or of the one that it hands its own on to."""
+    """Return the arguments that a timm model takes, as text: of the first of its classes that names any."""
     with build_on_meta():
         module = timm.create_model(request.factory, pretrained=False)
     for kind in type(module).__mro__:
@@ -92,7 +92,7 @@ def _takes(timm: Any, request: ModelRequest) -> str:
 
 
 def _image_of(module: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return channels, height and width of a timm model's image: of its configuration, or as it was made."""
+    """Return channels, height and width of a timm model's image: of its configuration, or of its arguments."""
     configuration = getattr(module, "pretrained_cfg", None) or module.default_cfg
     channels, *size = configuration["input_size"]
     wanted = arguments.get("img_size", arguments.get("input_size"))

@@ -1,4 +1,4 @@
-"""The end of what does not end by itself: a limit on a forward pass's operators, and one on the time of a trace."""
+"""Limits for traces that do not end by themselves: on a forward pass's operators, and on time."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from joulemap.system.errors import ExitCode, ModelError, UsageError
 
 OPERATORS: Final = "JOULEMAP_TRACE_OPERATORS"
 SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
-"""Environment variables that hold other limits."""
+"""Environment variables that override the limits."""
 
 MOST_OPERATORS: Final = 1_000_000
 MOST_SECONDS: Final = 180
 MOST_ASKED: Final = 2_000
-"""Times that one place in a model may ask data for a yes or no and be told no."""
+"""Maximum times that one place in a model may ask data a yes-or-no question and get the answer no."""
 
 GRACE_S: Final = 5.0
-"""How long the end of time may take to arrive."""
+"""Seconds that the end of the time limit may take to arrive."""
 
 _is_limited: ContextVar[bool] = ContextVar("_is_limited", default=False)
 
 _STEPS: Final = 1000
-"""More than an interpreter takes between two looks at what others raised in a thread."""
+"""Steps in which the interpreter is sure to see an exception that another thread raised."""
 
 
 _LOOP: Final = "it may loop without end, as where data that a trace does not have ends it"
 
 
 class OutOfTimeError(BaseException):
-    """Building a model, or its forward pass, takes too long; a bare `except Exception` does not catch it."""
+    """Time limit exceeded by building a model or its forward pass; a bare `except Exception` does not catch it."""
 
     def __str__(self) -> str:
         return f"it took more than {second_limit():,} s: {_LOOP}; set {SECONDS} for more"
 
 
 class OutOfOperatorsError(BaseException):
-    """The forward pass runs too many operators."""
+    """Limit of operators exceeded by a forward pass."""
 
     def __str__(self) -> str:
         return f"more than {operator_limit():,} operators ran: {_LOOP}; set {OPERATORS} for more"
 
 
 class OutOfAnswersError(BaseException):
-    """A loop asks data again and again whether it goes on."""
+    """Limit of answers exceeded by a loop that asks data whether to go on."""
 
     def __str__(self) -> str:
         return (
@@ -60,12 +60,12 @@ class OutOfAnswersError(BaseException):
 
 
 def operator_limit() -> int:
-    """Return how many operators a forward pass may run."""
+    """Return the maximum operators of a forward pass."""
     return _whole(OPERATORS, MOST_OPERATORS)
 
 
 def second_limit() -> int:
-    """Return how long building a model and its forward pass may take, in seconds."""
+    """Return the maximum seconds for building a model and its forward pass."""
     return _whole(SECONDS, MOST_SECONDS)
 
 
@@ -79,16 +79,16 @@ def _whole(variable: str, usual: int) -> int:
 
 
 def describe_limit(error: BaseException) -> str:
-    """Return what ran out and what to do; empty for another error."""
+    """Return the limit that was exceeded and the remedy; empty for another error."""
     return str(error) if isinstance(error, OutOfTimeError | OutOfOperatorsError | OutOfAnswersError) else ""
 
 
 @contextlib.contextmanager
 def limited_time(model: str) -> Iterator[None]:
-    """Raise OutOfTimeError in this thread, wherever its Python stands, once the seconds are over; again if it goes on.
+    """Raise OutOfTimeError in this thread, wherever its Python is, once the seconds are over; repeat it if it goes on.
 
-    What has no step of Python left, as a sleep, ends with the process where that is a command of ours. Inside of
-    another limit there is none.
+    If the thread takes no step of Python, as in a sleep, a command of ours ends the process. A limit inside another
+    limit has no effect.
     """
     if _is_limited.get():
         yield
@@ -124,15 +124,15 @@ def limited_time(model: str) -> Iterator[None]:
 
 
 def _raise_in(thread: int) -> None:
-    """Have a thread raise an OutOfTimeError at its next step."""
+    """Make a thread raise OutOfTimeError at its next step."""
     if ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError)) == 0:
         raise ModelError("the thread that traces has ended")
 
 
 def _let_arrive() -> None:
-    """Take what was raised in this thread and has not arrived, so that it arrives nowhere else.
+    """Catch an exception that was raised in this thread and has not arrived, so that it arrives nowhere else.
 
-    To withdraw it instead would leave the interpreter looking for it at every step from then on.
+    Withdrawing it instead would make the interpreter look for it at every step from then on.
     """
     with contextlib.suppress(OutOfTimeError):
         for _ in range(_STEPS):

@@ -1,4 +1,4 @@
-"""Values that the host has while a forward pass runs on meta: of numbers that it hands over, and that it reads back."""
+"""Values on the host while a forward pass runs on meta: of numbers that it passes in, and of those it reads back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _ASSIGN: Final = torch.Tensor.__setitem__
 
 
 class HostValues(TorchFunctionMode):
-    """Keeps the values of tensors that are made of Python's numbers, though they are sent to where activations are.
+    """Mode that keeps the values of tensors made from Python numbers, although they are sent to the device of
+    activations.
 
-    A list that is read from an input is told to the recorder: what is made later may depend on it.
+    A list that is read from an input is reported to the recorder, because later tensors may depend on it.
     """
 
     def __init__(self, recorder: Recorder, told: Told | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The memory that building a model may take, and what it has taken."""
+"""Memory limit for building a model, and the memory that it has taken."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.tensor import tensors_in
 
 SHARE: Final = 0.5
-"""Of the memory that is free, that building a model may take unless something else is asked for."""
+"""Share of the free memory that building a model may take if no limit is given."""
 
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_GROUPS: Final = Path("/proc/self/cgroup")
 _LIMITS: Final = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
-"""Files of a group that (limit, count) its memory, in the second and in the first version of groups."""
+"""Files of a control group with (limit, use) of its memory, in versions 2 and 1 of control groups."""
 
 
 def allowed_bytes(limit_bytes: float | None) -> float:
-    """Return a limit, or half of what is free now where there is none."""
+    """Return a limit, or half of the free memory if there is none."""
     return SHARE * free_bytes() if limit_bytes is None else limit_bytes
 
 
 def free_bytes() -> float:
-    """Return the memory that this process could take now without others suffering: of the machine, or of its group."""
+    """Return the memory that this process can take without harm to others: of the machine, or of its control groups."""
     return min(_free_of_machine(), *_free_of_groups(), math.inf)
 
 
@@ -50,7 +50,7 @@ def _free_of_machine() -> float:
 
 
 def _free_of_groups() -> Iterator[float]:
-    """Yield what each control group that this process is in leaves it; what it caches of files counts as free."""
+    """Yield the memory that each control group of this process has left; its file cache counts as free."""
     try:
         lines = _OWN_GROUPS.read_text().splitlines()
     except OSError:
@@ -76,7 +76,7 @@ def _cached_bytes(folder: Path) -> int:
 
 
 def write_bytes(byte_count: float) -> str:
-    """Return bytes as a person reads them: `3.6 GB`."""
+    """Return bytes in readable form: `3.6 GB`."""
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if byte_count >= scale:
             return f"{byte_count / scale:.3g} {prefix}B"
@@ -87,17 +87,17 @@ _META: Final = torch.device("meta")
 
 
 class Meter(TorchDispatchMode):
-    """Counts the bytes of tensors as they are allocated, and raises ModelError before they are more than a limit.
+    """Counter of allocated tensor bytes, which raises ModelError before they exceed a limit.
 
-    A tensor with storage that meets one without has none there either, so that what a constructor computes of its
-    weights has a shape.
+    A tensor with storage loses it when it meets one without, so that values that a constructor computes from weights
+    have a shape.
     """
 
     def __init__(self, limit_bytes: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.limit_bytes: Final = limit_bytes
         self.needed_bytes = 0
-        """What was needed when the limit was reached; 0 if it was not."""
+        """Bytes needed when the limit was reached; 0 if it was not."""
         self._held: dict[int, tuple[StorageWeakRef, int]] = {}
         self._held_bytes = 0
 
@@ -121,7 +121,7 @@ class Meter(TorchDispatchMode):
         try:
             storage = tensor.untyped_storage()
             byte_count = storage.nbytes()
-        except (NotImplementedError, RuntimeError):  # it has no storage of its own
+        except (NotImplementedError, RuntimeError):  # the tensor has no storage of its own
             return
         known = self._held.get(storage._cdata)
         if known is not None and not known[0].expired():
@@ -141,7 +141,7 @@ class Meter(TorchDispatchMode):
 
 
 def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the tensors of a call are plain arguments without storage, as they mostly are; False may be either."""
+    """Return whether all tensors of a call are plain arguments without storage, as is usual; False is inconclusive."""
     found = False
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.Tensor):
@@ -154,7 +154,7 @@ def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments, without storage where one of them has none; RuntimeError where that would lose a value."""
+    """Return the arguments, all without storage if one of them has none; RuntimeError if that would lose a value."""
     tensors = tensors_in((args, kwargs))
     if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta or not tensor.dim() for tensor in tensors):
         return args, kwargs
@@ -168,7 +168,7 @@ def _without_storage(value: Any) -> Any:
 
 
 def _foresee(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Return the bytes that an operator is about to allocate; 0 where its shapes alone do not tell."""
+    """Return the bytes that an operator is about to allocate; 0 if its shapes alone do not determine them."""
     if func.is_view or func._schema.is_mutable:
         return 0
     tensors = tensors_in((args, kwargs))

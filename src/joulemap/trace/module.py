@@ -1,4 +1,4 @@
-"""The workload of a module, which runs once on the meta device."""
+"""Workload of a module, which runs once on the meta device."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
-"""Questions about data that are answered True at most."""
+"""Maximum questions about data that are answered True."""
 
 
 @contextlib.contextmanager
 def build_with_storage(limit_bytes: float | None = None) -> Iterator[None]:
-    """Have `build_on_meta` inside allocate weights and initialise them as their constructors do, within a limit."""
+    """Make `build_on_meta` inside allocate weights and initialize them as their constructors do, within a limit."""
     with take("real", limit_bytes):
         yield
 
 
 @contextlib.contextmanager
 def build_on_meta() -> Iterator[None]:
-    """Build modules inside without allocating their weights, unless another way is taken around it."""
+    """Build modules inside without allocating their weights, unless another way is set around it."""
     with building(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _to_meta(value: Any) -> Any:
-    """Return a tensor without storage in the place of one, also of one that only pretends to have some."""
+    """Return a tensor without storage in place of a tensor, also of a fake one; any other value unchanged."""
     if isinstance(value, FakeTensor):
         return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
 def _weight(value: torch.Tensor) -> torch.Tensor:
-    """Return a weight as it is traced: without storage, unless it is sparse."""
+    """Return the traced form of a weight: without storage, unless it is sparse."""
     return value if is_sparse(value) else cast(torch.Tensor, _to_meta(value))
 
 
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return an input as it is traced: sparse ones, small integers and booleans with their values, others without."""
+    """Return the traced form of an input: sparse ones, small integers and booleans with values, others without."""
     if is_sparse(value):
         return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
@@ -81,7 +81,7 @@ def _copy_on_meta(
 ) -> torch.nn.Module:
     """Return a copy of the module whose tensors have no storage, without allocating its weights a second time.
 
-    Of its parts, some are `replaced` by others.
+    The parts in `replaced` are exchanged for their replacements.
     """
     memo: dict[int, Any] = {
         id(parameter): torch.nn.Parameter(_weight(parameter.detach()), requires_grad=parameter.requires_grad)
@@ -94,7 +94,7 @@ def _copy_on_meta(
 
 
 def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, torch.nn.Module]]:
-    """Yield (module, the same without storage) of the outermost TorchScript modules in it, which are no Python."""
+    """Yield (module, copy without storage) for the outermost TorchScript modules, whose code is not Python."""
     if isinstance(module, torch.jit.ScriptModule):
         file = io.BytesIO()
         torch.jit.save(module, file)
@@ -107,7 +107,7 @@ def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module,
 
 @contextlib.contextmanager
 def _copying_any_tensor() -> Iterator[None]:
-    """Have every tensor be copied, also one that was computed from weights, large ones without their storage."""
+    """Make every tensor copyable, also one computed from weights; large ones are copied without their storage."""
     usual = torch.Tensor.__deepcopy__
 
     def copied(tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
@@ -130,9 +130,9 @@ def _copying_any_tensor() -> Iterator[None]:
 
 
 def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
-    """Return the module with its tensors on meta, but for small whole numbers: sizes that it computes with."""
+    """Return the module with its tensors on meta, except small integers: sizes that it computes with."""
     tensors = (*module.parameters(), *module.buffers())
-    if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
+    if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # tensors of TorchScript cannot be replaced
         return module
     module._apply(lambda tensor: tensor if has_values(tensor) else _weight(tensor))
     return module
@@ -141,12 +141,16 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
 def _run(
     module: torch.nn.Module, make_inputs: Callable[[], tuple[Any, Any]], model: str
 ) -> tuple[Recorder, tuple[Any, Any], Any]:
-    """Return the record of a forward pass, its inputs and what it gives; ModelError where it fails.
+    """Return the record of a forward pass, its inputs and its result; ModelError if it fails.
 
-    A pass is run again where a question about data was answered False and this ended in an error, where it computes
-    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of,
-    or another device than the one that it was told of. Of passes that were told of different devices and failed all,
-    the one that came furthest says why.
+    A failed pass is run again in four cases:
+
+    - It wants gradients, which inference mode does not have.
+    - A question about data was answered False, and the error follows from that.
+    - It computes with a mask or a count that a stand-in answered for.
+    - It asked for its device, and another device has not been tried.
+
+    If passes fail on all devices, the error is that of the pass that came furthest.
     """
     answered: set[Site] = set()
     settled: set[int] = set()
@@ -215,7 +219,7 @@ def _run_once(
 
 
 def _refuse_empty(model: str, recorder: Recorder, inputs: Any, outputs: Sequence[torch.Tensor]) -> None:
-    """Raise ModelError, with the reason, for a forward pass that computes nothing of its inputs."""
+    """Raise ModelError, with the reason, if a forward pass computes nothing from its inputs."""
     worked = [call for call in recorder.calls if not call.is_view]
     if any(call.depends_on_input for call in worked):
         return
@@ -247,10 +251,10 @@ def trace_module(
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
 
-    With `keeps_values` activations keep theirs too, until they meet weights: some models look for empty images.
+    With `keeps_values` activations keep their values too, until they meet weights: some models look for empty images.
 
     The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
-    ModelError, naming the module path that was reached, where the forward pass fails.
+    ModelError, with the module path that was reached, if the forward pass fails.
     """
     module, has_packed = _prepare(module, model, may_change=may_change)
     as_traced = _as_it_is if keeps_values else _as_input
@@ -273,13 +277,13 @@ def trace_module(
 def run_module(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, model: str, may_change: bool
 ) -> Any:
-    """Return what `module(*args, **kwargs)` gives where it runs as it is traced; raises as `trace_module`."""
+    """Return the result of `module(*args, **kwargs)`, run as in a trace; raises as `trace_module`."""
     module, _ = _prepare(module, model, may_change=may_change)
     return _run(module, lambda: replace_tensors((tuple(args), dict(kwargs)), _as_input), model)[2]
 
 
 def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[torch.nn.Module, bool]:
-    """Return a module as it is traced, without storage and in inference, and whether it was quantized."""
+    """Return the traced form of a module, without storage and in inference mode, and whether it was quantized."""
     lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
     if lazy:
         raise ModelError(
@@ -291,6 +295,6 @@ def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[
         module = _without_storage(module)
     else:
         module = _copy_on_meta(module, (*packed, *scripted))
-    with contextlib.suppress(NotImplementedError):  # of an exported module
+    with contextlib.suppress(NotImplementedError):  # an exported module raises it
         module = module.eval()
     return module, bool(packed)

@@ -1,4 +1,4 @@
-"""Libraries of models without a network: what they ask for is told, and nothing is downloaded."""
+"""Model libraries without a network: requests are reported, and nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from unittest.mock import patch
 
 VARIABLES: Final = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY")
-"""That these libraries read when they are imported. Source: huggingface_hub/constants.py."""
+"""Environment variables that these libraries read at import. Source: huggingface_hub/constants.py."""
 
 CONSTANTS: Final = "huggingface_hub.constants"
 OFFLINE: Final = "HF_HUB_OFFLINE"
@@ -22,14 +22,14 @@ _ADDRESS: Final = re.compile(r"https?://[^\s'\"]*[^\s'\":.,;)]")
 
 
 class OfflineError(ConnectionError):
-    """Something asks for another machine."""
+    """Request for another machine."""
 
 
 @contextlib.contextmanager
 def offline() -> Iterator[None]:
-    """Have this thread, and those that it starts, reach no other machine inside. Inside `hosting`.
+    """Keep this thread, and those that it starts, from reaching another machine. Call it inside `hosting`.
 
-    Libraries that look are told before they are imported; whatever asks none the less is refused a connection.
+    Libraries with an offline setting get it before they are imported; any other connection is refused.
     """
     was_set = os.environ.get(OFFLINE, "").upper() in ("1", "ON", "YES", "TRUE")
     os.environ.update(dict.fromkeys(VARIABLES, "1"))
@@ -70,7 +70,7 @@ def _refuse(address: Any) -> NoReturn:
 
 
 def find_request(error: BaseException) -> str:
-    """Return the address that an error, or what caused it, says was asked for; empty for an error of another kind."""
+    """Return the address that an error, or its cause, reports as requested; empty for an error of another kind."""
     cause: BaseException | None = error
     while cause is not None:
         is_refusal = isinstance(cause, OfflineError) or type(cause).__name__ == "OfflineModeIsEnabled"

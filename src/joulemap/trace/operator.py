@@ -1,4 +1,4 @@
-"""Single operators as torch modules: what `single` says of them is tested against, and what is measured of them."""
+"""Single operators as torch modules, to test `single` against and to measure."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ FUNCTIONS: Final[dict[str, Callable[..., Tensor]]] = {
     "div": torch.div,
     "pow": torch.pow,
 }
-"""Kind of `elementwise` -> what computes it."""
+"""Kind of `elementwise` -> function that computes it."""
 
 
 class FunctionModule(nn.Module):
-    """A function of tensors as a module."""
+    """Function of tensors as a module."""
 
     def __init__(self, function: Callable[..., Tensor]) -> None:
         super().__init__()
         self.function = function
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return what the function makes of its inputs."""
+        """Return the result of the function."""
         return self.function(*inputs)
 
 
 def build_operator(operator: SingleOperator, batch: int) -> Built:
-    """Return the module of an operator and inputs at a batch, those without storage.
+    """Return the module of an operator, and inputs at a batch, without storage.
 
-    Raises ModelError for a kernel that torch has not.
+    Raises ModelError for a kernel that torch does not have.
     """
     if operator.kind not in _BUILDERS:
         raise ModelError(f"{operator} has no torch module: it is one kernel of inference engines")
@@ -94,10 +94,10 @@ def _conv2d(operator: SingleOperator, batch: int) -> Built:
 
 
 def _attention(operator: SingleOperator, batch: int) -> Built:
-    """Attention of the last tokens of a sequence to all of it.
+    """Return attention of the last tokens of a sequence to all of it.
 
-    Raises ModelError for a causal one behind cached tokens, because torch counts the mask from the first key, and for
-    keys that hold their values or are stored narrow.
+    Raises ModelError for causal attention with cached tokens, because torch counts the mask from the first key, and for
+    keys that contain their values or are stored in fewer bits.
     """
     if operator.arguments["latent"] or operator.arguments["cache"]:
         raise ModelError(f"{operator} has no torch module: attention there has values of their own, as wide as keys")

@@ -1,11 +1,11 @@
-"""Where what data decides comes from: the calls that make a mask or a count of something else.
+"""Origins of decisions by data: the calls that make a mask or a count from other values.
 
 operators                                                                      origin
 scores > 0.5, cat((mask, ~mask)), x[...]                                       the comparison
 exp(x).long(), masked_fill, repeat_interleave                                  the conversion
 ceil(exp(x)), sum, clamp, long(), item()                                       the rounding
 
-A stand-in answers for one operator alone. Where a pass fails because others computed with the same mask or count, its
+A stand-in answers for one operator alone. If a pass fails because others computed with the same mask or count, its
 origin gets a value that holds for all of them: every element selected, each repeated once.
 """
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 ROUNDINGS: Final = frozenset({"ceil", "floor", "round", "trunc"})
-"""Operators that make whole numbers of others."""
+"""Operators that round to integers."""
 
 MOST_BACK: Final = 24
-"""Calls that a whole number is followed back through to the rounding that it comes from."""
+"""Maximum calls through which an integer is followed back to its rounding."""
 
 
 def decided_by(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the arguments of an operator whose values decide how many rows it gives, or which number is read."""
+    """Return the arguments whose values decide how many rows an operator returns, or which number is read."""
     if name in ("nonzero", "repeat_interleave", "_local_scalar_dense"):
         return (args[0],)
     if name == "masked_select":
@@ -46,9 +46,9 @@ def find_origins(
     *,
     is_number: bool = False,
 ) -> set[int]:
-    """Return the calls that make a mask, or a count, of what is none and is not known.
+    """Return the calls that make a mask, or a count, from unknown values of another kind.
 
-    That of a count is the rounding that it comes from, where there is one; a number alone has no other origin.
+    The origin of a count is its rounding, if there is one; a single number has no other origin.
     """
 
     def unknown(producer: int) -> list[int]:
@@ -83,7 +83,7 @@ def _find_rounding(
     calls: Sequence[Step],
     unknown: Callable[[int], list[int]],
 ) -> int | None:
-    """Return the last rounding before a call, None where there is none near it."""
+    """Return the last rounding before a call; None if there is none near it."""
     waiting: deque[int] = deque([origin])
     seen: set[int] = set()
     while waiting and len(seen) < MOST_BACK:
@@ -100,7 +100,7 @@ def _find_rounding(
 
 
 def _is_decision(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a mask or a count, and without values."""
+    """Return whether a tensor is a mask or a count, and without values."""
     return tensor.is_meta and not (tensor.is_floating_point() or tensor.is_complex())
 
 

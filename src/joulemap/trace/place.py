@@ -1,12 +1,12 @@
-"""Memory that calls work on: what outlives them, results that take an argument's place, and calls that have none.
+"""Memory of calls: state that outlives them, results in an argument's place, and calls that do nothing.
 
-A cache is there before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they
-come from memory and go back there, and not all of them are made in this inference. An input that is overwritten as a
+A cache exists before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they come
+from memory and go back there, and not all of them are computed in this inference. An input that is overwritten as a
 whole is no cache.
 
-A past that is given, and that new rows are joined to (`torch.cat`), is a cache as well, but one that frameworks copy:
-nothing but the join reads the past, and what it makes is returned or multiplied by another activation, as keys and
-values are. Features that a network joins are read by a convolution or a linear layer instead.
+A given past to which new rows are joined (`torch.cat`) is a cache as well, but one that frameworks copy. Only the join
+reads the past, and its result is returned or multiplied by another activation, as keys and values are. Features that a
+network joins are read by a convolution or a linear layer instead.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from joulemap.trace.formula.placement import PLACING
 from joulemap.trace.record import RecordedCall, RecordedTensor, Recorder
 
 _WHOLE: Final = frozenset({"fill_", "zero_", "copy_"})
-"""In-place operators that write all of what they are given, which may be a part of its storage."""
+"""In-place operators that overwrite their whole target, which may be a part of its storage."""
 
 _PRODUCTS: Final = frozenset({"bmm", "baddbmm", "matmul", "mm", "mv", "dot", "flex_attention", ATTENTION})
-"""Operators that multiply activations by each other, if none of what they read is a parameter."""
+"""Operators that multiply activations by each other, if they read no parameter."""
 
 _HANDING: Final = frozenset(
     {"_to_copy", "clone", "contiguous", "div", "expand_copy", "mul", "repeat", "repeat_interleave", "reshape", "to"}
 )
-"""Operators behind which keys and values are still what they were."""
+"""Operators whose result still holds the given keys or values."""
 
 
 @attrs.frozen
 class Places:
-    """Of one trace, by storage."""
+    """Memory of one trace, by storage."""
 
     states: frozenset[int]
-    """Of what the model holds and writes, or is given and writes in part."""
+    """Storages that the model holds and writes, or is given and writes in part."""
     taken: dict[int, int]
-    """Storage of a result -> that of the argument whose place it takes."""
+    """Storage of a result -> storage of the argument whose place it takes."""
     appending: frozenset[int]
-    """Calls that join rows to a past that is given."""
+    """Calls that join rows to a given past."""
 
     def root(self, storage: int) -> int:
-        """Return the storage whose memory this one is."""
+        """Return the storage whose memory this one shares."""
         while storage in self.taken:
             storage = self.taken[storage]
         return storage
@@ -54,8 +54,8 @@ class Places:
 def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
     """Return the memory that outlives calls.
 
-    An operator that puts values into a copy of its first argument takes that one's place if nothing reads it
-    afterwards, and if it is no trained parameter, which the next inference needs as it was.
+    An operator that puts values into a copy of its first argument takes the place of that argument. It does so if
+    nothing reads the argument afterwards, and if it is no trained parameter, which the next inference needs unchanged.
     """
     first: dict[int, RecordedTensor] = {}
     for value in recorder.tensors:
@@ -82,7 +82,7 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
 
 
 def find_past(recorder: Recorder, call: RecordedCall) -> int | None:
-    """Return which tensor a call joins others to, the first that has elements; None for one that joins nothing."""
+    """Return the tensor that a call joins others to, the first that has elements; None if it joins nothing."""
     if call.name != "cat":
         return None
     return next((index for index in call.reads if recorder.tensors[index].tensor.numel()), None)
@@ -91,7 +91,7 @@ def find_past(recorder: Recorder, call: RecordedCall) -> int | None:
 def _find_appending(
     recorder: Recorder, first: dict[int, RecordedTensor], outputs: list[torch.Tensor]
 ) -> frozenset[int]:
-    """Return the calls that join rows to a past that is given, or to what such a call made."""
+    """Return the calls that join rows to a given past, or to the result of such a call."""
     calls, tensors = recorder.calls, recorder.tensors
     pasts = {
         number: tensors[past].storage
@@ -108,7 +108,7 @@ def _find_appending(
     returned = {tensors[recorder.find(tensor)].storage for tensor in outputs}
 
     def is_kept(number: int) -> bool:
-        """Whether what a join makes is returned, joined again or multiplied by another activation."""
+        """Return whether the result of a join is returned, joined again or multiplied by another activation."""
         made = tensors[calls[number].writes[0]].storage
         if made in returned and any(tensors[index].producer is not None for index in calls[number].reads):
             return True
@@ -140,10 +140,10 @@ def _reads_weights(recorder: Recorder, call: RecordedCall) -> bool:
 
 
 def does_nothing(call: RecordedCall, tensors: Sequence[RecordedTensor]) -> bool:
-    """Whether a call makes or changes nothing, for what it is given is empty: no kernel starts for it.
+    """Return whether a call makes or changes nothing because its arguments are empty, so that no kernel is launched.
 
-    What looks for its rows in data (`nonzero`) has looked, though it finds none.
-    Source: `TensorIterator`, the products and the indexing of ATen return where there is no element to work on.
+    An operator that searches data for its rows (`nonzero`) does work even if it finds none.
+    Source: `TensorIterator`, the products and the indexing of ATen return if there is no element to work on.
     """
     if call.is_view:
         return False
@@ -162,7 +162,7 @@ def _writes_a_part(call: RecordedCall, tensor: torch.Tensor) -> bool:
 
 
 def _last_reads(recorder: Recorder, outputs: list[torch.Tensor]) -> dict[int, int]:
-    """Return for each storage the last call that reads it; what the model returns is read after all of them."""
+    """Return the last call that reads each storage; the outputs of the model are read after all calls."""
     last: dict[int, int] = {}
     for number, call in enumerate(recorder.calls):
         if not call.is_view:

@@ -1,6 +1,7 @@
-"""Modules of packed int8 weights, as the float modules that they were made of: packed weights have no shapes on meta.
+"""Modules with packed int8 weights, replaced by the float modules that they were made from.
 
-`torch.ao.quantization.quantize_dynamic` and `convert` make them. Source: torch/ao/nn.
+Packed weights have no shapes on meta. `torch.ao.quantization.quantize_dynamic` and `convert` make them.
+Source: torch/ao/nn.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SIZES: Final = ("in_channels", "out_channels", "kernel_size", "stride", "paddin
 
 
 def find_quantized(module: nn.Module) -> Iterator[tuple[nn.Module, nn.Module]]:
-    """Yield (module of packed weights, float module without storage) of all that a module consists of."""
+    """Yield (module with packed weights, float module without storage) for all parts of a module."""
     for part in module.modules():
         if _PACKAGE.fullmatch(type(part).__module__):
             made = _unpack(part)
@@ -106,4 +107,4 @@ _MAKERS: Final[dict[str, Callable[[Any], nn.Module]]] = {
     "DeQuantize": lambda _: nn.Identity(),
     "QFunctional": _functional,
 }
-"""Name of a class, without dimensions and without what is fused behind it -> what makes its float module."""
+"""Name of a class, without dimensions and fused activations -> function that makes its float module."""

@@ -1,11 +1,11 @@
-"""The record of what a module dispatches: calls in order, with module paths, tensors and data flow.
+"""Record of the operators that a module dispatches: calls in order, with module paths, tensors and data flow.
 
                 forward hooks ──► module path
-    module(x) ──► ATen call ──► composite not kept? decompose, each part comes back here
+    module(x) ──► ATen call ──► composite not kept? decompose; each part is dispatched again
                           └──► run on meta ──► producers by tensor, writes by storage ──► RecordedCall
 
-A view is recognized by storage, not by name. A read depends on the producer of the tensor and on the last later
-writer of its storage, so in-place updates through any alias are followed.
+A view is recognized by storage, not by name. A read depends on the producer of the tensor and on the last later writer
+of its storage, so in-place updates through any alias are followed.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ _BY_MASK: Final = frozenset({"index", "_unsafe_index"})
 _READ_BY_HOST: Final = frozenset(
     {"_pack_padded_sequence", "_pad_packed_sequence", "lstm", "gru", "rnn_tanh", "rnn_relu"}
 )
-"""Operators whose kernels take lengths from the host's memory."""
+"""Operators whose kernels read lengths from the host's memory."""
 _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
 _MAKES: Final = frozenset({"arange", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
-"""Elements of the largest tensor whose values are computed."""
+"""Maximum elements of a tensor whose values are computed."""
 
 ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
 
 Site = tuple[CodeType, int]
-"""A place in a model's code: a function and an instruction of it."""
+"""Place in a model's code: (function, instruction)."""
 
 
 @attrs.define(kw_only=True)
 class RecordedTensor:
-    """A value as seen while recording; `base` is the index of the value that owns the memory."""
+    """Tensor as seen while recording; `base` is the index of the tensor that owns the memory."""
 
     tensor: torch.Tensor
     index: int
@@ -87,7 +87,7 @@ class RecordedTensor:
     role: str
     name: str = ""
     is_late: bool = False
-    """Whether it was first seen after the host had read a number that depends on an input."""
+    """True if it was first seen after the host had read a number that depends on an input."""
 
 
 @attrs.define(kw_only=True)
@@ -95,33 +95,33 @@ class RecordedCall:
     """One dispatched operator."""
 
     name: str
-    """Without namespace and overload: `conv2d`."""
+    """Name without namespace and overload: `conv2d`."""
     aten: str
     func: Any
-    """The dispatched overload."""
+    """Dispatched overload."""
     module_path: str
     invocation: int
-    """Which call of which module this is part of; calls of one invocation share it."""
+    """Number of the module call that this is part of; all calls of one module call share it."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
     reads: tuple[int, ...]
-    """Tensor indices read, each once, in argument order."""
+    """Indices of the tensors read, each once, in argument order."""
     writes: tuple[int, ...]
     depends: tuple[tuple[int, int], ...]
     """(producer call, tensor index) pairs."""
     is_view: bool
     depends_on_input: bool
     mutates: bool = False
-    """Whether it writes to an argument."""
+    """True if it writes to an argument."""
     known: dict[int, torch.Tensor] = attrs.field(factory=dict)
-    """id of a tensor argument -> its values, for a formula that asks for them."""
+    """id of a tensor argument -> its values, for a formula that needs them."""
     score_operations: int = 0
-    """For each score of an attention: what a score function of one's own computes."""
+    """Operations for each score of an attention with a score function of its own."""
 
 
 class Recorder(TorchDispatchMode):
-    """Records every dispatched operator until it is left. Keeps strong references to all tensors."""
+    """Recorder of every dispatched operator until it is left; it keeps strong references to all tensors."""
 
     supports_higher_order_operators = True
 
@@ -130,15 +130,15 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_left_torch = False
-        """Whether data went to numpy, so that what comes from there may be made of it."""
+        """True if data went to numpy, so that arrays from numpy may depend on it."""
         self.asked: Site | None = None
-        """Where a yes or no was read from data last, and the answer was False."""
+        """Place of the last yes-or-no question about data that was answered False."""
         self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
-        """Calls that make the masks and counts that stand-ins answered for."""
+        """Calls that make the masks and counts for which stand-ins answered."""
         self._answered_true = answered_true
         self._settled = settled
-        """Calls whose masks are true and whose counts are 1."""
+        """Calls whose masks are set to true and whose counts are set to 1."""
         self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
@@ -153,19 +153,19 @@ class Recorder(TorchDispatchMode):
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._originals: dict[int, int] = {}
-        """storage of a twin -> that of the tensor with values that it stands for"""
+        """Storage of a twin -> storage of the tensor with values that it stands for."""
         self._places: dict[int, torch.Tensor] = {}
         self._held: list[torch.Tensor] = []
-        """kept, so that their memory stays their own"""
+        """Tensors that are kept, so that their memory is not reused."""
         self._unknown: set[int] = set()
-        """storages with values that something without values was written over"""
+        """Storages with values that were overwritten by a tensor without values."""
         self._has_read_input = False
-        """whether a number that depends on an input was read, so that what is made later may depend on it"""
+        """True if a number that depends on an input was read, so that later tensors may depend on it."""
         self.values = Values()
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self.held_until: dict[int, int] = {}
-        """storage -> the last call before the last module call that it was passed to returned"""
+        """Storage -> last call before the end of the last module call that it was passed to."""
         self._names = {id(child): name for name, child in module.named_modules()}
 
     @contextlib.contextmanager
@@ -195,12 +195,12 @@ class Recorder(TorchDispatchMode):
         self._add(tensor, producer=None, role="input")
 
     def read(self, tensor: torch.Tensor) -> None:
-        """Take note that the host reads a tensor's values; a yes or no does not count."""
+        """Note that the host reads a tensor's values; a boolean tensor does not count."""
         if tensor.dtype != torch.bool:
             self._has_read_input |= self._depends_on_input(tensor)
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in the place of a tensor that was made outside of torch."""
+        """Return an input without values in place of a tensor that was made outside of torch."""
         twin = tensor.to("meta")
         self.add_input(twin)
         return twin
@@ -213,28 +213,28 @@ class Recorder(TorchDispatchMode):
         reads: Sequence[torch.Tensor],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Record an operator as one of another name, which reads and gives dense tensors."""
+        """Record an operator under another name, which reads and returns dense tensors."""
         indices = tuple(dict.fromkeys(map(self.find, reads)))
         self._record(func, name, args, {}, reads, indices, outputs)
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Take the memory of a tensor for that of another."""
+        """Treat the memory of `tensor` as that of `other`."""
         self.find(other)
         if storage_of(tensor) != storage_of(other):
             self._originals[storage_of(tensor)] = self._storage(other)
             self._held.append(tensor)
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
+        """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""
         return self.tensors[self.find(tensor)].name
 
     def add_product(self, tensor: torch.Tensor) -> None:
-        """Declare what the last call gives besides its outputs, and need not write."""
+        """Declare a result of the last call that is not among its outputs, and need not be written."""
         self._add(tensor, producer=len(self.calls) - 1, role="activation", new_version=True)
 
     @contextlib.contextmanager
     def on_trial(self) -> Iterator[Callable[[], list[RecordedCall]]]:
-        """Record what runs inside as if it had not run; what is given returns its calls so far."""
+        """Record the code inside without keeping the record; the function yielded returns the calls so far."""
         kept = {name: copy.copy(getattr(self, name)) for name in _RECORD}
         start = len(self.calls)
         try:
@@ -244,7 +244,7 @@ class Recorder(TorchDispatchMode):
                 setattr(self, name, before)
 
     def find(self, tensor: torch.Tensor) -> int:
-        """Return the index of a tensor, declaring parameters and constants when first seen."""
+        """Return the index of a tensor, and declare parameters and constants when they are first seen."""
         known = self._by_id.get(id(tensor))
         if known is not None:
             return known
@@ -252,7 +252,7 @@ class Recorder(TorchDispatchMode):
         if parameter is not None:
             return self._add(tensor, producer=None, role="parameter", name=parameter[0])
         owner = self._owner.get(self._storage(tensor))
-        if owner is not None:  # another object for the same memory, as `detach` gives
+        if owner is not None:  # another object with the same memory, as `detach` returns
             return self._add(tensor, producer=self.tensors[owner].producer, role=self.tensors[owner].role)
         return self._add(tensor, producer=None, role="constant")
 
@@ -337,19 +337,19 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _storage(self, tensor: torch.Tensor) -> int:
-        """Return what tells a tensor's memory from that of others; that of a twin is its original's."""
+        """Return the identifier of a tensor's memory; a twin has that of its original."""
         storage = storage_of(tensor)
         return self._originals.get(storage, storage)
 
     def _is_known(self, value: Any) -> bool:
-        """Whether a tensor has values, and they are what the model computes."""
+        """Return whether a tensor has values, and the model computes the same ones."""
         return isinstance(value, torch.Tensor) and not value.is_meta and storage_of(value) not in self._unknown
 
     def _sent_as(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
-        """Return the dtype in which a tensor is sent to another device, or None for any other call.
+        """Return the dtype in which a tensor is sent to another device; None for any other call.
 
-        All devices are one here: known values keep theirs where activations are, and activations get none by being
-        sent to where values are.
+        All devices are one here: known values stay known on the device of activations, and activations get none on the
+        host.
         """
         names = [argument.name for argument in func._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -363,10 +363,10 @@ class Recorder(TorchDispatchMode):
     def _on_one_device(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """Return the arguments with real tensors sent to meta where they meet others there, and a result known by then.
+        """Return the arguments with real tensors moved to meta if they meet others there, and a result known by then.
 
-        Tensors that a forward pass makes without naming a device are real, and so are small integer inputs: what is
-        computed from shapes, lengths and ids keeps its values until it meets an activation, or is too large.
+        A tensor that a forward pass makes without a device is real, and so are small integer inputs. Values that are
+        computed from shapes, lengths and ids are kept until they meet an activation, or are too large.
         """
         tensors = tensors_in((args, kwargs))
         if not tensors and "device" in kwargs:
@@ -389,9 +389,9 @@ class Recorder(TorchDispatchMode):
     def _floats_on_one_device(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments with real floating-point tensors sent to meta where they meet others there.
+        """Return the arguments with real floating-point tensors moved to meta if they meet others there.
 
-        An operator that is made of others reads whole numbers (lengths, sections): it keeps those.
+        A composite operator reads integers (lengths, sections), and keeps those.
         """
         tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
@@ -405,7 +405,7 @@ class Recorder(TorchDispatchMode):
         return moved
 
     def _positions(self, indices: Any) -> Iterator[Any]:
-        """Yield indices on meta, masks that are known as the positions that they select."""
+        """Yield indices on meta, with known masks as the positions that they select."""
         for index in indices:
             if self._is_known(index) and selects(index):
                 yield from (position.to("meta") for position in index.nonzero(as_tuple=True))
@@ -413,9 +413,9 @@ class Recorder(TorchDispatchMode):
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
 
     def move(self, value: Any, func: Any = None) -> Any:
-        """Return the twin on meta of a tensor with values: the same memory where its original has the same.
+        """Return the twin on meta of a tensor with values; twins share memory if their originals do.
 
-        Any other value as it is, and a number, unless the operator writes to it.
+        Any other value is returned unchanged, and so is a single number, unless the operator writes to it.
         """
         if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
@@ -440,7 +440,7 @@ class Recorder(TorchDispatchMode):
     def _tell(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
     ) -> Any:
-        """Return what the operator gives: by known values where they decide it, and else as `_run` finds."""
+        """Return the result of the operator: from known values if they decide it, otherwise from `_run`."""
         is_decided = name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))
         if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
@@ -466,7 +466,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _selected(self, name: str, index: Any) -> list[Any]:
-        """Return an index, or for a mask that is known the positions that it selects."""
+        """Return an index, or for a known mask the positions that it selects."""
         known = self.values.find(index) if is_mask(index) else None
         if known is None:
             return [index]
@@ -474,7 +474,7 @@ class Recorder(TorchDispatchMode):
         return told
 
     def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
-        """Return what known values tell of an operator that data decides, and note what it assumes."""
+        """Return the result of known values for an operator that data decides, and note its assumptions."""
         for assumption in sorted(computed.assumptions):
             self.note_choice(name, assumption)
         if on_host:
@@ -486,7 +486,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the operator gives, or the worst case of what it could where that depends on data."""
+        """Return the result of the operator, or its worst case if it depends on data."""
         tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors):
             if name == "_local_scalar_dense":
@@ -523,7 +523,7 @@ class Recorder(TorchDispatchMode):
                 )
 
     def _settle(self, outputs: tuple[torch.Tensor, ...]) -> None:
-        """Give masks and counts that data decides the values that stand for them."""
+        """Give masks and counts that depend on data the values that stand for them."""
         for output in outputs:
             assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
             self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
@@ -536,7 +536,7 @@ class Recorder(TorchDispatchMode):
         return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host asks for, None where they are not known."""
+        """Return the values of a tensor without storage that the host asks for; None if they are unknown."""
         found = self.values.find(tensor)
         if found is None:
             return None
@@ -545,12 +545,14 @@ class Recorder(TorchDispatchMode):
         return found.value
 
     def note_choice(self, name: str, assumption: str) -> None:
-        """Note what was assumed of a choice by data, once for all modules of which it is true."""
+        """Note an assumption about a choice by data, once for all modules that it holds for."""
         if not any(note.endswith(assumption) for note in self.notes):
             self.note(name, assumption)
 
     def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
-        """Return the known arguments of an operator whose cost depends on them; of indices those that data chose."""
+        """Return the known arguments of an operator whose cost depends on them; only indices that data chose are
+        included.
+        """
         if name not in GROUPED and name not in PLACED and name not in GATHERED:
             return {}
         asked: dict[int, torch.Tensor] = {}
@@ -566,7 +568,7 @@ class Recorder(TorchDispatchMode):
         return asked
 
     def _answer(self) -> bool:
-        """Return the answer to a question about data that is asked now: False, where the pass can go on with that."""
+        """Return the answer to a question about data: False, or True at the places where False ends in an error."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and is_ours(frame):
             frame = frame.f_back
@@ -582,7 +584,7 @@ class Recorder(TorchDispatchMode):
         return False
 
     def note(self, name: str, assumption: str) -> None:
-        """Tell an assumption about an operator of the module that runs now."""
+        """Note an assumption about an operator of the module that is running."""
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
         if note not in self.notes:
             self.notes.append(note)
@@ -659,7 +661,7 @@ class Recorder(TorchDispatchMode):
 
 
 def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Return where a tensor is made: as asked for, but small whole numbers with values and large ones without."""
+    """Return the device of a new tensor: as requested, but small integers have values and large tensors have none."""
     device: torch.device | None = kwargs["device"]
     if is_asked_by_nested():
         return device
@@ -677,7 +679,7 @@ def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
-    """Return the elements of what an elementwise operator makes of tensors; of the largest where they do not match."""
+    """Return the elements of an elementwise result; those of the largest tensor if shapes do not match."""
     try:
         return math.prod(torch.broadcast_shapes(*(tensor.shape for tensor in tensors)))
     except RuntimeError:
@@ -685,7 +687,7 @@ def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
 
 
 def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a conversion asks for a device that holds values."""
+    """Return whether a conversion asks for a device that holds values."""
     devices = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, torch.device)]
     return any(device.type == "cpu" for device in devices)
 
@@ -694,18 +696,18 @@ _RECORD: Final = (
     "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
     "_unknown", "_has_read_input", "held_until",
 )  # fmt: skip
-"""What a recorder has recorded."""
+"""Attributes that hold the record."""
 
 
 def unwrap(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that functorch (`torch.vmap`, `torch.func.grad`) wraps, however often."""
+    """Return the tensor that functorch (`torch.vmap`, `torch.func.grad`) wraps, at any depth."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
 
 
 def _acts_itself(kind: type) -> bool:
-    """Whether tensors of a class run operators as others on the tensors that they hold, which are recorded then."""
+    """Return whether tensors of a class run operators on tensors inside them, which are then recorded."""
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 

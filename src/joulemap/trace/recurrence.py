@@ -1,10 +1,11 @@
-"""Recurrent layers as their fused kernels run them: products of all inputs at once, then a scan over the steps.
+"""Recurrent layers as their fused kernels run them: one product of all inputs, then a scan over the steps.
 
     layer, direction:   x (steps x batch, features) ─► input product ─► scan ─► y, last states
 
-The input product is one GEMM over all steps. The scan is one operator of `step_count` steps that wait for one another:
-each multiplies the state of the batch with the recurrent weights, adds both products and their biases and computes the
-gates. Directions are scans of their own. The weights of a scan are one read; what keeps them on chip is the hardware's.
+The input product is one GEMM over all steps. The scan is one operator of `step_count` steps, each of which waits for
+the one before. A step multiplies the state of the batch by the recurrent weights, adds both products and their biases,
+and computes the gates. Each direction is a scan of its own. The weights of a scan are one read; the hardware decides
+whether they stay on chip.
 
 Source: Appleyard et al., Optimizing Performance of Recurrent Neural Networks on GPUs, arXiv 1604.01946; counts are
 those of the cells in aten/src/ATen/native/RNN.cpp.
@@ -24,14 +25,14 @@ from joulemap.trace.formula import Cost
 
 @attrs.frozen
 class _Cell:
-    """What a cell computes of each unit of its state in a step, its products and their biases aside."""
+    """Operations of a cell per unit of its state and step, without its products and their biases."""
 
     gates: int
-    """Columns of its products for each unit."""
+    """Columns of the products per unit."""
     elementwise_count: int
     special_count: int
     adds_bias: int
-    """Biases of the recurrent product, for each unit."""
+    """Biases of the recurrent product per unit."""
 
 
 CELLS: Final[Mapping[str, _Cell]] = {
@@ -45,16 +46,16 @@ CELLS: Final[Mapping[str, _Cell]] = {
 
 @attrs.frozen(kw_only=True)
 class Recurrence:
-    """A call of a recurrent layer of any number of sublayers and directions."""
+    """Call of a recurrent layer with any number of sublayers and directions."""
 
     cell: _Cell
     operation: str
     source: torch.Tensor
-    """Its input."""
+    """Input of the layer."""
     states: tuple[torch.Tensor, ...]
-    """First hidden and cell states, each of (layers x directions, batch, width)."""
+    """Initial hidden and cell states, each of (layers x directions, batch, width)."""
     weights: tuple[tuple[torch.Tensor, ...], ...]
-    """Of each layer and direction: input weight, recurrent weight, two biases, projection, as far as there are any."""
+    """Weights of each layer and direction: input, recurrent, two biases and a projection, as far as there are any."""
     has_biases: bool
     directions: int
     step_count: int
@@ -64,7 +65,7 @@ class Recurrence:
 
     @classmethod
     def of(cls, call_name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Recurrence:
-        """Return what a call of the operator computes, by the names in its schema."""
+        """Return the recurrence of a call of the operator, by the names in its schema."""
         names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args, strict=False)) | dict(kwargs)
         is_packed = "batch_sizes" in given
@@ -94,18 +95,18 @@ class Recurrence:
 
     @property
     def width(self) -> int:
-        """Features that each direction hands on: of the state, or of its projection."""
+        """Features that each direction returns: of the state, or of its projection."""
         return int(self.states[0].shape[-1])
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Return outputs of the shapes that the operator gives, without values."""
+        """Return tensors with the shapes of the operator's outputs, without values."""
         shape = (*self.source.shape[:-1], self.directions * self.width)
         return (self.source.new_empty(shape), *(state.new_empty(state.shape) for state in self.states))
 
 
 @attrs.frozen(kw_only=True)
 class ShapedCost(Cost):
-    """A cost with the shape of what the operator writes."""
+    """Cost with the shape of the operator's output."""
 
     shape: tuple[int, ...]
 
@@ -125,7 +126,7 @@ def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> Sha
 
 
 def scan_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
-    """Return the counts of all steps; a projection of the state is more columns of the same product."""
+    """Return the counts of all steps; a projection of the state adds columns to the same product."""
     cell, rows = recurrence.cell, recurrence.token_count
     columns, inner = (int(size) for size in weights[1].shape)
     units = columns // cell.gates

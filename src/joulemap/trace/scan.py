@@ -1,4 +1,4 @@
-"""The operators of a recurrent layer's call, with what they hand on to one another."""
+"""Operators of a recurrent layer's call, and the values that they pass to one another."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _join(
     products: Sequence[int],
     scans: Sequence[int],
 ) -> None:
-    """Add the edges from what the call depends on: inputs to the first products, states to scans, others to both."""
+    """Add the edges of the call's dependencies: inputs to the first products, states to scans, others to both."""
     inputs = {position[id(recurrence.source)]}
     states = {position[id(state)] for state in recurrence.states}
     for dependence in call.depends:
@@ -89,7 +89,7 @@ def _read_weights(
 
 
 def _write(assembly: Assembly, call: RecordedCall, operator: int, output: int, share: int) -> None:
-    """Have an operator write one of `share` equal parts of an output of the call."""
+    """Record that an operator writes one of `share` equal parts of an output of the call."""
     index = call.writes[output]
     tensor = assembly.recorder.tensors[index].tensor
     assembly.add_access(operator, tensor, index, "output", touched_bytes(tensor) // share)

@@ -1,4 +1,4 @@
-"""The request that a person makes with MODEL, and the key of its workload. Imports no torch."""
+"""Request for a model by its name, and the key of its workload. Imports no torch."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ from joulemap.system.resource import package_version
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
-"""Of a configuration, or a file of code."""
+"""Maximum bytes of a configuration, or of a code file."""
 
 PART_BYTES: Final = 2**20
-"""Of a file that is read at a time."""
+"""Bytes of a file that are read at a time."""
 
 MAX_DIMENSIONS: Final = 64
-"""That torch's kernels index."""
+"""Maximum dimensions that torch's kernels index."""
 MAX_ELEMENTS: Final = 2**48
-"""Of one input: a petabyte of fp32."""
+"""Maximum elements of one input: a petabyte of fp32."""
 
 DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool")
-"""Dtypes that an input may be given in."""
+"""Dtypes that an input can have."""
 
 SHIPPING: Final = ("zoo", "block")
-"""Kinds of which workloads ship."""
+"""Kinds whose workloads ship."""
 
 KINDS: Final = ("zoo", "block", "operator", "file", "exported", "timm", "hf", "module")
-"""Kinds of models of the core; wings add others, whose workloads follow from names."""
+"""Kinds of models of the core; wings add others, whose workloads follow from their names."""
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
-"""prefix of a model's name -> package that has it."""
+"""Prefix of a model's name -> package that provides the model."""
 
 CONFIGURATION_FILE: Final = "config.json"
+"""Configuration in the folder of a checkpoint."""
 
 FAMILIES: Final[Mapping[str, str]] = {
     "albert": "Albert", "bart": "Bart", "beit": "Beit", "bert": "Bert", "blip": "Blip",
@@ -59,28 +60,28 @@ FAMILIES: Final[Mapping[str, str]] = {
     "segformer": "Segformer", "siglip": "Siglip", "t5": "T5", "wav2vec2": "Wav2Vec2", "whisper": "Whisper",
     "xlnet": "XLNet",
 }  # fmt: skip
-"""Families that ship no workload, as people write them -> their name in transformers. Source: its model_types."""
-"""Of a folder that holds a checkpoint."""
+"""Families without a shipped workload, as people write them -> name in transformers. Source: its model_types."""
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
-"""File beside it that says how a checkpoint is quantized -> method. Source: Model Optimizer and AutoGPTQ write them."""
+"""File beside a configuration with the checkpoint's quantization -> method. Source: Model Optimizer and AutoGPTQ write
+them."""
 
 OWN_FORMULAS: Final = " formulas="
-"""What stands in a key before the digest of a program's own formulas."""
+"""Text in a key before the digest of a program's own formulas."""
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
-"""A text as an error repeats it: in quotes, and without the middle where it is long."""
+"""Form of a text in an error: in quotes, and without the middle if it is long."""
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 
 _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
-"""Names of inputs that are whole numbers unless another dtype is given: `input_ids`, `attention_mask`."""
+"""Names of inputs that are integers unless another dtype is given: `input_ids`, `attention_mask`."""
 
 
 def _digest_own_formulas() -> str:
-    """Return what tells a program's own formulas from others; empty without any, and nothing is imported to see."""
+    """Return the digest of a program's own formulas; empty without any. It imports nothing to find out."""
     own = sys.modules.get("joulemap.trace.formula.own")
     return "" if own is None else str(own.digest_own())
 
@@ -90,10 +91,10 @@ class InputSpec:
     """One input of a model."""
 
     shape: tuple[int, ...]
-    """Batch first."""
+    """Shape, batch first."""
     dtype: str = "fp32"
     name: str = ""
-    """Of a keyword argument; empty for a positional one."""
+    """Name of a keyword argument; empty for a positional one."""
 
     def __str__(self) -> str:
         prefix = f"{self.name}=" if self.name else ""
@@ -102,16 +103,16 @@ class InputSpec:
 
 @attrs.frozen(kw_only=True)
 class PassSizes:
-    """Of a pass of a model that decodes, which is built at these sizes."""
+    """Sizes of a decoder's forward pass, for which the model is built."""
 
     tokens: int = 1
-    """Of each sequence."""
+    """New tokens of each sequence."""
     cached: int = 0
-    """Of each sequence, before these."""
+    """Earlier tokens of each sequence."""
     has_all_logits: bool = False
-    """Whether logits of all tokens are asked for where a model can leave them out."""
+    """True if logits of all tokens are requested from a model that can leave them out."""
     data_devices: int = 1
-    """Over which sequences are divided."""
+    """Devices over which sequences are divided."""
 
     def __str__(self) -> str:
         told = [f"tokens={self.tokens} cached={self.cached}", *["logits=all"] * self.has_all_logits]
@@ -120,36 +121,36 @@ class PassSizes:
 
 @attrs.frozen(kw_only=True)
 class ModelRequest:
-    """A model and its inputs, resolved far enough to know the key of its workload."""
+    """Model and its inputs, resolved far enough to know the key of the workload."""
 
     model: str
-    """As asked for."""
+    """Model as requested."""
     kind: str
-    """One of `KINDS`, or that of a wing, which has a `version`."""
+    """One of `KINDS`, or the kind of a wing, which has a `version`."""
     batch: int | None
-    """None where the model brings its own inputs and they are taken as they are."""
+    """Batch; None if the inputs that the model brings are taken unchanged."""
     inputs: tuple[InputSpec, ...] = ()
-    """Empty where the model brings its own."""
+    """Given inputs; empty if the model brings its own."""
     layout: str = "tensors"
-    """How the inputs are handed over: `tensors`, or `images`: a list with one image for each of the batch."""
+    """Form of the inputs: `tensors`, or `images`, a list with one image for each of the batch."""
     arguments: tuple[tuple[str, str], ...] = ()
-    """Of a factory, as written."""
+    """Arguments of a factory, as written."""
     is_default: bool = False
-    """Whether nothing but the batch differs from how the model ships."""
+    """True if only the batch differs from the model as it ships."""
     is_trusted: bool = False
-    """Whether a saved program may run code when it is loaded."""
+    """True if a saved program may run code when it is loaded."""
     build_memory_bytes: float | None = attrs.field(default=None, eq=False)
-    """What building it may take; None for half of what is free."""
+    """Maximum memory for building the model; None for half of the free memory."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
     held: object = attrs.field(default=None, eq=False, repr=False)
-    """A module of this program with its example inputs."""
+    """In-memory module with its example inputs."""
     sizes: PassSizes | None = None
-    """Of a pass of a model that decodes; None for a forward pass as the inputs have it."""
+    """Sizes of a decoder's forward pass; None for a forward pass as given by the inputs."""
 
     version: str = ""
-    """Version of the code by which a wing makes its workload from its name; empty for a model of the core."""
+    """Version of the code by which a wing makes the workload from the name; empty for a model of the core."""
 
     def __attrs_post_init__(self) -> None:
         if not self.version and self.kind not in KINDS:
@@ -157,17 +158,17 @@ class ModelRequest:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its workload follows from its name, without torch."""
+        """True if the workload follows from the name, without torch."""
         return self.kind == "operator" or bool(self.version)
 
     @property
     def sequences(self) -> int:
-        """Of the batch, those that one device has."""
+        """Sequences of the batch on one device."""
         return -(-(self.batch or 1) // (self.sizes.data_devices if self.sizes else 1))
 
     @property
     def key(self) -> WorkloadKey:
-        """The key of its workload."""
+        """Key of the workload."""
         if self.is_closed:
             sizes = self.model.replace("(", " ").replace(",", " ").removesuffix(")")
             return WorkloadKey(
@@ -181,7 +182,7 @@ class ModelRequest:
             source = f"torchvision:{self.model}"
         elif self.kind == "module":
             source = f"module:{self.content_digest}:"
-        elif self.kind in ("file", "exported"):  # a copy of a file is a model of its own name
+        elif self.kind in ("file", "exported"):  # a copy of a file is a model with its own name
             source = f"{self.kind}:{self.content_digest}:{os.path.normpath(self.model)}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
@@ -227,7 +228,7 @@ def parse_input(text: str) -> InputSpec:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a name can be stored: it has no halves of characters, as undecodable bytes have, and no null."""
+    """Return whether a name can be stored: without lone surrogates, as of undecodable bytes, and without a null."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -238,7 +239,7 @@ def is_text(value: str) -> bool:
 def parse_argument(text: str) -> tuple[str, str]:
     """Return (name, value) of a model's argument written as `name=value`; UsageError for anything else.
 
-    A name may be nested by dots: `text_config.num_hidden_layers`.
+    Dots nest a name: `text_config.num_hidden_layers`.
     """
     name, separator, value = text.partition("=")
     if not separator or not all(part.isidentifier() for part in name.split(".")):
@@ -249,7 +250,7 @@ def parse_argument(text: str) -> tuple[str, str]:
 
 
 def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
-    """Return a batch, or that of the inputs where none is given; UsageError for one that is none, or not theirs."""
+    """Return a batch, or that of the inputs if none is given; UsageError if it is invalid or contradicts the inputs."""
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
         raise UsageError(f"batch is {batch!r}, expected a whole number from 1 to {MAX_BATCH}")
     if batch is not None and not 1 <= batch <= MAX_BATCH:
@@ -272,12 +273,13 @@ def resolve_model(
     config: str = "",
     others: Callable[[], Sequence[str]] = tuple,
 ) -> ModelRequest:
-    """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
+    """Return the request for a name: of a known model, an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or
+    `hf:NAME`.
 
-    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`; `others` gives
-    names that are read elsewhere, which an error may offer. Raises UnknownNameError for a name that is none of these,
-    ModelError for a file or package that is not there, UsageError for a name that cannot be stored, a batch that
-    contradicts the inputs or inputs that the model does not take.
+    `is_trusted` lets a saved program run code. `config` is the configuration file for `hf:NAME`. `others` returns
+    further names that an error may suggest. Raises UnknownNameError for a name that is none of these, ModelError for a
+    missing file or package. Raises UsageError for a name that cannot be stored, a batch that contradicts the inputs, or
+    inputs that the model does not take.
     """
     if not is_text(name):
         raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
@@ -338,7 +340,7 @@ def resolve_model(
 
 
 def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
-    """Return the request for a hub's model with its configuration: of the file given, or the folder or file named."""
+    """Return the request for a hub's model with its configuration, from the given file or the folder or file named."""
     named = Path(request.factory)
     is_path = named.is_dir() or named.suffix == ".json"
     if not config and not is_path:
@@ -364,7 +366,7 @@ def _read_configuration(path: Path) -> bytes:
 
 
 def find_quantization_files(path: Path) -> list[Path]:
-    """Return the files beside a configuration that say how its checkpoint is quantized, where it does not."""
+    """Return the files beside a configuration that may state the quantization of its checkpoint."""
     names = QUANTIZATION_FILES if path.name == CONFIGURATION_FILE else ()
     return [file for name in names if (file := path.with_name(name)).is_file()]
 
@@ -453,7 +455,7 @@ def _resolve_path(
 
 
 def local_files(path: Path) -> list[Path]:
-    """Return a Python file and every file beside it that it imports, however indirectly; any other file alone."""
+    """Return a Python file and every file beside it that it imports, also indirectly; any other file alone."""
     top = path.resolve()
     waiting, seen = [top], list[Path]()
     while waiting:
@@ -477,7 +479,7 @@ def _content_digest(path: Path) -> str:
 
 
 def _local_imports(file: Path, folder: Path) -> set[Path]:
-    """Return the files under a folder that a module's import statements name; relative ones from where it stands."""
+    """Return the files under a folder that a module imports; relative imports start from the module."""
     if file.stat().st_size > MOST_BYTES:
         raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is no code")
     try:

@@ -1,14 +1,14 @@
-"""Sparse tensors: what they store is known, and a product of one by a dense tensor is counted.
+"""Sparse tensors: the stored elements are known, and a product with a dense tensor is counted.
 
-    adj @ x  torch.sparse.mm  linear(x, adj)       a product of each number that is stored by a row of x
+    adj @ x  torch.sparse.mm  linear(x, adj)       a product of each stored number with a row of x
     torch.sparse_coo_tensor(edges, values, size)   another name for the tensors that it is made of
     adj.t()  adj.indices()  adj.values()           the same memory
     adj.coalesce()  adj.to_sparse_csr()            a sort or a scan of its numbers
-    adj.half()  2 * adj                            that of its values
-    adj.to_dense()                                 zeros, and its numbers put into them
-    anything else                                  refused, by the name of the buffer
+    adj.half()  2 * adj                            the same operation on its values
+    adj.to_dense()                                 zeros, into which its numbers are put
+    anything else                                  refused, with the name of the buffer
 
-One that is given or held keeps its storage, as torch forgets how many numbers one without storage has.
+A sparse input or weight keeps its storage, because torch forgets how many numbers one without storage has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRODUCTS: Final = {
     "mm": (0, 1, None), "matmul": (0, 1, None), "mv": (0, 1, None), "bmm": (0, 1, None), "_sparse_mm": (0, 1, None),
     "addmm": (1, 2, 0), "addmv": (1, 2, 0), "_sparse_addmm": (1, 2, 0),
 }  # fmt: skip
-"""Name of a product -> positions of its operands, and of what is added."""
+"""Name of a product -> positions of its operands and of its added term."""
 
 _MAKERS: Final = frozenset(
     {
@@ -47,7 +47,7 @@ _ON_VALUES: Final = frozenset({"to", "_to_copy", "type_as", "clone", "neg", "abs
 
 
 def is_about_sparse(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether an operator is given a sparse tensor, or makes one."""
+    """Return whether an operator takes a sparse tensor, or makes one."""
     return name in _MAKERS or name.startswith("to_sparse") or _holds_sparse(args) or _holds_sparse(kwargs.values())
 
 
@@ -62,7 +62,7 @@ def _holds_sparse(values: Iterable[Any]) -> bool:
 
 
 def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return what an operator gives that is about sparse tensors, with the operators that stand for it recorded."""
+    """Return the result of an operator on sparse tensors, and record the operators that stand for it."""
     if name in _MAKERS:
         return _make(tape, func, args, kwargs)
     if name in _PRODUCTS:
@@ -85,7 +85,7 @@ def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
 
 
 def _outside(func: Any, source: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Return what a function gives of a tensor: of one that was made before the pass inference has no views."""
+    """Return the result of a function of a tensor; inference mode has no views of one made before the pass."""
     with torch.inference_mode(source.is_inference()), torch.no_grad():
         return func(source, *args, **kwargs)
 
@@ -115,7 +115,7 @@ def _linear(tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tenso
 
 
 def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return a sparse tensor of others; without storage where one of them has none, or it is not known."""
+    """Return a sparse tensor made from others; without storage if one of them has none, or is unknown."""
     given = tensors_in((args, kwargs))
     if any(one.is_meta for one in given):
         moved = {id(one): tape.move(one) for one in given}
@@ -125,7 +125,7 @@ def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def _same(tape: Tape, source: torch.Tensor | Sequence[torch.Tensor], made: torch.Tensor) -> torch.Tensor:
-    """Return what was made, whose parts are those of another or the tensors that it was made of, in memory too."""
+    """Return a new tensor whose parts share the memory of another's parts, or of the tensors that it was made from."""
     parts = sparse_parts(source) if isinstance(source, torch.Tensor) else source
     for part, before in zip(sparse_parts(made), parts, strict=False):
         tape.stand_for(part, before)
@@ -179,7 +179,7 @@ def _on_values(tape: Tape, func: Any, name: str, args: Sequence[Any]) -> Any:
 
 
 def _build(like: torch.Tensor, parts: Sequence[torch.Tensor], *, is_coalesced: bool) -> torch.Tensor:
-    """Return a sparse tensor of other parts, of the shape and layout of one."""
+    """Return a sparse tensor with other parts, in the shape and layout of `like`."""
     if like.layout == torch.sparse_coo:
         indices, values = parts
         return torch.sparse_coo_tensor(indices, values, like.shape, is_coalesced=is_coalesced)
@@ -188,7 +188,7 @@ def _build(like: torch.Tensor, parts: Sequence[torch.Tensor], *, is_coalesced: b
 
 
 def _refusal(tape: Tape, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return why an operator cannot be counted, with the name of the sparse tensor that it reads."""
+    """Return the reason why an operator cannot be counted, with the name of the sparse tensor that it reads."""
     sparse = next(filter(is_sparse, tensors_in((args, kwargs))), None)
     if sparse is None:
         return (

@@ -1,4 +1,4 @@
-"""The part of the record that stand-ins and higher-order operators see and write into."""
+"""Interface of the recorder, as stand-ins and higher-order operators see it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 class Step(Protocol):
-    """An operator that was recorded."""
+    """Recorded operator."""
 
     name: str
     aten: str
@@ -24,26 +24,26 @@ class Step(Protocol):
 
 
 class SeenTensor(Protocol):
-    """A tensor of the record."""
+    """Recorded tensor."""
 
     tensor: torch.Tensor
     producer: int | None
 
 
 class Tape(Protocol):
-    """A record of operators that is being written."""
+    """Record of operators that is being written."""
 
     has_left_torch: bool
 
     @property
     def calls(self) -> Sequence[Step]:
-        """What was recorded so far."""
+        """Operators recorded so far."""
 
     def __enter__(self) -> Any:
-        """Have what runs inside be recorded."""
+        """Start to record."""
 
     def __exit__(self, *error: Any) -> None:
-        """Record no longer."""
+        """Stop recording."""
 
     def add_call(
         self,
@@ -53,28 +53,28 @@ class Tape(Protocol):
         reads: Sequence[torch.Tensor],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
-        """Record an operator as one of another name, which reads and gives dense tensors."""
+        """Record an operator under another name, which reads and returns dense tensors."""
 
     def move(self, value: Any) -> Any:
-        """Return the twin without storage of a tensor with values; any other as it is."""
+        """Return the twin without storage of a tensor with values; any other value unchanged."""
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Take the memory of a tensor for that of another."""
+        """Treat the memory of `tensor` as that of `other`."""
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
+        """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""
 
     def note(self, name: str, assumption: str) -> None:
-        """Tell an assumption about an operator of the module that runs now."""
+        """Note an assumption about an operator of the module that is running."""
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host asks for, None where they are not known."""
+        """Return the values of a tensor without storage that the host asks for; None if they are unknown."""
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in the place of a tensor that was made outside of torch."""
+        """Return an input without values in place of a tensor that was made outside of torch."""
 
     def add_product(self, tensor: torch.Tensor) -> None:
-        """Declare what the last operator gives besides its outputs, and need not write."""
+        """Declare a result of the last operator that is not among its outputs, and need not be written."""
 
     def on_trial(self) -> AbstractContextManager[Callable[[], Sequence[Step]]]:
-        """Record what runs inside as if it had not run; what is given returns its operators so far."""
+        """Record the code inside without keeping the record; the function yielded returns the operators so far."""

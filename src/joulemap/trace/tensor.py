@@ -33,7 +33,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def tensors_in(value: object) -> list[torch.Tensor]:
-    """Return the tensors in what an operator is called with or gives, in order, those of lists and dictionaries too."""
+    """Return the tensors in an operator's arguments or results, in order, also those in lists and dictionaries."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -44,7 +44,7 @@ def tensors_in(value: object) -> list[torch.Tensor]:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return what tells the memory of a tensor from that of others; ModelError for one that is not dense."""
+    """Return the identifier of a tensor's memory; ModelError for a tensor that is not dense."""
     if tensor.layout != torch.strided:
         shape, layout = "x".join(map(str, tensor.shape)), str(tensor.layout).removeprefix("torch.")
         raise ModelError(f"a tensor of {shape} is {layout}: only dense tensors are counted, as x.to_dense() makes them")
@@ -59,21 +59,21 @@ SPARSE: Final = {
     torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
     torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
 }
-"""Sparse layout -> what a tensor of it is made of."""
+"""Sparse layout -> names of the parts of a tensor."""
 
 
 def is_sparse(tensor: torch.Tensor) -> bool:
-    """Whether a tensor stores some of its numbers alone, and where they stand."""
+    """Return whether a tensor stores only some of its numbers, with their positions."""
     return tensor.layout in SPARSE
 
 
 def sparse_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the indices of a sparse tensor, and behind them its values."""
+    """Return the indices of a sparse tensor, followed by its values."""
     return [getattr(tensor, part)() for part in SPARSE[tensor.layout]]
 
 
 def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the tensors that one is made of, as a jagged one is of its values and offsets; itself for any other."""
+    """Return the dense parts of a tensor, such as the values and offsets of a jagged one; any other tensor itself."""
     if is_sparse(tensor):
         return sparse_parts(tensor)
     flatten = getattr(tensor, "__tensor_flatten__", None)
@@ -89,10 +89,10 @@ def touched_bytes(tensor: torch.Tensor) -> int:
 
 
 def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | None = None) -> list[tuple[int, int]]:
-    """Return (position, bytes read) of the tensors that one operator reads, each region of memory once.
+    """Return (position, bytes read) of the tensors that one operator reads, with each region of memory once.
 
-    Views of one storage that start and end at the same element are one region (a matrix and its transpose); other
-    views add up (the halves of a chunk), to the whole storage at most. `limits` has the most that is read of some.
+    Views of one storage that start and end at the same element are one region (a matrix and its transpose). Other views
+    add up (the halves of a chunk), to the whole storage at most. `limits` has the maximum bytes read of some tensors.
     """
     left: dict[int, int] = {}
     regions: set[tuple[int, int, int]] = set()
@@ -114,5 +114,5 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | 
 
 
 def float_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of one element that a precision scales, else 0: integers and fp8 keep the width they have."""
+    """Return the bytes of one element that a precision scales, else 0: integers and fp8 keep their width."""
     return tensor.element_size() if tensor.is_floating_point() and tensor.element_size() > 1 else 0

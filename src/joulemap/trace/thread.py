@@ -1,10 +1,10 @@
-"""Threads of a forward pass: what one runs is recorded where it is started, as if the pass waited for its end.
+"""Threads of a forward pass: their operators are recorded where they start, as if the pass waited for their end.
 
-    Thread(target=f).start()          f runs in its thread; the pass goes on when it has ended, or waits for something
+    Thread(target=f).start()          f runs in its thread; the pass goes on when f has ended, or waits for something
     ThreadPoolExecutor().submit(f)    f runs at once
 
-A thread that waits, as for a queue, and runs operators once the pass goes on has no place in the order of a trace: that
-is refused. One that waits and runs none may stay.
+A thread that waits, as for a queue, and runs operators after the pass has gone on has no place in the order of a trace:
+it is refused. A waiting thread that runs none may stay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.record import Recorder
 
 PATIENCE_S: Final = 0.5
-"""How long a thread may run no operator until it is taken to wait."""
+"""Seconds without an operator after which a thread is assumed to wait."""
 
 _LOOK_S: Final = 0.02
 
@@ -33,7 +33,7 @@ ASTRAY: Final = (
 
 
 class _Strand(TorchDispatchMode):
-    """Records what a thread dispatches while the pass waits for it."""
+    """Recorder of the operators that a thread dispatches while the pass waits for it."""
 
     supports_higher_order_operators = True
 
@@ -49,7 +49,7 @@ class _Strand(TorchDispatchMode):
 
 
 class _Threads:
-    """Those of one pass, and whose turn it is."""
+    """Threads of one pass, with the one whose turn it is."""
 
     def __init__(self, recorder: Recorder, modes: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
         self.recorder = recorder
@@ -58,7 +58,7 @@ class _Threads:
         self._modes = modes
 
     def start(self, thread: threading.Thread, usual: Callable[[threading.Thread], None]) -> None:
-        """Start a thread of the pass and let it run until it ends or waits; raise what it raised."""
+        """Start a thread of the pass, let it run until it ends or waits, and raise its error."""
         if self.turn != threading.get_ident():
             usual(thread)
             return
@@ -90,7 +90,7 @@ class _Threads:
             seen = len(self.recorder.calls)
 
     def submit(self, usual: Callable[..., Future[Any]], pool: Any, function: Any, *args: Any, **named: Any) -> Any:
-        """Return the future of a call, which is made now where the pass asks for it."""
+        """Return the future of a call, which runs now if the pass itself submits it."""
         if self.turn != threading.get_ident():
             return usual(pool, function, *args, **named)
         future: Future[Any] = Future()
@@ -105,9 +105,9 @@ class _Threads:
 def following_threads(
     recorder: Recorder, modes: Callable[[], contextlib.AbstractContextManager[Any]], model: str
 ) -> Iterator[None]:
-    """Record what threads run that are started inside, each under the `modes` of the pass.
+    """Record the operators of the threads that are started inside, each under the `modes` of the pass.
 
-    Raises ModelError at the end, however the pass ended, where one ran operators beside it.
+    Raises ModelError at the end, even after an error, if a thread ran operators beside the pass.
     """
     threads = _Threads(recorder, modes)
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit

@@ -1,10 +1,10 @@
-"""The device that a model is told it runs on: none that computes is called meta.
+"""Device that a model is told it runs on; no device that computes is called meta.
 
     x.device, x.is_cuda, x.get_device()                 asked by a model's code: the device that it is told
-    zeros(…, device=x.device), y.to(x.device)           made, and stay, where activations are in the trace
+    zeros(…, device=x.device), y.to(x.device)           made and kept where activations are in the trace
 
-A pass is told of a GPU first, as most code for one device alone is for that one, and of a CPU where it fails on that
-and has asked: kernels that no trace can run are left out there. torch's own code is told the truth.
+A pass is told of a GPU first, because most code for a single device is for a GPU. If that pass asks and fails, the next
+one is told of a CPU, for which code leaves out kernels that no trace can run. torch's own code gets the true device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from joulemap.trace.host import CPU, META, is_ours
 
 TOLD: Final = ("cuda:0", "cpu:0")
-"""Devices that a model is told of, one pass after the other; with an index, so that they are none that it names."""
+"""Devices that a model is told of, one per pass; the index makes them differ from any device that it names itself."""
 
 _QUESTIONS: Final[dict[Any, str]] = {
     torch.Tensor.device.__get__: "device",
@@ -30,17 +30,17 @@ _QUESTIONS: Final[dict[Any, str]] = {
 
 
 class Told:
-    """What a model is told of the device in one pass."""
+    """Device that a model is told of in one pass."""
 
     def __init__(self, device: str = TOLD[0]) -> None:
         self.was_asked = False
         self._name = device
         self._device = torch.device(device)
         self._host = torch.device(device)
-        """Equal to that, and another object: that of tensors whose values the trace has."""
+        """Device of tensors whose values the trace has: equal to `_device`, but another object."""
 
     def answer(self, func: Any, args: Sequence[Any]) -> Any:
-        """Return what a function that asks for the device of a tensor is told; NotImplemented for any other."""
+        """Return the answer to a function that asks for the device of a tensor; NotImplemented for any other."""
         question = _QUESTIONS.get(func)
         if question is None or is_ours(sys._getframe(2)):
             return NotImplemented
@@ -54,7 +54,7 @@ class Told:
         return question == f"is_{kind}"
 
     def place(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return arguments with the device that the model was told of as the one that a tensor has in the trace."""
+        """Return arguments in which the told device is replaced by the device of the trace."""
         if not self.was_asked or func is torch.device:
             return args, dict(kwargs)
         return [*map(self._place, args)], {name: self._place(value) for name, value in kwargs.items()}

@@ -1,18 +1,18 @@
-"""Values that a trace knows although its tensors have none: those made of shapes, and the routing of tokens.
+"""Values that a trace knows although its tensors have none: those made from shapes, and the routing of tokens.
 
 A tensor on the meta device that is computed from known values alone (`arange`, `zeros`, a comparison of both) has a
-real twin here, computed beside it. Where such a tensor decides how many rows there are, or which branch is taken, the
-answer is the right one and no stand-in is needed.
+real twin here, computed beside it. If such a tensor decides the number of rows, or which branch is taken, the answer is
+correct and needs no stand-in.
 
-Which experts a token is sent to depends on data. A choice of k of n (`topk`, `argmax`) made for each of T tokens gets
-a balanced answer instead, of as many different experts as independent choices hit on average:
+The experts of a token depend on data. A choice of k of n (`topk`, `argmax`) for each of T tokens gets a balanced answer
+instead, with as many different experts as independent choices hit on average:
 
     hit(T, k, n) = ⌈n (1 - (1 - k / n)^T)⌉        at least k, at most n
     choice j of token t = (t k + j) mod hit       different for the choices of one token; loads differ by 1 at most
 
-so that a loop over experts, a count of tokens for each, and a grouped product see T k rows in all. A choice starts
-behind the one before, modulo n: a router that takes one expert after the other takes two different ones. A router that
-sorts all of its scores and takes the first k has row t start at t.
+A loop over experts, a count of tokens for each, and a grouped product then see T k rows in all. A choice starts after
+the one before, modulo n: a router that takes one expert after the other takes two different ones. A router that sorts
+all of its scores and takes the first k has row t start at t.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ from joulemap.trace.formula.product import hit_count
 from joulemap.trace.tensor import storage_of, tensors_in
 
 MOST_ELEMENTS: Final = 2**25
-"""Of a known tensor that follows from a choice; a larger one is not known."""
+"""Maximum elements of a known tensor that follows from a choice; a larger one is unknown."""
 
 MOST_PLAIN: Final = 2**18
-"""Of any other known tensor."""
+"""Maximum elements of any other known tensor."""
 
 MOST_CHOSEN: Final = 2**20
-"""Choices by data of one operator."""
+"""Maximum choices by data of one operator."""
 
 MOST_BYTES: Final = 2**29
-"""Of all known values: those that were not used for longest are forgotten first."""
+"""Maximum bytes of all known values; the least recently used ones are forgotten first."""
 
 _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
 """Operator that chooses by data -> position of the dimension that it chooses along."""
 
 _ORDERS: Final = frozenset({"sort", "argsort"})
-"""Of these, those that put all of their choices in order, the first of which a router may take."""
+"""Operators among these that order all of their choices; a router may take the first ones."""
 
 _UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-"""Operators whose result holds whatever the memory held."""
+"""Operators whose result holds whatever was in memory."""
 
 
 @attrs.frozen
 class Known:
-    """A value beside the tensor on meta that stands for it."""
+    """Known value of a tensor on meta."""
 
     tensor: torch.Tensor
-    """Held, so that its id stays its own."""
+    """Tensor on meta, kept so that its id is not reused."""
     value: torch.Tensor
     assumptions: frozenset[str]
-    """What was assumed of data on the way here."""
+    """Assumptions about data that the value depends on."""
     byte_count: int = 0
-    """Of memory that no other value has."""
+    """Bytes of memory that no other value has."""
 
 
 @attrs.frozen
 class Computed:
-    """What an operator gives on known values."""
+    """Result of an operator on known values."""
 
     result: Any
     assumptions: frozenset[str]
 
 
 def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
-    """Return which of `choices` each row takes, shape rows x taken: even over those that are hit, from `first` on."""
+    """Return the choices of each row, in a shape of rows x taken: even over those that are hit, from `first` on."""
     hit = max(hit_count(rows, taken, choices), 1)
     return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
 
@@ -86,10 +86,10 @@ class Values:
         self._sharing: dict[int, set[int]] = {}
         self._bytes = 0
         self._next = 0
-        """Where the next choice starts."""
+        """Start of the next choice."""
 
     def find(self, tensor: torch.Tensor) -> Known | None:
-        """Return what is known of a tensor, or None."""
+        """Return the known value of a tensor, or None."""
         if not tensor.is_meta:
             return Known(tensor, tensor, frozenset())
         known = self._known.get(id(tensor))
@@ -105,7 +105,7 @@ class Values:
         *,
         is_shared: bool = False,
     ) -> None:
-        """Remember the value of a tensor on meta, unless it is large; `is_shared` where another holds its memory."""
+        """Remember the value of a tensor on meta, unless it is large; `is_shared` if another value holds its memory."""
         most = MOST_ELEMENTS if assumptions else MOST_PLAIN
         if not tensor.is_meta or value.is_meta or value.numel() > most or tensor.shape != value.shape:
             return
@@ -120,7 +120,7 @@ class Values:
             self._drop(next(iter(self._known)))
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Forget whatever shares the memory of a tensor."""
+        """Forget every value that shares the memory of a tensor."""
         for key in self._sharing.get(storage_of(tensor), set()).copy():
             self._drop(key)
 
@@ -130,7 +130,7 @@ class Values:
         self._sharing[storage_of(known.tensor)].discard(key)
 
     def compute(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Computed | None:
-        """Return what an operator gives on known values; None where one is unknown, or where it fails on them."""
+        """Return the result of an operator on known values; None if one is unknown, or the operator fails on them."""
         if torch.Tag.nondeterministic_seeded in func.tags:
             return None
         values: dict[int, torch.Tensor] = {}
@@ -156,7 +156,7 @@ class Values:
 
     @staticmethod
     def _in_floats(func: Any, args: Any, kwargs: Any, assumptions: frozenset[str]) -> Computed | None:
-        """Return what an operator gives that a CPU computes in floating point alone (`histc` of integers)."""
+        """Return the result of an operator that a CPU computes only in floating point (`histc` of integers)."""
         if not args or not isinstance(args[0], torch.Tensor) or args[0].is_floating_point() or func._schema.is_mutable:
             return None
         try:
@@ -174,7 +174,7 @@ class Values:
         reads: Sequence[torch.Tensor],
         result: Any,
     ) -> None:
-        """Learn what an operator on meta gave, where that follows from known values; forget what it overwrote."""
+        """Learn the result of an operator on meta if it follows from known values; forget values that it overwrote."""
         follows = all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNTOLD
         if not follows and name not in _CHOICES and not (self._known and func._schema.is_mutable):
             return
@@ -196,7 +196,7 @@ class Values:
         reads: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor],
     ) -> bool:
-        """Learn the outputs of an operator on known values; whether that was possible."""
+        """Learn the outputs of an operator on known values; return whether that was possible."""
         known = [one for one in map(self.find, reads) if one is not None]
         most = MOST_ELEMENTS if any(one.assumptions for one in known) else MOST_PLAIN
         if any(output.numel() > most for output in outputs):
@@ -246,5 +246,5 @@ class Values:
 
 
 def to_meta(result: Any) -> Any:
-    """Return a result with every tensor on the meta device, laid out as it is."""
+    """Return a result with every tensor on the meta device, in the same layout."""
     return tree_map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf, result)

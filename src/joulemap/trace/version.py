@@ -2,8 +2,8 @@
 
 Comments, docstrings, layout and the wording of errors do not count (`system/code.py`).
 
-So a rule cannot change while workloads of the old one are taken for what it gives. Those that ship are made anew by
-`make zoo`; until then they are left alone, and a test says so.
+Workloads of an earlier rule are therefore not mistaken for those of the current one. `make zoo` regenerates the shipped
+ones; until then they are not used, and a test says so.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final
 from joulemap.system.resource import digest_code
 
 RULES: Final = ("trace", "fuse", "domain/workload.py")
-"""Rooms and files that decide what a workload is."""
+"""Rooms and files that decide the content of a workload."""
 
 WORDS: Final = ("trace/failure.py", "trace/version.py")
-"""Files in them that only word errors, or say which files count."""
+"""Files among these that only word errors, or name the files that count."""
 
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
-"""Folders and files that decide what the workload of a single operator is."""
+"""Folders and files that decide the workload of a single operator."""
 
 BUILDERS: Final = ("hub",)
-"""Room that decides which module and inputs a name stands for that ships no workload."""
+"""Room that decides the module and inputs of a name without a shipped workload."""
 
 
 @cache
@@ -34,7 +34,7 @@ def tracer_version() -> str:
 
 @cache
 def builder_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of workloads of files, saved programs and hubs' models.
+    """Return sixteen hexadecimal digits, part of the key of workloads of files, saved programs and hub models.
 
     The files of `WORDS` count here, because a hub's guesses follow hints in the texts of errors.
     """

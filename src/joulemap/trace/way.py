@@ -1,11 +1,12 @@
-"""The two ways to build a module: without weights, or with them.
+"""Two ways to build a module: without weights, or with them.
 
     META ──► REAL, within a limit of memory
      │        └ values: `.item()`, numpy, packed weights of int8 modules, `torch.jit.trace`
-     └ what `torch.empty` makes has shapes only, and so has what is computed from it; all else is as it is written
+     └ tensors of `torch.empty`, and values computed from them, have shapes only; all else is as written
 
-The second is taken where the first fails. In both an accelerator is the host, so that it need not be there. Tensors of
-`FakeTensorMode` are no third way: kernels and copies that do not know them write to memory that is not theirs.
+The second way is taken if the first fails. In both an accelerator is replaced by the host, so that it need not exist.
+Tensors of `FakeTensorMode` are no third way: kernels and copies that do not know them write to memory that is not
+theirs.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ Way = Literal["meta", "real"]
 NOTES: Final[dict[Way, str]] = {"meta": "", "real": "built with its weights in memory, because without them it fails"}
 
 LARGE: Final = 2**22
-"""Elements of a tensor that a module keeps without storage when it is copied."""
+"""Elements of a tensor beyond which a copy of a module has it without storage."""
 
 MOST_MADE: Final = 2**20
-"""Elements of the largest tensor that is filled on META: a pass reads no value of one so large, a constructor may."""
+"""Maximum elements of a tensor that is filled on META. A forward pass reads no value of a larger one; a constructor
+may."""
 
 _MAKERS: Final = frozenset(
     {torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.eye, torch.normal}
@@ -43,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""That change values alone; initialisers are made of them."""
+"""Functions that change only values; initializers are made of them."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]
@@ -54,7 +56,7 @@ _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 class _Tensors(TorchFunctionMode):
-    """Decides where tensors are while a module is built."""
+    """Mode that decides where tensors are while a module is built."""
 
     def __init__(self, way: Way) -> None:
         super().__init__()
@@ -64,7 +66,7 @@ class _Tensors(TorchFunctionMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if func == _SET_DATA and args[0].is_meta:  # of another device it is refused
+        if func == _SET_DATA and args[0].is_meta:  # torch refuses data of another device
             args = (args[0], args[1].to("meta"))
         if func in _MOVES:
             return _move(func, args, kwargs)
@@ -78,13 +80,13 @@ class _Tensors(TorchFunctionMode):
             elif func in _MAKERS:
                 return _make(func, args, kwargs)
         made = func(*args, **kwargs)
-        if func is torch.empty and self._way == "real":  # else what no constructor fills may be slow to compute with
+        if func is torch.empty and self._way == "real":  # memory that stays unfilled may be slow to compute with
             made.zero_()
         return made
 
 
 def _make(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return what a function makes, without storage where it is large."""
+    """Return the tensor that a function makes, without storage if it is large."""
     sizes = args[0] if args and isinstance(args[0], tuple | list) else args
     if sizes and all(type(size) is int for size in sizes) and math.prod(sizes) <= MOST_MADE:
         return func(*args, **kwargs)
@@ -101,7 +103,7 @@ def _is_accelerator(device: Any) -> bool:
 
 
 def _move(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return a tensor where a program wants it, but for accelerators and for what has no storage to move."""
+    """Move a tensor as a program asks, but not to accelerators, and not if it has no storage."""
     tensor, *rest = args
     if func is not torch.Tensor.to:
         return tensor if tensor.is_meta or tensor.device.type == "cpu" else tensor.to("cpu")
@@ -122,7 +124,7 @@ def _move(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def take(way: Way, limit_bytes: float | None = None) -> Iterator[Meter]:
-    """Have what is built inside be built in one way; None for a limit of half of the memory that is free."""
+    """Build the modules inside in one way; a limit of None is half of the free memory."""
     meter = Meter(allowed_bytes(limit_bytes))
     tokens = _way.set(way), _meter.set(meter)
     try:
@@ -134,7 +136,7 @@ def take(way: Way, limit_bytes: float | None = None) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def _jit_without_modes() -> Iterator[None]:
-    """Have `torch.jit.trace`, which takes weights by their identity, run outside of modes."""
+    """Make `torch.jit.trace`, which identifies weights by object, run outside of modes."""
     usual = torch.jit.trace
 
     def trace(*args: Any, **kwargs: Any) -> Any:
@@ -150,15 +152,15 @@ def _jit_without_modes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def building() -> Iterator[None]:
-    """Build modules inside in the way that is taken, which is without weights unless `take` is around."""
+    """Build the modules inside in the current way, which is without weights unless `take` is around."""
     with _jit_without_modes(), _meter.get() or Meter(math.inf), _Tensors(_way.get()):
         yield
 
 
 def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -> tuple[Made, Way]:
-    """Return what is made, without weights unless that fails, and the way that was taken.
+    """Return the result of `make`, without weights unless that fails, and the way that was taken.
 
-    Raises ModelError where both fail, with what the second one said, or where it needs more memory than allowed.
+    Raises ModelError if both ways fail, with the message of the second, or if it needs more memory than allowed.
     """
     if _way.get() == "real":
         return _within(make, model, limit_bytes, ""), "real"
@@ -175,7 +177,7 @@ def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -
 
 
 def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why: str) -> Made:
-    """Return what is made with its weights; ModelError says how much memory it needs where that is not allowed."""
+    """Return the result of `make` with its weights; ModelError states the needed memory if that is not allowed."""
     meter = _meter.get()
     try:
         return make()
@@ -191,7 +193,7 @@ def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why
 
 
 def _may_need_values(error: ModelError) -> bool:
-    """Whether a model's own code failed, and not because a module, a name or a setting is missing."""
+    """Return whether a model's own code failed, for another reason than a missing module, name or setting."""
     cause = error.__cause__
     if not isinstance(cause, Exception) or isinstance(cause, ImportError | SyntaxError | NameError):
         return False

@@ -1,10 +1,10 @@
-"""The page of a report: one file that opens from disk, reads without JavaScript and asks nothing of a network.
+"""HTML page of a report: one file that opens from disk, reads without JavaScript and requests nothing from a network.
 
-    what it says first → badges → contents → chapters (figures drawn as SVG, tables, sources) → the data
+    headline → badges → contents → chapters (figures drawn as SVG, tables, sources) → the data
 
-Where JavaScript runs, Vega draws the figures again from the data of the page. Its content security policy lets the
-page's own style and two scripts in, by their digests, and nothing else; Vega interprets its expressions, so that
-nothing is evaluated.
+With JavaScript, Vega draws the figures again from the data of the page. The content security policy allows the page's
+own style and two scripts, by their digests, and nothing else. Vega interprets its expressions, so that nothing is
+evaluated.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from joulemap.webpage.report import (
 )
 
 STATIC_CHOICES: Final = 4
-"""Figures of an exhibit that are all drawn as SVG; of more the first is, and a browser draws what is chosen."""
+"""Maximum figures of an exhibit that are all drawn as SVG; of more only the first is, and a browser draws the chosen
+one."""
 
 SHOWN_ROWS: Final = 14
-"""Rows of the table behind the first figure of an exhibit; the data has all."""
+"""Rows of the table behind the first figure of an exhibit; the data has all rows."""
 
 SHOWN_FEW_ROWS: Final = 6
-"""The same behind the others."""
+"""Rows of the table behind each other figure of an exhibit."""
 
 IN_CHARACTERS: Final = f"Figures are drawn in characters: {INSTALL} draws images."
 """Line at the top of a page without images."""
 
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
-"""Grade of a badge -> its mark, so that colour is not all that tells it."""
+"""Grade of a badge -> its mark, so that colour is not the only sign of it."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')
 _NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
@@ -64,7 +65,7 @@ _EMPTY: Final = re.compile(r"<path(?: display=\"none\")?(?: d=\"[^\"]*\")?(?: po
 
 
 def start_drawing() -> None:
-    """Make ready in another thread what drawing needs, while something else is asked."""
+    """Load the drawing packages in another thread while the caller goes on."""
     begin(_warm_up)
 
 
@@ -123,14 +124,14 @@ def _digest(text: str) -> str:
 
 
 class _Page:
-    """A report on its way to a page."""
+    """Writer of the page of one report."""
 
     def __init__(self, report: Report, *, has_images: bool) -> None:
         self._report = report
         self._has_images = has_images
 
     def write_body(self) -> str:
-        """Return the head of the page, its contents and chapters."""
+        """Return the header of the page, its contents and chapters."""
         first, *rest = self._report.verdict or ("",)
         head = [
             '<a class="skip" href="#content-of-page">Skip to the report</a>',
@@ -149,7 +150,7 @@ class _Page:
         return "\n".join([*head, '<main id="content-of-page">', *map(self._chapter, titled), "</main>"])
 
     def write_foot(self) -> str:
-        """Return who made the page, and what makes it again."""
+        """Return the footer: the origin of the page, and the command that makes it again."""
         again = f"<p>Again: <code>{escape(self._report.command)}</code></p>" if self._report.command else ""
         return f"<footer><p>{escape(self._report.made)}</p>{again}</footer>"
 
@@ -170,7 +171,7 @@ class _Page:
         if isinstance(block, Text):
             return f"<p>{escape(block.text)}</p>" if block.text else ""
         if isinstance(block, Bars | Chart | Heat):
-            return ""  # a page has figures in their place
+            return ""  # a page shows figures instead
         if isinstance(block, Fold):
             return _fold(block.title, self._blocks(block.blocks))
         if isinstance(block, Badges):
@@ -213,7 +214,9 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
 
 
 def _draw(figure: Figure, name: str) -> str:
-    """Return a figure as SVG that fits among others in a page: its own ids, no attribute that the page needs not."""
+    """Return a figure as SVG that can share a page: with ids of its own, and without attributes that the page does not
+    need.
+    """
     head, _, rest = draw_svg(figure).partition(">")
     rest = rest.partition("</desc>")[2]
     kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))
@@ -221,18 +224,18 @@ def _draw(figure: Figure, name: str) -> str:
 
 
 def _draw_text(figure: Figure, _name: str) -> str:
-    """Return a figure in characters; empty where it has none."""
+    """Return a figure in characters; empty if it has none."""
     drawn = draw_text(figure)
     return f'<pre aria-label="{escape(figure.title)}">{escape(drawn)}</pre>' if drawn else ""
 
 
 def _round(found: re.Match[str]) -> str:
-    """Return a coordinate to a tenth of a pixel."""
+    """Return a coordinate rounded to a tenth of a pixel."""
     return f"{float(found[0]):.1f}".removesuffix(".0")
 
 
 def _table(block: Grid) -> str:
-    """Return a table; end tags that HTML does without are left out, for they are a fifth of a large page."""
+    """Return a table without optional end tags, which would be a fifth of a large page."""
     if not block.texts:
         return ""
     heads = "".join(f"<th{_side(index, block)}>{escape(one)}" for index, one in enumerate(block.headings))

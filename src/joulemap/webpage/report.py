@@ -1,4 +1,4 @@
-"""A report: what it says first, then chapter by chapter, and its data, before it is known how a page shows it."""
+"""Report before it becomes a page: its verdict, its chapters and its data."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Choice:
-    """One of the figures of an exhibit."""
+    """One figure of an exhibit."""
 
     label: str
-    """What is chosen: a hardware, or two."""
+    """Hardware that the figure shows, or a pair of it."""
     figure: Figure
 
 
 @frozen(kw_only=True)
 class Exhibit:
-    """Figures of one kind, of which a reader with JavaScript sees one and all others see all."""
+    """Figures of one kind; a reader with JavaScript sees the chosen one, all others see all."""
 
     name: str
-    """In a link."""
+    """Name in links."""
     choices: tuple[Choice, ...]
     chooses: str = ""
-    """What tells the figures apart; empty where there is one."""
+    """Property that distinguishes the figures; empty for one figure."""
     opens: str = ""
-    """The trees that a click on a figure looks into; empty for none."""
+    """Trees that a click on a figure opens; empty for none."""
 
 
 @frozen(kw_only=True)
 class Leaf:
-    """An amount that is looked into no further."""
+    """Amount without parts."""
 
     label: str
     amount: str
@@ -50,21 +50,21 @@ class Leaf:
 
 @frozen(kw_only=True)
 class Branch:
-    """An amount that is made of others."""
+    """Amount with parts."""
 
     label: str
     amount: str
     share: str
     fraction: float
-    """How long its bar is: of the whole tree, of a tree itself against the largest."""
+    """Length of the bar: share of the whole tree, and for a whole tree its ratio to the largest."""
     key: str = ""
-    """What figures call it."""
+    """Name in figures."""
     parts: tuple[Branch | Leaf, ...]
 
 
 @frozen(kw_only=True)
 class Trees:
-    """Amounts to look into, level by level, with the table that they are of."""
+    """Amounts to open level by level, with the table behind them."""
 
     name: str
     caption: str
@@ -74,7 +74,7 @@ class Trees:
 
 @frozen(kw_only=True)
 class Fold:
-    """What is shown to who asks for it."""
+    """Blocks that stay closed until a reader opens them."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -82,25 +82,25 @@ class Fold:
 
 @frozen(kw_only=True)
 class Badge:
-    """How far to trust something, in a few words."""
+    """Trust in one aspect of the numbers, in a few words."""
 
     label: str
-    """What."""
+    """Graded aspect."""
     text: str
     grade: str
-    """`good`, `fair` or `poor`: how it is coloured, besides a mark."""
+    """`good`, `fair` or `poor`; decides the colour and the mark."""
 
 
 @frozen(kw_only=True)
 class Badges:
-    """Badges beside each other."""
+    """Badges side by side."""
 
     badges: tuple[Badge, ...]
 
 
 @frozen(kw_only=True)
 class Source:
-    """The query behind what stands above it."""
+    """Query behind the block above."""
 
     table: Table[Any]
 
@@ -110,7 +110,7 @@ Block = Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fo
 
 @frozen(kw_only=True)
 class Chapter:
-    """Blocks under a title that a link leads to."""
+    """Blocks under a title that links lead to."""
 
     name: str
     title: str
@@ -119,28 +119,28 @@ class Chapter:
 
 @frozen(kw_only=True)
 class Report:
-    """A report on models on hardware."""
+    """Report on models on hardware."""
 
     title: str
     subject: str
-    """How they are run."""
+    """Settings of the runs."""
     verdict: tuple[str, ...]
-    """Which hardware, how sure, why: the first sentence is the answer."""
+    """Best hardware, confidence and reasons; the first sentence is the answer."""
     chapters: tuple[Chapter, ...]
     made: str
-    """By which version, when, from what."""
+    """Version that made the report, the time, and the source of its numbers."""
     command: str
-    """What makes it again; empty where no command can."""
+    """Command that makes the report again; empty if no command can."""
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """Every block, those that are folded away included."""
+        """All blocks, also those inside folds."""
         for chapter in self.chapters:
             yield from _unfold(chapter.blocks)
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """Every figure by the name that the page has for it."""
+        """Figures by their names on the page."""
         return {
             name_figure(one, index): choice.figure
             for one in self.blocks
@@ -150,7 +150,7 @@ class Report:
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """The tables of figures, trees and sources, each once."""
+        """Tables of figures, trees and sources, each once."""
         found: dict[int, Table[Any]] = {}
         for one in self.blocks:
             if isinstance(one, Exhibit):
@@ -160,7 +160,7 @@ class Report:
         return tuple(found.values())
 
     def columns(self, table: Table[Any]) -> tuple[str, ...]:
-        """Return the columns of a table that the report rests on: those that its figures draw, all where it is told."""
+        """Return the columns of a table that the report uses: those that figures draw, or all of a tree or source."""
         drawn: set[str] = set()
         for one in self.blocks:
             if isinstance(one, Trees | Source) and one.table is table:
@@ -172,7 +172,7 @@ class Report:
 
 
 def name_figure(exhibit: Exhibit, index: int) -> str:
-    """Return the name of one figure of an exhibit on its page."""
+    """Return the name on the page of one figure of an exhibit."""
     return f"{exhibit.name}-{index}"
 
 
@@ -184,10 +184,10 @@ def _unfold(blocks: tuple[Block, ...]) -> Iterator[Block]:
 
 
 def list_content(report: Report, themes: Mapping[str, Any]) -> str:
-    """Return the data as JSON: tables, and figures by their names on the page.
+    """Return the data of a report as JSON: tables, and figures by their names on the page.
 
-    A table is there once, with its query and the values of each column, of those that nothing but figures are made of
-    the columns that they draw. A figure has a specification, the table whose rows it draws, and its texts.
+    Each table is there once, with its query and the values of each column. A table behind figures alone has only the
+    columns that they draw. A figure has a specification, the table whose rows it draws, and its texts.
     """
     tables = report.tables
     places = {id(table): index for index, table in enumerate(tables)}
@@ -218,19 +218,19 @@ def list_content(report: Report, themes: Mapping[str, Any]) -> str:
 
 
 def compress(text: str) -> str:
-    """Return a text in gzip's format, in letters that HTML leaves alone; the same for the same text."""
+    """Return a text as Base64 of gzip, which is safe in HTML; equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
 
 
 def _strip(figure: Figure) -> dict[str, Any]:
-    """Return a specification without what it does not share with others of its kind."""
+    """Return a specification without the parts that differ between figures of its kind."""
     datasets = {name: rows for name, rows in figure.spec.get("datasets", {}).items() if name != "rows"}
     kept = {name: part for name, part in figure.spec.items() if name not in ("title", "description", "datasets")}
     return {**kept, "datasets": datasets}
 
 
 def _describe(table: Table[Any], names: Collection[str]) -> dict[str, Any]:
-    """Return a table column by column, which packs to two thirds of what its rows do."""
+    """Return a table column by column, which compresses to two thirds of its size by rows."""
     values = list(zip(*table.cells, strict=True)) or [()] * len(table.columns)
     return {
         "query": table.title,

@@ -1,5 +1,5 @@
-"""The documentation as a site (`make docs`): pages laid out in a build folder, and drawn there.
+"""Documentation as a site (`make docs`): pages are laid out in a build folder, and drawn there.
 
-Nothing is written into the tree. What pages lack on disk is added on the way: a reference of the commands and of the
-library, made from the code, and figures, made from answers of today.
+Nothing is written into the source tree. The build adds what the pages on disk lack: a reference of the commands and of
+the library, made from the code, and figures, made from current answers.
 """

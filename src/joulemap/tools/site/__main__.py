@@ -11,7 +11,7 @@ from joulemap.tools.site.build import build_site
 
 
 def main() -> int:
-    """Return the exit code of a build: 1 where a page, a link, an anchor or a figure is broken."""
+    """Build the site and return the exit code: 1 if a page, a link, an anchor or a figure is broken."""
     parser = argparse.ArgumentParser(prog="python -m joulemap.tools.site", description="docs/ as a site")
     parser.add_argument("folder", type=Path, help="made anew, with the site in it")
     parser.add_argument("--without-figures", action="store_true", help="a quick look at the texts")

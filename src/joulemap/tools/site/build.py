@@ -1,4 +1,4 @@
-"""All pages laid out beside each other, and Sphinx called on them."""
+"""Layout of all pages in one folder, and the Sphinx build."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from joulemap.tools.site.figure import list_figures, place_figures
 from joulemap.tools.site.library import write_library
 
 SITE: Final = DOCS / "site"
-"""What the site has beside the pages: its settings, its contents, its list of figures."""
+"""Files of the site besides its pages: its settings, its contents, its list of figures."""
 
 TREES: Final = ".doctrees"
-"""What Sphinx keeps of the pages that it has read, beside them."""
+"""Folder of the pages that Sphinx has parsed."""
 
 PICTURES: Final = (".svg", ".png")
-"""Of pages, beside them."""
+"""Endings of the images beside the pages."""
 
 README: Final = DOCS.parent / "README.md"
 
 PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
-"""What a cell of a table breaks no line before."""
+"""Space before a percent sign in a table, where a line must not break."""
 
 
 def build_site(folder: Path, *, has_figures: bool = True) -> int:
-    """Return the exit code of a build into `folder`, which is made anew; a warning fails it.
+    """Rebuild the site in `folder` and return the exit code; a warning fails the build.
 
-    The pages that it is built from lie in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a
-    folder that holds something else.
+    The source pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder that
+    holds something else.
     """
     try:
         from sphinx.cmd.build import build_main
@@ -51,7 +51,7 @@ def build_site(folder: Path, *, has_figures: bool = True) -> int:
 
 
 def lay_out(source: Path, *, has_figures: bool) -> None:
-    """Write every page of the site to `source`, with the figures that pages hold."""
+    """Write every page of the site to `source`, with the figures of the pages."""
     for path in sorted(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")):
         shutil.copy(path, source)
     pages = {**read_pages(), **write_commands(), **write_library()}
@@ -64,9 +64,9 @@ def lay_out(source: Path, *, has_figures: bool) -> None:
 
 
 def read_pages() -> Mapping[str, str]:
-    """Return the pages of the tree, name -> text, with links as they are on the site.
+    """Return the pages of the repository, name -> text, with links adapted to the site.
 
-    README is its first page, with what leads to the stories before its first section.
+    README is the first page, with `landing.md` before its first section.
     """
     landing, contents = ((SITE / name).read_text(encoding="utf-8") for name in ("landing.md", "contents.md"))
     about, heading, rest = README.read_text(encoding="utf-8").replace("](docs/", "](").partition("\n## ")
@@ -78,7 +78,7 @@ def read_pages() -> Mapping[str, str]:
 
 
 def list_contents() -> Iterator[str]:
-    """Yield the pages that the contents lead to, as `compare`."""
+    """Yield the names of the pages in the contents, such as `compare`."""
     contents = (SITE / "contents.md").read_text(encoding="utf-8")
     for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
         yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The reference of the commands: a page for each, from what its `--help` is made of."""
+"""Reference of the commands: a page for each, from the source of its `--help`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from joulemap.cli.app import EPILOG, list_commands
 from joulemap.cli.manual import Manual, Parameter, read_manual
 
 SPECIAL: Final = re.compile(r"([\\*_<>\[\]$#|~{}])")
-"""What Markdown or HTML would read as markup."""
+"""Characters that Markdown or HTML would read as markup."""
 
 
 def write_commands() -> Mapping[str, str]:
@@ -26,7 +26,7 @@ def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
     yield "| command | |\n|---|---|"
     for name, manual in manuals.items():
         yield f"| [`{manual.path}`]({name}.md) | {escape(manual.paragraphs[0])} |"
-    yield f"\n{_tell_codes()}\n"
+    yield f"\n{_write_codes()}\n"
     yield "```{toctree}\n:hidden:"
     yield from manuals
     yield "```"
@@ -35,10 +35,10 @@ def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
 def _write_page(manual: Manual) -> Iterator[str]:
     yield f"# {manual.path}\n"
     yield from _write_manual(manual, "##")
-    yield _tell_codes()
+    yield _write_codes()
 
 
-def _tell_codes() -> str:
+def _write_codes() -> str:
     codes = EPILOG.removeprefix("Exit codes: ").rstrip(".").split("; ")
     return "\n".join(("## Exit codes\n", *(f"- {escape(one)}" for one in codes), "\n[More](../cli.md#exit-codes).\n"))
 
@@ -66,7 +66,7 @@ def _write_parameters(heading: str, parameters: Sequence[Parameter]) -> Iterator
 
 
 def escape(text: str) -> str:
-    """Return a text that Markdown shows as it is, but for what stands in backticks."""
+    """Return a text with all markup escaped, except inside backticks."""
     parts = re.split(r"(`[^`]*`)", text)
     parts[::2] = [SPECIAL.sub(r"\\\1", part) for part in parts[::2]]
     return "".join(parts)

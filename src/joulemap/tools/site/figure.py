@@ -1,4 +1,4 @@
-"""Figures of the site: `docs/site/figure.toml` lists them, `joulemap plot` makes them when the site is built."""
+"""Figures of the site: `docs/site/figure.toml` lists them, and `joulemap plot` makes them when the site is built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from joulemap.cli.app import run
 from joulemap.system.record import frozen
 
 FOLDER: Final = "figure"
-"""Of the site: a file for each theme, and the specification."""
+"""Folder of the site with a file for each theme, and the specification."""
 
 Spec = Mapping[str, Any]
 """Vega-Lite with its data."""
@@ -30,17 +30,17 @@ HEADING: Final = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
 @frozen(kw_only=True)
 class SiteFigure:
-    """A figure on a page."""
+    """Figure on a page."""
 
     page: str
     section: str
-    """Heading that it stands at the end of."""
+    """Heading of the section that ends with the figure."""
     command: str
-    """What makes it, from `plot` on."""
+    """Command that makes the figure, from `plot` on."""
 
     @property
     def name(self) -> str:
-        """Its files, without what they end with."""
+        """Name of its files, without their endings."""
         return re.sub(r"[^a-z0-9]+", "-", self.command.lower().removeprefix("plot "))
 
 
@@ -51,7 +51,7 @@ def list_figures(folder: Path) -> Sequence[SiteFigure]:
 
 
 def place_figures(pages: Mapping[str, str], figures: Sequence[SiteFigure], source: Path) -> dict[str, str]:
-    """Return the pages with their figures, whose files are written to `source`; ValueError for one without a place."""
+    """Return the pages with their figures, and write the files to `source`; ValueError for a figure without a place."""
     placed = dict(pages)
     (source / FOLDER).mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def place_figures(pages: Mapping[str, str], figures: Sequence[SiteFigure], sourc
 
 
 def draw(figure: SiteFigure, folder: Path) -> Spec:
-    """Return a figure's specification with its data; it is written to `folder`, and drawn for each theme."""
+    """Write a figure's specification and an image for each theme to `folder`; return the specification with data."""
     words = shlex.split(figure.command)
     specification = folder / f"{figure.name}.json"
     _run([*words, "--output", str(specification)])
@@ -81,7 +81,7 @@ def _run(words: Sequence[str]) -> None:
 
 
 def insert(page: str, figure: SiteFigure, text: str) -> str:
-    """Return a page with a text at the end of the figure's section; ValueError where there is no such section."""
+    """Return a page with a text at the end of the figure's section; ValueError if there is no such section."""
     headings = list(HEADING.finditer(re.sub(r"^```.*?^```", _blank, page, flags=re.MULTILINE | re.DOTALL)))
     for index, one in enumerate(headings):
         if one[2] == figure.section:
@@ -91,12 +91,12 @@ def insert(page: str, figure: SiteFigure, text: str) -> str:
 
 
 def _blank(block: re.Match[str]) -> str:
-    """Return as many characters without a heading."""
+    """Return as many blanks, which hold no heading."""
     return " " * len(block[0])
 
 
 def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
-    """Yield a figure in each theme, of which the page shows one, with what made it and its rows."""
+    """Yield a figure in each theme, of which the page shows one, with its command and its rows."""
     for theme in THEMES:
         yield f":::{{image}} {FOLDER}/{figure.name}-{theme}.svg"
         yield f":alt: {' '.join(spec['description'].split())}"
@@ -107,12 +107,12 @@ def _write(figure: SiteFigure, spec: Spec) -> Iterator[str]:
 
 
 def _write_rows(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as a table that a reader opens."""
+    """Return rows as a table that a reader can open."""
     head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
-    body = ("".join(f"<td>{escape(_tell(value))}</td>" for value in row.values()) for row in rows)
+    body = ("".join(f"<td>{escape(_format(value))}</td>" for value in row.values()) for row in rows)
     table = "\n".join(("<table>", f"<tr>{head}</tr>", *(f"<tr>{cells}</tr>" for cells in body), "</table>"))
     return f"<details><summary>The rows behind it ({len(rows)})</summary>\n{table}\n</details>\n"
 
 
-def _tell(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

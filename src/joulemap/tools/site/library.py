@@ -1,4 +1,4 @@
-"""The reference of the library: every public name, which Sphinx documents from docstrings."""
+"""Reference of the library: every public name, which Sphinx documents from docstrings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from joulemap.tools.row import spell_type
 
 @frozen
 class Part:
-    """Public names of one kind, on a page."""
+    """Page of public names of one kind."""
 
     page: str
     title: str
@@ -49,7 +49,7 @@ def write_library() -> Mapping[str, str]:
 
 
 def find_homes() -> dict[str, str]:
-    """Return public name -> the module that has it."""
+    """Return public name -> the module that defines it."""
     stub = ast.parse(Path(joulemap.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = (one for one in stub.body if isinstance(one, ast.ImportFrom))
     return {name.name: one.module or "" for one in imports for name in one.names}

@@ -1,8 +1,8 @@
-"""The cost of each ATen operator: MACs, elementwise and special operations, GEMM view.
+"""Cost of each ATen operator: MACs, elementwise and special operations, and its sizes as a GEMM.
 
-One small pure function per operator, registered on its ATen name without overload, in the module of its kind. An
-operator without a formula becomes a row of kind `uncounted`: its bytes are known, its arithmetic is not. A person
-registers formulas of their own by namespace and name (`own`), which come first.
+Each operator has one small pure function, registered on its ATen name without overload, in the module of its kind. An
+operator without a formula has the kind `uncounted`: its bytes are known, its arithmetic is not. Users register formulas
+of their own by namespace and name (`own`), which take precedence.
 """
 
 from joulemap.trace.formula import (
@@ -26,6 +26,6 @@ MODULES = (
     gemm, product, normalization, pooling, elementwise, movement, placement, algebra, transform, loss, sampling,
     gradient,
 )  # fmt: skip
-"""Where formulas are, as pages list them."""
+"""Modules with formulas, in the order of the pages."""
 
 __all__ = ["ATTENTION", "FORMULAS", "KEPT_COMPOSITES", "MODULES", "Call", "Cost", "count", "formula"]

@@ -1,12 +1,12 @@
-"""Formulas of dense linear algebra: the leading terms of what LAPACK's routines compute.
+"""Formulas of dense linear algebra: the leading terms of LAPACK's routines.
 
-An addition and a multiplication are two operations: factorizations run as vector code, at no rate of a matrix unit.
-They are sequences of steps that wait for one another: `STEPS` of them for each column, and one for each `BLOCK` columns
-of a triangular solve. Libraries take small matrices side by side, and large ones of `ONE_BY_ONE` in turn.
+An addition and a multiplication are two operations: factorizations run as vector code, not at the rate of a matrix
+unit. They are sequences of steps that wait for one another: `STEPS` per column, and one for each `BLOCK` columns of a
+triangular solve. Libraries take small matrices side by side, and large ones of `ONE_BY_ONE` in turn.
 Sources: E. Anderson et al., LAPACK Users' Guide, 3rd ed., SIAM 1999, section 3.4 (LU 2/3 n^3, singular values 8/3 n^3,
-with vectors 20/3 n^3, eigenvalues 10 n^3, with vectors 79/3 n^3); LAPACK Working Note 41 (Cholesky 1/3 n^3,
-QR 2 m n^2 - 2/3 n^3, triangular solves n^2 for each right-hand side); G. H. Golub, C. F. Van Loan, Matrix Computations,
-4th ed., section 8.3 (symmetric eigenvalues 4/3 n^3, with vectors 9 n^3).
+with vectors 20/3 n^3, eigenvalues 10 n^3, with vectors 79/3 n^3); LAPACK Working Note 41 (Cholesky 1/3 n^3, QR 2 m n^2
+- 2/3 n^3, triangular solves n^2 for each right-hand side); G. H. Golub, C. F. Van Loan, Matrix Computations, 4th ed.,
+section 8.3 (symmetric eigenvalues 4/3 n^3, with vectors 9 n^3).
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ STEPS: Final[Mapping[str, Fraction | int]] = {
 
 Chosen so that a step takes the `step_cost.exchange` of a GPU in published times of PyTorch with cuSOLVER: pull requests
 173515 (Cholesky of 512: 376 us), 5586 of FlagGems (R of 512: 1.5 ms) and issue 174674 (eigh of 100: 1.8 ms). LU: one
-search for a pivot. SVD: nine Jacobi sweeps (`gesvdj`, the default) of n - 1 rounds, of which each finds rotations and
+search for a pivot. SVD: nine Jacobi sweeps (`gesvdj`, the default) of n - 1 rounds; each round finds rotations and
 applies them. LAPACK on two Zen 5 cores (svd of 512: 25 ms, eigh: 8.6 ms, QR: 4.9 ms) agrees to a factor of 3."""
 
 BULGE: Final = 8
-"""Columns that a step of a QR iteration takes; eigenvalues of a general matrix need an iteration over all columns each.
+"""Columns that a step of a QR iteration takes; each eigenvalue of a general matrix needs an iteration over all columns.
 Chosen with LAPACK's `geev` on two cores of a CPU: 3.4, 91 and 477 ms for 128, 512 and 1024 columns."""
 
 BLOCK: Final = 32
 """Columns that a triangular solve takes in one step. Source: the block size of LAPACK Working Note 41, table 3."""
 
 SMALL: Final = 32
-"""Rows and columns up to which one unit decomposes a matrix by itself. Source: cuSOLVER, `gesvdjBatched`."""
+"""Maximum rows and columns of a matrix that one unit decomposes by itself. Source: cuSOLVER, `gesvdjBatched`."""
 
 ONE_BY_ONE: Final = ("qr", "svd", "eigh", "eig")
-"""Operations that have no kernel for several larger matrices. Source: PyTorch, BatchLinearAlgebraLib.cpp."""
+"""Operations without a kernel for several larger matrices. Source: PyTorch, BatchLinearAlgebraLib.cpp."""
 
 TWO_SIDED: Final = ("svd", "eigh", "eig")
-"""Operations whose steps multiply the matrix by single vectors, so that memory and not the number of units bounds them.
-Source: J. Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 27 (1989) 215."""
+"""Operations whose steps multiply the matrix by single vectors. Memory bounds them, not the number of units. Source: J.
+Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 27 (1989) 215."""
 
 
 def _matrices(shape: Shape) -> tuple[int, int, int]:
@@ -58,7 +58,7 @@ def _matrices(shape: Shape) -> tuple[int, int, int]:
 
 
 def _cost(operation: str, shape: Shape, work: Fraction | int, steps: Fraction | int, special: int = 0) -> Cost:
-    """Return the cost of a decomposition of matrices of this shape; work, steps and special functions are of one."""
+    """Return the cost of decomposing matrices of this shape; work, steps and special functions are for one matrix."""
     count, *size = _matrices(shape)
     is_small = max(size) <= SMALL
     turns = count if operation in ONE_BY_ONE and not is_small else 1
@@ -77,18 +77,18 @@ def _cost(operation: str, shape: Shape, work: Fraction | int, steps: Fraction | 
 
 
 def _solve_steps(order: int) -> Fraction:
-    """Return the steps of one triangular solve."""
+    """Return the number of steps of one triangular solve."""
     return Fraction(order, BLOCK)
 
 
 def _right_sides(shape: Shape, order: int) -> int:
-    """Return the right-hand sides of each system: one where the last sizes are of no matrix of the order."""
+    """Return the right-hand sides of each system: one if the last sizes are not of a matrix of this order."""
     return shape[-1] if len(shape) > 1 and shape[-2] == order else 1
 
 
 @formula("linalg_lu_factor_ex", "linalg_lu", "_linalg_det", "_linalg_slogdet", "lu_with_info")
 def factorize(call: Call) -> Cost:
-    """LU of m x n: m n^2 - 1/3 n^3 with the smaller as n, 2/3 n^3 for a square one; n reciprocals."""
+    """LU of m x n, with n the smaller size: m n^2 - 1/3 n^3, or 2/3 n^3 for a square one; n reciprocals."""
     _, rows, columns = _matrices(call.shape(0))
     large, small = max(rows, columns), min(rows, columns)
     return _cost("lu", call.shape(0), large * small**2 - Fraction(small**3, 3), STEPS["lu"] * small, small)
@@ -136,7 +136,7 @@ def factorize_symmetric(call: Call) -> Cost:
 
 @formula("linalg_ldl_factor_ex")
 def factorize_indefinite(call: Call) -> Cost:
-    """1/3 n^3 as Cholesky's, n reciprocals; a search for a pivot in each column, as LU's."""
+    """1/3 n^3 and n reciprocals, like Cholesky; a search for a pivot in each column, like LU."""
     order = call.shape(0)[-1]
     return _cost("cholesky", call.shape(0), Fraction(order**3, 3), STEPS["lu"] * order, order)
 
@@ -155,7 +155,7 @@ def _orthogonalize(rows: int, columns: int) -> Fraction:
 
 @formula("linalg_qr", "qr")
 def orthogonalize(call: Call) -> Cost:
-    """2 m n^2 - 2/3 n^3 for R with the smaller as n, as much for the reduced Q; 4 m (m - n) n for the rest of it."""
+    """2 m n^2 - 2/3 n^3 for R, with n the smaller size, and again for the reduced Q; 4 m (m - n) n for its rest."""
     _, rows, columns = _matrices(call.shape(0))
     mode, small = call.value(1, "mode", "reduced"), min(rows, columns)
     parts = 1 if mode == "r" else 2
@@ -167,7 +167,7 @@ def orthogonalize(call: Call) -> Cost:
 
 @formula("geqrf", "linalg_householder_product", "orgqr")
 def reflect(call: Call) -> Cost:
-    """2 m n^2 - 2/3 n^3 with the smaller as n."""
+    """2 m n^2 - 2/3 n^3, with n the smaller size."""
     _, rows, columns = _matrices(call.shape(0))
     small = min(rows, columns)
     return _cost("qr", call.shape(0), _orthogonalize(rows, columns), STEPS["qr"] * small, small)
@@ -175,7 +175,7 @@ def reflect(call: Call) -> Cost:
 
 @formula("ormqr")
 def apply_reflections(call: Call) -> Cost:
-    """Four operations for each of k reflections and element of what they are applied to, half the square left out."""
+    """Four operations for each of k reflections and each element of the operand, without half of the k x k square."""
     _, rows, columns = _matrices(call.output_shape)
     reflections = call.shape(1)[-1]
     order = rows if call.value(3, "left", True) else columns
@@ -186,7 +186,7 @@ def apply_reflections(call: Call) -> Cost:
 
 @formula("_linalg_svd")
 def decompose(call: Call) -> Cost:
-    """4 m n^2 - 4/3 n^3 for the values with the smaller as n, 2 m n^2 + 2 n^3 more for both sets of vectors.
+    """4 m n^2 - 4/3 n^3 for the values, with n the smaller size; 2 m n^2 + 2 n^3 more for both sets of vectors.
 
     4 m (m - n) n for the rest of the larger set.
     """
@@ -207,7 +207,7 @@ def _singular(rows: int, columns: int, *, has_vectors: bool) -> Fraction:
 
 @formula("linalg_svdvals")
 def find_singular_values(call: Call) -> Cost:
-    """4 m n^2 - 4/3 n^3 with the smaller as n."""
+    """4 m n^2 - 4/3 n^3, with n the smaller size."""
     _, rows, columns = _matrices(call.shape(0))
     small = min(rows, columns)
     return _cost("svd", call.shape(0), _singular(rows, columns, has_vectors=False), STEPS["svd"] * small, small)
@@ -215,7 +215,7 @@ def find_singular_values(call: Call) -> Cost:
 
 @formula("linalg_pinv", "linalg_polar")
 def pseudo_invert(call: Call) -> Cost:
-    """Singular values and vectors, and the product of these: 2 m n^2 with the smaller as n; n reciprocals."""
+    """Singular values and vectors, and the product of the vectors: 2 m n^2, with n the smaller size; n reciprocals."""
     _, rows, columns = _matrices(call.shape(0))
     large, small = max(rows, columns), min(rows, columns)
     work = _singular(rows, columns, has_vectors=True) + 2 * large * small**2

@@ -1,4 +1,4 @@
-"""Formulas of attention, which is told as three operators: scores, softmax and weighted sum."""
+"""Formulas of attention, which is counted as three operators: scores, softmax and weighted sum."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ STEPS = ("scores", "softmax", "weighted_sum")
 def attend(
     query: Shape, columns: int, value_width: int, *, is_causal: bool = False, score_operations: int = 1, pairs: int = 0
 ) -> tuple[Cost, Cost, Cost]:
-    """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for so many keys.
+    """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for `columns` keys.
 
-    Each score takes `score_operations` behind its product: the scale, a mask, what a person computes of it. Where a
-    query sees some of the keys alone, `pairs` is how many all queries of a head see, and `columns` their mean.
+    Each score takes `score_operations` after its product: the scale, a mask, a score function of the user. If a query
+    sees only some of the keys, `pairs` is the number that all queries of a head see, and `columns` their mean.
     """
     *batch, rows, width = query
     groups = math.prod(batch)

@@ -1,4 +1,4 @@
-"""The cost of a call: by a formula of a person's own, else by the one that ships."""
+"""Cost of a call: by the user's own formula, else by the built-in one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from joulemap.trace.formula.registry import Call, Cost, find_formula
 
 
 def count(name: str, call: Call) -> Cost:
-    """Return the cost of a call of the operator `name`; kind `uncounted` where no formula is registered.
+    """Return the cost of a call of the operator `name`; kind `uncounted` if no formula is registered.
 
-    An operator that works in place (`floor_`) costs what the one that does not costs.
+    An in-place operator (`floor_`) costs as much as the operator that is not in place.
     """
     own = count_own(call)
     if own is not None:

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.trace.formula.registry import Call, Cost, formula
 
 MAX_MULTIPLIED_POWER: Final = 4
-"""Whole exponents up to this are computed as products by the frameworks' kernels (x, x^2, x^3, x^4)."""
+"""Maximum integer exponent that the frameworks' kernels compute as products (x, x^2, x^3, x^4)."""
 
 
 def _elementwise(names: Sequence[str], per_element: int, special: int = 0, operation: str = "") -> None:
@@ -79,7 +79,7 @@ def clamp(call: Call) -> Cost:
 
 @formula("pow", "pow_")
 def power(call: Call) -> Cost:
-    """A small whole exponent is a chain of multiplications; any other is exp(y log x): two special functions."""
+    """Multiplications for a small integer exponent; for any other, exp(y log x): two special functions."""
     exponent = call.value(1, "exponent")
     if isinstance(exponent, int | float) and exponent == int(exponent) and 1 <= exponent <= MAX_MULTIPLIED_POWER:
         return Cost(kind="elementwise", operation="pow", elementwise_count=(int(exponent) - 1) * call.output_count)

@@ -52,15 +52,15 @@ def convolution(call: Call) -> Cost:
 
 
 _SAMPLE: Final = 17
-"""Operations of a bilinear sample: two for its place, eight for the weights of four taps, seven for their sum."""
+"""Operations of a bilinear sample: two for its position, eight for the weights of four taps, seven for their sum."""
 
 
 @formula("deform_conv2d")
 def deformable_convolution(call: Call) -> Cost:
-    """As conv2d, of inputs that are sampled where the offsets say: 17 operations a sample, and one for a mask.
+    """Counts of conv2d, on inputs that are sampled at the offsets: 17 operations per sample, and one for a mask.
 
-    Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each channel
-    for each position of the output, and a product with the weights follows; the bias is always added.
+    Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each channel for
+    each position of the output, and a product with the weights follows; the bias is always added.
     """
     weight, output = call.shape(1), call.output_shape
     groups, has_mask = int(call.value(11, "groups")), bool(call.value(13, "use_mask"))
@@ -133,13 +133,13 @@ def matmul(call: Call) -> Cost:
 
 @formula("addmm", "baddbmm", "addmv")
 def added_matmul(call: Call) -> Cost:
-    """As matmul of the second and third argument, plus one addition per output."""
+    """Counts of matmul for the second and third argument, plus one addition per output."""
     return _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=call.output_count)
 
 
 @formula("addbmm")
 def summed_matmul(call: Call) -> Cost:
-    """The batch is one more dimension that is summed over; one addition per output."""
+    """Counts of matmul with the batch as part of the inner dimension; one addition per output."""
     (groups, rows, inner), columns = call.shape(1), call.shape(2)[2]
     return Cost(
         kind="matmul",
@@ -166,7 +166,7 @@ def bilinear_form(call: Call) -> Cost:
 
 @formula("affine_grid_generator")
 def affine_grid(call: Call) -> Cost:
-    """Each point, with a one, through the matrix of its sample."""
+    """Product of each point, extended by a one, with the matrix of its sample."""
     batch, rows, width = call.shape(0)
     return Cost(
         kind="matmul",

@@ -1,4 +1,4 @@
-"""Formulas of gradients, which a forward pass computes where it differentiates by its input."""
+"""Formulas of gradients, which a forward pass computes if it differentiates by its input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.trace.formula.registry import Call, Cost, formula
 
 @formula("convolution_backward")
 def convolution_gradient(call: Call) -> Cost:
-    """As the convolution, once for the gradient of its input, once for that of its weight, where wanted."""
+    """Counts of the convolution, for the gradient of its input and for that of its weight, as far as requested."""
     wanted = call.value(10, "output_mask", (True, True, True))
     upstream, source, weight = call.args[:3]
     stride, padding, dilation, is_transposed, output_padding, groups = call.args[4:10]

@@ -10,7 +10,7 @@ from joulemap.trace.formula.registry import Call, Cost, formula
 
 @formula("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d")
 def negative_log_likelihood(call: Call) -> Cost:
-    """One number is read for each target: a negation, or product with its weight, and an addition."""
+    """One number read per target: a negation, or a product with its weight, and an addition."""
     targets = math.prod(call.shape(1))
     return Cost(
         kind="reduction", operation="nll_loss", elementwise_count=2 * targets, gathers=True, gathered_count=targets
@@ -53,7 +53,7 @@ def multilabel_margin(call: Call) -> Cost:
 
 @formula("_ctc_loss")
 def connectionist_loss(call: Call) -> Cost:
-    """For each step and each of 2 S + 1 states: maximum, subtractions and sums of three paths, three exp and one log.
+    """Maximum, subtractions and sums of three paths for each step and each of 2 S + 1 states; three exp and one log.
 
     Source: aten/src/ATen/native/LossCTC.cpp, `ctc_loss_cpu_template`: the forward variables alone.
     """

@@ -47,9 +47,9 @@ _movement(["gather", "take"], gathers=True)
 
 
 def _rows_of(position: int, operation: str) -> Formula:
-    """Return the formula of an operator that reads the rows which its argument at `position` names.
+    """Return the formula of an operator that reads the rows named by its argument at `position`.
 
-    Rows that the trace takes to be chosen more than once are read once.
+    Rows that the trace assumes to be chosen more than once are read once.
     """
 
     def cost(call: Call) -> Cost:
@@ -74,16 +74,16 @@ formula("index_select")(_rows_of(2, "index_select"))
 
 @formula("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 def reserve(_call: Call) -> Cost:
-    """Memory that nothing has written yet."""
+    """Memory that is not written yet."""
     return Cost(kind="view", operation="empty")
 
 
 @formula("cat")
 def concatenate(call: Call) -> Cost:
-    """Moves what it joins: `append` where whole rows follow one another, as in a cache, else `cat`.
+    """Movement of the joined tensors: `append` if whole rows follow one another, as in a cache, else `cat`.
 
-    Channels of images lie side by side for each position in the layout that GPUs and CPUs convolve, so that joining
-    them takes rows apart as joining the last dimension does.
+    In the memory layout in which GPUs and CPUs convolve, the channels of each position are adjacent. Joining channels
+    therefore takes rows apart, as joining the last dimension does.
     """
     rank = max(len(call.output_shape), 1)
     dimension = call.value(1, "dim", 0) % rank

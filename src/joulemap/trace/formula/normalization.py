@@ -1,4 +1,4 @@
-"""Formulas of normalizations and softmax, which need a row or a channel at a time."""
+"""Formulas of normalizations and softmax, which need a whole row or channel at a time."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def rms_norm(call: Call) -> Cost:
 
 @formula("group_norm")
 def group_norm(call: Call) -> Cost:
-    """As layer_norm, over each group of channels of each sample."""
+    """Counts of layer_norm, over each group of channels of each sample."""
     return _normalization("group_norm", call.shape(0)[0] * int(call.value(1, "num_groups")), call)
 
 
 @formula("native_group_norm")
 def native_group_norm(call: Call) -> Cost:
-    """As group_norm; the groups are the seventh argument."""
+    """Counts of group_norm; the groups are the seventh argument."""
     return _normalization("group_norm", call.shape(0)[0] * int(call.value(6, "group")), call)
 
 
 @formula("instance_norm")
 def instance_norm(call: Call) -> Cost:
-    """As layer_norm, over each channel of each sample."""
+    """Counts of layer_norm, over each channel of each sample."""
     return _normalization("instance_norm", math.prod(call.shape(0)[:2]), call)
 
 
@@ -76,7 +76,7 @@ def softmax(call: Call) -> Cost:
 
 @formula("_weight_norm_interface")
 def weight_norm(call: Call) -> Cost:
-    """As v g / |v|: multiply and add for the norm, multiply to apply; one rsqrt per norm."""
+    """Counts of v g / |v|: multiply and add for the norm, multiply to apply; one rsqrt per norm."""
     return Cost(
         kind="normalization",
         operation="weight_norm",

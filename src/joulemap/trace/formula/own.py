@@ -1,11 +1,12 @@
-"""Formulas of a person's own, for operators of their own.
+"""User-defined formulas for custom operators.
 
     @joulemap.formula("mylib::attend")
     def attend(call):
         rows, width = call.shape(0)
         return joulemap.OperatorCost(mac_count=2 * rows * rows * width, special_count=rows * rows)
 
-In a program it holds from then on; in a model's file, or one that it imports, for that model. Imports no torch.
+In a program a formula holds from then on; in a model's file, or one that the file imports, for that model alone.
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NAME: Final = re.compile(r"\w+::\w+")
 
 @attrs.frozen
 class OperatorCall(Call):
-    """One call of an operator: its arguments, by position or name, and the tensors that it gives."""
+    """One call of an operator: its arguments, by position or name, and its output tensors."""
 
 
 def _whole(_record: OperatorCost, field: attrs.Attribute[int], value: object) -> None:
@@ -57,18 +58,18 @@ def _sizes(record: OperatorCost, _field: attrs.Attribute[tuple[int, ...]], value
 
 @attrs.frozen(kw_only=True)
 class OperatorCost:
-    """What one call of an operator computes, for the whole batch."""
+    """Counts of one call of an operator, for the whole batch."""
 
     mac_count: int = attrs.field(default=0, validator=_whole)
-    """Multiply-accumulates."""
+    """Multiply-accumulate operations."""
     elementwise_count: int = attrs.field(default=0, validator=_whole)
-    """Additions, multiplications and comparisons that are no MACs."""
+    """Additions, multiplications and comparisons outside of MACs."""
     special_count: int = attrs.field(default=0, validator=_whole)
-    """Exponentials, roots, divisions and the like."""
+    """Exponentials, roots, divisions and similar functions."""
     kind: str = attrs.field(default="", validator=_known)
-    """What it is to a chip, one of `operators.kind`; empty for a matmul where it has MACs, else for elementwise."""
+    """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
-    """(M, N, K, groups) of its product; empty for the output's last size as N and MACs for each output as K."""
+    """(M, N, K, groups) of its product. Empty for N as the last size of the output and K as its MACs per element."""
 
 
 OwnFormula = Callable[[OperatorCall], OperatorCost]
@@ -79,10 +80,11 @@ _scopes: Final[list[dict[str, OwnFormula]]] = [_programs]
 
 
 def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
-    """Register what counts the operators of these names, each as `namespace::operator`; the last one holds.
+    """Register the formula of the operators with these names, each `namespace::operator`; the last one registered
+    holds.
 
-    It is called with the call that was traced and returns its cost, for every overload. Raises UsageError for a name of
-    another form.
+    It is called with each traced call, of any overload, and returns the cost. Raises UsageError for a name of another
+    form.
     """
     for name in names:
         if not _NAME.fullmatch(name):
@@ -97,7 +99,7 @@ def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
 
 @contextlib.contextmanager
 def own_formulas() -> Iterator[None]:
-    """Let formulas that are registered inside hold inside alone."""
+    """Limit the formulas that are registered inside to this context."""
     _scopes.append(_files)
     try:
         yield
@@ -107,7 +109,7 @@ def own_formulas() -> Iterator[None]:
 
 
 def digest_own() -> str:
-    """Return eight hexadecimal digits of the formulas that this program has registered; empty where there are none."""
+    """Return eight hexadecimal digits of the formulas that this program has registered; empty without any."""
     if not _programs:
         return ""
     digest = hashlib.sha256()
@@ -118,7 +120,7 @@ def digest_own() -> str:
 
 
 def count_own(call: Call) -> Cost | None:
-    """Return the cost of a call by a formula of a person's own, None without one; ModelError if it gives no cost."""
+    """Return the cost of a call by a user's formula; None without one, ModelError if it returns no cost."""
     name = "::".join(call.aten.split(".")[:2])
     function = _files.get(name) or _programs.get(name)
     if function is None:
@@ -146,7 +148,7 @@ def _four(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
-    """Return (M, N, K, groups) of so many MACs: each output sums as many products, where that is a whole number."""
+    """Return (M, N, K, groups) of these MACs: each output sums equally many products, if that is an integer."""
     if not macs:
         return (0, 0, 0, 0)
     shape = call.output_shape or (1,)

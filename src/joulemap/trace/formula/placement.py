@@ -1,8 +1,8 @@
 """Formulas of operators that put values into a part of a tensor: updates of a cache, assignments to a slice.
 
-One that works in place moves what it places and leaves the rest alone, so that it costs the same whatever the tensor
-holds. One that returns a new tensor (`slice_scatter`) is taken to work in place too, as compilers make it, where
-nothing reads the old tensor afterwards and it is no parameter; otherwise it copies all of it (`trace/assemble.py`).
+An in-place operator moves the values that it places and leaves the rest alone, so that its cost does not depend on the
+tensor. An operator that returns a new tensor (`slice_scatter`) counts as in-place too, as compilers make it, if nothing
+reads the old tensor afterwards and that is no parameter. Otherwise it copies the whole tensor (`trace/assemble.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLACING: Final = frozenset(
         "diagonal_scatter", "as_strided_scatter",
     }
 )  # fmt: skip
-"""Operators that leave elements of their first argument as they were, without the underscore of those in place."""
+"""Operators that leave other elements of their first argument unchanged, without the underscore of in-place forms."""
 
 PLACED: Final = frozenset({"index_put", "index_put_", "_index_put_impl_", "masked_scatter", "masked_scatter_"})
 """Operators whose traffic depends on the elements that a mask selects."""
@@ -28,7 +28,7 @@ _MASKS: Final = ("torch.bool", "torch.uint8")
 
 
 def _placed(operation: str, count: int, *reads: tuple[int, int], adds: bool = False) -> Cost:
-    """Return the cost of placing `count` elements, which are read first if what is placed is added to them."""
+    """Return the cost of placing `count` elements, which are read first if values are added to them."""
     return Cost(
         kind="data_movement",
         operation=operation,
@@ -49,25 +49,25 @@ def _rest(shape: Shape, dimension: int) -> int:
 
 @formula("index_copy")
 def index_copy(call: Call) -> Cost:
-    """Writes its source."""
+    """One write per element of the source."""
     return _placed("index_copy", _size(call.value(3, "source")))
 
 
 @formula("index_fill")
 def index_fill(call: Call) -> Cost:
-    """Writes a number to whole rows, columns or planes."""
+    """One write of a number per element of whole rows, columns or planes."""
     return _placed("index_fill", _size(call.value(2, "index")) * _rest(call.shape(0), int(call.value(1, "dim"))))
 
 
 @formula("index_add", "index_reduce")
 def index_add(call: Call) -> Cost:
-    """Reads, adds or reduces, and writes one element for each of the source."""
+    """One read, one addition or reduction, and one write per element of the source."""
     return _placed("scatter_add", _size(call.value(3, "source")), adds=True)
 
 
 @formula("scatter")
 def scatter(call: Call) -> Cost:
-    """Writes one element for each index; with a reduction it reads that too and computes it."""
+    """One write per index; with a reduction, also a read and an operation."""
     count = _size(call.value(2, "index"))
     reduces = call.kwargs.get("reduce") is not None
     source = ((3, count),) if hasattr(call.value(3, "src"), "shape") else ()
@@ -76,14 +76,14 @@ def scatter(call: Call) -> Cost:
 
 @formula("scatter_add", "scatter_reduce")
 def scatter_add(call: Call) -> Cost:
-    """Reads, adds or reduces, and writes one element for each index."""
+    """One read, one addition or reduction, and one write per index."""
     count = _size(call.value(2, "index"))
     return _placed("scatter_add", count, (3, count), adds=True)
 
 
 @formula("index_put", "_index_put_impl", "_unsafe_index_put")
 def index_put(call: Call) -> Cost:
-    """Writes the elements that its indices name; an addition for each where it accumulates."""
+    """One write per element that the indices name; an addition for each if values accumulate."""
     from torch import broadcast_shapes
 
     shape = call.shape(0)
@@ -106,19 +106,19 @@ def index_put(call: Call) -> Cost:
 
 @formula("put")
 def put(call: Call) -> Cost:
-    """Writes one element for each index; an addition for each where it accumulates."""
+    """One write per index; an addition for each if values accumulate."""
     return _placed("index_put", _size(call.value(1, "index")), adds=bool(call.value(3, "accumulate", False)))
 
 
 @formula("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
 def slice_scatter(call: Call) -> Cost:
-    """Writes its source."""
+    """One write per element of the source."""
     return _placed("slice_scatter", _size(call.value(1, "src")))
 
 
 @formula("masked_scatter")
 def masked_scatter(call: Call) -> Cost:
-    """Reads its mask and writes as many elements as that selects: its source has no fewer."""
+    """One read of the mask, and one write per element that it selects; the source has no fewer elements."""
     known = call.known_value(call.value(1, "mask"))
     most = min(call.output_count, _size(call.value(2, "source")))
     count = min(most, int(known.count_nonzero())) if known is not None else most

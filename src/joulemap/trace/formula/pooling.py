@@ -52,7 +52,7 @@ def avg_pool(call: Call) -> Cost:
     "_adaptive_avg_pool3d",
 )
 def adaptive_avg_pool(call: Call) -> Cost:
-    """Each input is added once (windows that overlap add again), one multiplication per output."""
+    """One addition per input (again for each further window that has it), one multiplication per output."""
     window = max(-(-call.input_count // max(call.output_count, 1)), 1)
     return Cost(
         kind="reduction" if call.output_count * 4 <= call.input_count else "pool",
@@ -64,7 +64,7 @@ def adaptive_avg_pool(call: Call) -> Cost:
 
 @formula("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(call: Call) -> Cost:
-    """One comparison per input; the window is what an output sees of the input."""
+    """One comparison per input; the window is the part of the input that an output sees."""
     window = max(-(-call.input_count // max(call.output_count, 1)), 1)
     return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count, tap_count=window)
 
@@ -136,7 +136,7 @@ def embedding_bag(call: Call) -> Cost:
 
 
 def _sorting(position: int) -> Formula:
-    """Return the formula of an operator whose dimension is its argument at `position`, the last if it is not given."""
+    """Return the formula of a sort whose dimension is the argument at `position`, by default the last."""
 
     def cost(call: Call) -> Cost:
         shape = call.shape(0)
@@ -153,7 +153,7 @@ formula("topk", "kthvalue")(_sorting(2))
 
 
 _INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
-"""Multiplications and additions of an output: 2 n - 1 for a weighted sum of its n taps (bicubic: 16)."""
+"""Multiplications and additions per output: 2 n - 1 for a weighted sum of its n taps (bicubic: 16)."""
 
 
 def _upsample(mode: str, per_element: int) -> Formula:
@@ -195,8 +195,8 @@ def grid_sample(call: Call) -> Cost:
 def roi_align(call: Call) -> Cost:
     """Bilinear samples averaged: seven operations and one addition for each sample, by default four to an output.
 
-    Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin where the ratio is not positive;
-    two by two stands for the latter.
+    Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin if the ratio is not positive; two
+    by two stands for the latter.
     """
     ratio = call.value(5, "sampling_ratio", 0)
     samples = ratio * ratio if isinstance(ratio, int) and ratio > 0 else 4

@@ -1,9 +1,10 @@
-"""Formulas of products in groups of unequal size, of sparse tensors, and of narrow numbers, which are scaled behind.
+"""Formulas of products in groups of unequal size, of sparse tensors, and of narrow numbers, which are scaled
+afterwards.
 
 A grouped product (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
-of the rows that were routed, and it reads the matrices of the groups that got a row. Where each group ends is in a
-tensor (`offs`): it follows from the routing that the trace assumes; where it is not known, each row is taken to choose
-its group on its own.
+of the rows that were routed, and it reads the matrices of the groups that got a row. A tensor (`offs`) has the end of
+each group, which follows from the routing that the trace assumes. If the ends are unknown, each row is assumed to
+choose its group independently.
 
 Operands are read at the width of their own dtype: int8 and fp8 take one byte, whatever the precision of a run.
 """
@@ -19,10 +20,10 @@ from joulemap.trace.formula.gemm import _matmul_cost
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
 
 PACKED_GROUPED: Final = ("packed_grouped_mm", "scaled_grouped_mm")
-"""Grouped products by weights that a checkpoint stores narrow."""
+"""Grouped products with weights that a checkpoint stores in few bits."""
 
 GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *PACKED_GROUPED})
-"""Operators whose work depends on where their groups end."""
+"""Operators whose work depends on the ends of their groups."""
 
 GROUP_NOTE: Final = (
     "each row is taken to choose one of the groups on its own, of which n (1 - (1 - 1 / n)^rows) are hit"
@@ -30,7 +31,7 @@ GROUP_NOTE: Final = (
 
 
 def hit_count(rows: int, taken: int, choices: int) -> int:
-    """Return how many of `choices` are expected to be taken at least once, by `rows` that take `taken` each."""
+    """Return the expected number of `choices` that are taken at least once, if each of `rows` takes `taken`."""
     if rows <= 0 or choices <= 0:
         return 0
     expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))
@@ -38,7 +39,7 @@ def hit_count(rows: int, taken: int, choices: int) -> int:
 
 
 def group_sizes(call: Call, offsets: Any, total: int) -> tuple[int, int]:
-    """Return (rows in all groups, groups that have any) of a dimension of `total` cut at these offsets."""
+    """Return (rows in all groups, number of groups with any) of a dimension of `total` cut at these offsets."""
     known = call.known_value(offsets)
     if known is None:
         groups = int(offsets.shape[0])
@@ -66,7 +67,7 @@ def _grouped(call: Call, offsets: Any, bias: Any, scales: int) -> Cost:
         width, outputs = -(-size // max(hit, 1)), left[1] * size
         gemm, macs = (left[1], width, inner, hit), left[1] * inner * size
         reads = ((0, hit * left[1] * left[2]), (1, right[0] * size))
-    else:  # what is summed over is cut: each group has a result
+    else:  # the inner dimension is cut: each group has a result
         size, hit = group_sizes(call, offsets, inner)
         depth, outputs = -(-size // max(hit, 1)), call.output_count
         gemm, macs = (left[0], columns, depth, hit), left[0] * columns * size
@@ -82,7 +83,7 @@ def _grouped(call: Call, offsets: Any, bias: Any, scales: int) -> Cost:
 
 
 def _elements_held(tensor: Any) -> int:
-    """Return the numbers in one element of a tensor: two where four-bit ones are packed."""
+    """Return the numbers in one element of a tensor: two if four-bit ones are packed."""
     return 2 if "x2" in str(tensor.dtype).rpartition("_")[2] else 1
 
 
@@ -94,19 +95,19 @@ def grouped_matmul(call: Call) -> Cost:
 
 @formula("_scaled_grouped_mm")
 def scaled_grouped_matmul(call: Call) -> Cost:
-    """As _grouped_mm, plus two multiplications per output for the scales of both operands."""
+    """Counts of _grouped_mm, plus two multiplications per output for the scales of both operands."""
     return _grouped(call, call.value(4, "offs"), call.value(5, "bias"), scales=2)
 
 
 @formula("_scaled_grouped_mm_v2")
 def scaled_grouped_matmul_v2(call: Call) -> Cost:
-    """As _scaled_grouped_mm; the ends of the groups are the ninth argument."""
+    """Counts of _scaled_grouped_mm; the ends of the groups are the ninth argument."""
     return _grouped(call, call.value(8, "offs"), call.value(9, "bias"), scales=2)
 
 
 @formula("_int_mm")
 def integer_matmul(call: Call) -> Cost:
-    """As matmul, of int8 operands that add up in int32."""
+    """Counts of matmul, for int8 operands that are summed in int32."""
     return _matmul_cost(call.shape(0), call.shape(1), call.output_count)
 
 
@@ -119,24 +120,24 @@ def _scaled(call: Call, bias: Any, result_scale: Any = None) -> Cost:
 
 @formula("_scaled_mm")
 def scaled_matmul(call: Call) -> Cost:
-    """As matmul, of fp8 or fp4 operands, plus two multiplications per output for their scales, one for a bias."""
+    """Counts of matmul for fp8 or fp4 operands, plus two multiplications per output for scales, one for a bias."""
     return _scaled(call, call.value(4, "bias"), call.value(5, "scale_result"))
 
 
 @formula("_scaled_mm_v2")
 def scaled_matmul_v2(call: Call) -> Cost:
-    """As _scaled_mm."""
+    """Counts of _scaled_mm."""
     return _scaled(call, call.value(8, "bias"))
 
 
 @formula("_scaled_addmm")
 def scaled_added_matmul(call: Call) -> Cost:
-    """As _scaled_mm of the second and third argument, plus one addition per output."""
+    """Counts of _scaled_mm for the second and third argument, plus one addition per output."""
     return _scaled(Call(call.args[1:], call.kwargs, call.outputs), bias=call.value(0, "self"))
 
 
 def _packed(call: Call, *, per_weight: int = 0, per_output: int = 0, share: int = 1) -> Cost:
-    """Return the cost of rows times a weight whose shape its storage hides; one MAC in `share` is made."""
+    """Return the cost of rows times a weight whose shape its storage hides; one in `share` MACs is computed."""
     left, output = call.shape(0), call.output_shape
     inner, columns = left[-1], output[-1]
     rows = call.output_count // columns
@@ -162,19 +163,19 @@ def int8_weight_matmul(call: Call) -> Cost:
     "_dyn_quant_matmul_4bit",
 )
 def int4_weight_matmul(call: Call) -> Cost:
-    """As _weight_int8pack_mm; each weight is shifted and multiplied by the scale of its group before it is used."""
+    """Counts of _weight_int8pack_mm; each weight is shifted and multiplied by the scale of its group before use."""
     return _packed(call, per_weight=2)
 
 
 @formula("_mixed_dtypes_linear")
 def mixed_linear(call: Call) -> Cost:
-    """As _weight_int8pack_mm, plus one addition per output for a bias."""
+    """Counts of _weight_int8pack_mm, plus one addition per output for a bias."""
     return _packed(call, per_output=1 + (call.value(3, "bias") is not None))
 
 
 @formula("mkldnn_linear", "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation")
 def packed_linear(call: Call) -> Cost:
-    """As linear, of a weight that is packed."""
+    """Counts of linear, for a packed weight."""
     return _packed(call, per_output=int(call.value(2, "bias") is not None))
 
 
@@ -186,9 +187,9 @@ def sparse_linear(call: Call) -> Cost:
 
 @formula("sparse_mm")
 def sparse_dense_matmul(call: Call) -> Cost:
-    """MACs = stored numbers x columns of the dense operand (plus one addition per output for what is added).
+    """MACs = stored numbers x columns of the dense operand (plus one addition per output for an added term).
 
-    Each number takes a row of the dense operand: products with nothing to sum over, which no matrix unit speeds up.
+    Each number takes a row of the dense operand: products without a sum, which no matrix unit speeds up.
     """
     stored, columns = call.input_count, call.value(1, "columns")
     return Cost(
@@ -202,7 +203,7 @@ def sparse_dense_matmul(call: Call) -> Cost:
 
 @formula("_addmm_activation")
 def activated_matmul(call: Call) -> Cost:
-    """As addmm, with a comparison, or a GELU's four operations and one special function, per output."""
+    """Counts of addmm, with a comparison, or a GELU's four operations and one special function, per output."""
     gelu = bool(call.kwargs.get("use_gelu", False))
     cost = _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=(5 if gelu else 2) * call.output_count)
     return attrs.evolve(cost, special_count=call.output_count * gelu)

@@ -1,4 +1,4 @@
-"""The register of formulas, the call that a formula sees and the cost that it returns."""
+"""Register of formulas, the call that a formula sees and the cost that it returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Formula = Callable[["Call"], "Cost"]
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """The counts of one operator, for the whole batch."""
+    """Counts of one operator, for the whole batch."""
 
     kind: str
     operation: str
@@ -28,29 +28,29 @@ class Cost:
     """(M, N, K, groups)."""
     tap_count: int = 1
     gathers: bool = False
-    """Whether it reads only the rows that it returns (embedding, gather), not its whole first input."""
+    """True if it reads only the rows that it returns (embedding, gather), not its whole first input."""
     gathered_count: int | None = None
-    """Elements that it reads of its first input at most, where it `gathers` more than it returns."""
+    """Maximum elements that it reads of its first input, if it `gathers` more than it returns."""
     scalars: str = ""
     variant: str = ""
     step_count: int = 1
     read_counts: tuple[tuple[int, int], ...] = ()
-    """(position of an argument, elements that it reads of it at most); of others all."""
+    """(position of an argument, maximum elements that it reads of it); other arguments are read as a whole."""
     written_count: int | None = None
-    """Elements that it writes, where it leaves the rest of its output as it found it."""
+    """Elements that it writes, if it leaves the rest of its output unchanged."""
 
 
 @attrs.frozen
 class Call:
-    """One dispatched call with its output."""
+    """One dispatched call with its outputs."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
     aten: str = ""
-    """Its name with namespace and overload: `aten.conv2d.default`, `mylib.op.default`."""
+    """Name with namespace and overload: `aten.conv2d.default`, `mylib.op.default`."""
     known: Mapping[int, torch.Tensor] = attrs.field(factory=dict)
-    """id of a tensor argument -> its values, where the trace knows or assumes them."""
+    """id of a tensor argument -> its values, if the trace knows or assumes them."""
 
     def known_value(self, tensor: Any) -> torch.Tensor | None:
         """Return the values of a tensor argument, or None."""
@@ -83,7 +83,7 @@ class Call:
 
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""The operator that is told as three: scores, softmax and weighted sum."""
+"""Operator that is counted as three: scores, softmax and weighted sum."""
 
 FORMULAS: Final[dict[str, Formula]] = {}
 
@@ -124,11 +124,11 @@ def write_scalars(**scalars: Any) -> str:
 
 
 NAMESPACES: Final = ("", "aten", "prims", "torchvision", "quantized")
-"""Whose operators are found by their name alone."""
+"""Namespaces whose operators are found by name, without their namespace."""
 
 
 def find_formula(name: str, aten: str = "") -> Formula | None:
-    """Return the formula of an operator, which may work in place (`floor_`); None where there is none."""
+    """Return the formula of an operator, also of an in-place one (`floor_`); None if there is none."""
     if aten.partition(".")[0] not in NAMESPACES:
         return None
     return FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))

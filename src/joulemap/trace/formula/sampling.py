@@ -63,7 +63,7 @@ _random(
 
 @formula("multinomial")
 def draw(call: Call) -> Cost:
-    """For each probability an exponential random number, a division and a comparison.
+    """An exponential random number, a division and a comparison for each probability.
 
     Source: aten/src/ATen/native/Distributions.cpp, `multinomial`: the largest of p / q with q exponential, for samples
     without replacement and for one sample.

@@ -16,7 +16,7 @@ def _fourier(call: Call, shape: Shape, *, is_real: bool) -> Cost:
 
 @formula("_fft_c2c")
 def complex_fourier(call: Call) -> Cost:
-    """5 N log2 N for each transform of N points, over however many dimensions; half of that from or to real numbers.
+    """5 N log2 N for each transform of N points, in any number of dimensions; half of that from or to real numbers.
 
     Source: M. Frigo, S. G. Johnson, benchFFT, http://www.fftw.org/speed: 5 N log2 N, 2.5 N log2 N for real data.
     """
@@ -58,7 +58,7 @@ def histogram_edges(call: Call) -> Cost:
 
 @formula("isin")
 def is_in(call: Call) -> Cost:
-    """Both sets are sorted together: n log2 n comparisons."""
+    """Comparisons of a joint sort of both sets: n log2 n."""
     counts = [math.prod(tuple(one.shape)) for one in call.args[:2] if hasattr(one, "shape")]
     total = sum(counts) + 2 - len(counts)
     return Cost(kind="reduction", operation="sort", elementwise_count=math.ceil(total * math.log2(max(total, 2))))
@@ -66,7 +66,7 @@ def is_in(call: Call) -> Cost:
 
 @formula("mode", "nanmedian")
 def sorted_value(call: Call) -> Cost:
-    """As sorting the dimension, by default all of the input."""
+    """Comparisons of a sort along the dimension, by default of the whole input."""
     shape = call.shape(0)
     dimension = call.value(1, "dim")
     length = call.input_count if dimension is None or not shape else shape[dimension]

@@ -1,1 +1,1 @@
-"""Weights that a checkpoint stores narrow: how they lie, what multiplies by them, and what a configuration says."""
+"""Weights that a checkpoint stores in few bits: their layout, their products, and their configuration."""

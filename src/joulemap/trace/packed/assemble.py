@@ -1,10 +1,10 @@
-"""The operators of a call that multiplies by packed weights.
+"""Operators of a call that multiplies by packed weights.
 
     packed_linear(x, parts)  ──►  dequantize(parts) ──► linear(x, wide)     one call: `SPLIT_CALLS` of the model
     scaled_linear(x, parts)  ──►  linear(x, parts)
     unpack_weight(parts)     ──►  dequantize(parts)
 
-What is stored moves at its own width, whatever the precision of a run. A grouped product reads, and makes wide, the
+Stored tensors move at their own width, whatever the precision of a run. A grouped product reads, and dequantizes, the
 weights of the groups that got a row.
 """
 
@@ -23,12 +23,12 @@ from joulemap.trace.tensor import touched_bytes
 
 
 def is_packed(call: RecordedCall) -> bool:
-    """Whether a call multiplies by packed weights, or makes them wide."""
+    """Return whether a call multiplies by packed weights, or dequantizes them."""
     return call.aten.startswith(f"{NAMESPACE}.")
 
 
 def assemble_packed(assembly: Assembly, call: RecordedCall, *, own_path: bool) -> None:
-    """Append the operators of a call; a product has the name of its module where the call is all that it does."""
+    """Append the operators of a call; a product has the name of its module if that makes no other call."""
     if call.name == UNPACK:
         operator = _dequantize(assembly, call, call.args[0], call.args[3], call.outputs[0].shape, (1, 1))
     else:
@@ -65,7 +65,7 @@ def _multiply(assembly: Assembly, call: RecordedCall, *, own_path: bool) -> int:
 
 
 def _cost(call: RecordedCall, kind: str, per_input: int, per_output: int) -> tuple[Cost, tuple[int, int]]:
-    """Return the cost of a product, and which part of the weights it reads: (groups that got a row, all groups)."""
+    """Return the cost of a product, and the share of the weights that it reads: (groups that got a row, all groups)."""
     x, parts, columns, _, *more = call.args
     *outer, inner = x.shape
     share = (1, 1)
@@ -95,7 +95,7 @@ def _dequantize(
     shape: tuple[int, ...],
     share: tuple[int, int],
 ) -> int:
-    """Append the operator that makes weights wide, and return its index; foldable unless data chose the weights."""
+    """Append the operator that dequantizes weights, and return its index; foldable unless data chose the weights."""
     cost = Cost(kind="elementwise", operation="dequantize", elementwise_count=per_weight * math.prod(shape))
     recorder = assembly.recorder
     stored = {recorder.find(part) for part in parts}

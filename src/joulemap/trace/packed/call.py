@@ -1,10 +1,10 @@
 """Calls that multiply by packed weights, as operators that a trace records.
 
-    packed_linear(x, parts)   a kernel that makes the weights wide before it multiplies
-    scaled_linear(x, parts)   a kernel that makes x narrow, multiplies by what is stored, and scales what it adds up
-    unpack_weight(parts)      a kernel that writes the wide weights, for what else reads them
+    packed_linear(x, parts)   a kernel that dequantizes the weights before it multiplies
+    scaled_linear(x, parts)   a kernel that quantizes x, multiplies by the stored weights, and scales the sums
+    unpack_weight(parts)      a kernel that writes the wide weights, for any other reader
 
-Each has a `bmm` and a `grouped_mm` too, for matrices of several experts.
+The first two exist for `bmm` and `grouped_mm` too, for matrices of several experts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _unpack_weight(parts: Sequence[Tensor], shape: Sequence[int], dtype: torch.d
 
 
 def _define(name: str, schema: str, on_meta: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return an operator of its own, which has a rule for shapes alone."""
+    """Return a new operator, which has only a rule for shapes."""
     _library.define(f"{name}{schema}")
     _library.impl(name, on_meta, "Meta")
     made: Callable[..., Tensor] = getattr(torch.ops.joulemap, name)
@@ -51,7 +51,8 @@ _PRODUCTS: Final[dict[str, tuple[str, Callable[..., Tensor]]]] = {
     "bmm": ("(Tensor x, Tensor[] parts, int columns, int[] counts) -> Tensor", _bmm),
     "grouped_mm": ("(Tensor x, Tensor[] parts, int columns, int[] counts, Tensor offs) -> Tensor", _grouped_mm),
 }
-"""Of a product with `columns` results a row. `counts` are elementwise operations on a weight, an input and a result."""
+"""Product -> (schema, rule for shapes), with `columns` results per row. `counts` are elementwise operations per weight,
+input and result."""
 
 CALLS: Final[dict[str, Callable[..., Tensor]]] = {
     **{

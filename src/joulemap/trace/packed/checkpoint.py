@@ -1,7 +1,7 @@
-"""Weights of a checkpoint by its configuration: which are stored in which format, and which are not.
+"""Weights of a checkpoint by its configuration: which are stored in which format, and which are not converted.
 
-A reader for each method takes the `quantization_config` of a `config.json`. Which modules a method leaves alone where
-it names none is that of the library: the output embeddings, what is tied, and the last of the parameters.
+A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, those of the
+library hold: the output embeddings, tied modules, and the last of the parameters.
 Source: transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
 `gptq/quantizer.py`.
 """
@@ -21,29 +21,29 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
 Kind = Literal["linear", "conv1d", "experts"]
-"""Of what holds a matrix: a linear layer, one whose weight is transposed (GPT-2), matrices of several experts."""
+"""Kind of a matrix: of a linear layer, of one with a transposed weight (GPT-2), or of several experts."""
 
 ANY: Final = ("Linear",)
-"""Targets that are all linear layers, of experts too."""
+"""Targets that mean all linear layers, also those of experts."""
 
 LONGEST_EXPRESSION: Final = 1_000
-"""Characters of an expression that a configuration may ask for."""
+"""Maximum characters of an expression in a configuration."""
 
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
-"""Repetition of what is repeated or chosen: matching takes exponential time."""
+"""Repetition of a repeated or alternative group, whose matching takes exponential time."""
 
 
 @attrs.frozen(kw_only=True)
 class Matrix:
-    """A weight of a model that a checkpoint may store packed."""
+    """Weight of a model that a checkpoint may store packed."""
 
     names: tuple[str, ...]
-    """Of its module, as checkpoints may have it."""
+    """Names of its module in checkpoints."""
     kind: Kind = "linear"
     classes: tuple[str, ...] = ANY
-    """Names of the class of its module and of those that it is derived from."""
+    """Names of its module's class and base classes."""
     is_in_blocks: bool = True
-    """Whether it is in one of the layers that repeat."""
+    """True if it is in one of the layers that repeat."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,38 +52,38 @@ class Group:
 
     stored: PackedFormat
     targets: tuple[str, ...] = ANY
-    """Names, classes, or regular expressions behind `re:`."""
+    """Names, classes, or regular expressions after `re:`."""
     kinds: frozenset[Kind] = frozenset({"linear", "conv1d", "experts"})
 
 
 @attrs.frozen(kw_only=True)
 class Checkpoint:
-    """How a method stores the weights of a model."""
+    """Storage of a model's weights by one method."""
 
     method: str
     groups: tuple[Group, ...]
     skipped: tuple[str, ...] = ()
-    """What the configuration names as not converted."""
+    """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """Whether the library leaves its own exceptions alone as well."""
+    """True if the library's own exceptions are excluded as well."""
     is_exact: bool = False
-    """Whether names are compared as compressed-tensors does, and not by their beginning, end or as expressions."""
+    """True if names are compared as in compressed-tensors, not by their beginning, their end or as expressions."""
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
     is_in_blocks: bool = False
-    """Whether nothing outside of the layers that repeat is converted."""
+    """True if nothing outside the repeated layers is converted."""
     outside: tuple[str, ...] = ()
-    """Exceptions to that."""
+    """Exceptions to `is_in_blocks`."""
     only: tuple[str, ...] = ()
-    """Ends of the names that alone are converted, where any are named."""
+    """Ends of the only names that are converted, if any are given."""
     overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
-    """(expression, what is stored of what it matches)."""
+    """(expression, format of the matrices that match it)."""
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
-    """Module -> its own format, before any group; None where it is not converted."""
+    """Module -> its own format, before any group; None if it is not converted."""
     remark: str = ""
-    """What the counts leave out."""
+    """Part that the counts leave out, in words."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
-        """Return how a matrix is stored, None where it is not converted; `defaults` are the library's exceptions."""
+        """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""
         names = matrix.names
         if matrix.kind not in self.kinds or self._is_skipped(matrix, defaults):
             return None
@@ -110,7 +110,7 @@ class Checkpoint:
         return any(name.endswith(ends) or bool(expression and expression.match(name)) for name in matrix.names)
 
     def describe(self) -> str:
-        """Return it in words: `gptq, 4 bits in groups of 128`."""
+        """Return the method and its formats in words: `gptq, 4 bits in groups of 128`."""
         formats = dict.fromkeys(group.stored for group in self.groups)
         told = " and ".join(stored.describe() for stored in formats)
         activations = dict.fromkeys(stored.activations for stored in formats if stored.activations)
@@ -123,7 +123,7 @@ class Checkpoint:
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    """Return an expression of a configuration; None for one that is none, or whose matching might never end."""
+    """Return an expression of a configuration; None if it is invalid, or its matching might never end."""
     if len(pattern) > LONGEST_EXPRESSION or _ENDLESS.search(pattern):
         return None
     with contextlib.suppress(re.error, OverflowError, RecursionError):
@@ -138,7 +138,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 @attrs.frozen
 class _Targets:
-    """Targets of compressed-tensors, sorted by how they are compared."""
+    """Targets of compressed-tensors, by how they are compared."""
 
     plain: frozenset[str]
     expressions: tuple[str, ...]
@@ -160,12 +160,12 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
 
-    All keys are one expression: a list names every module of every layer.
+    All keys form one expression, because a list names every module of every layer.
     """
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
     for several in (known, [re.escape(key) for key in known]):
-        with contextlib.suppress(re.error):  # flags and names of groups stand alone, never beside others
+        with contextlib.suppress(re.error):  # flags and repeated group names are invalid among others
             joined = "|".join(f"(?:{key})" for key in several)
             return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None
     return ends, None
@@ -173,14 +173,14 @@ def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[s
 
 @attrs.frozen
 class Settings:
-    """The `quantization_config` of a file."""
+    """Settings in the `quantization_config` of a file."""
 
     values: Mapping[str, Any]
     source: str
-    """What an error names."""
+    """Name of the file in errors."""
 
     def read_number(self, name: str, default: int | None = None) -> int:
-        """Return a whole number; ModelError where there is none."""
+        """Return an integer; ModelError if there is none."""
         value = self.values.get(name)
         value = default if value is None else value
         if value is None:
@@ -190,21 +190,21 @@ class Settings:
         return value
 
     def read_bits(self, name: str = "bits", default: int | None = None) -> int:
-        """Return bits of a code; ModelError for more than eight."""
+        """Return the bits of a code; ModelError for more than eight."""
         bits = self.read_number(name, default)
         if not 1 <= bits <= 8:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {bits}, expected 1 to 8")
         return bits
 
     def read_group(self, name: str = "group_size", default: int = GROUP_SIZE) -> int:
-        """Return the weights of a row that share a scale, 0 for all."""
+        """Return the number of weights in a row that share a scale; 0 for all."""
         size = self.read_number(name, default)
         if size == 0 or size < -1:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {size}, expected 1 or more, or -1")
         return max(size, 0)
 
     def read_names(self, *names: str) -> tuple[str, ...] | None:
-        """Return the first of some lists of names that is there."""
+        """Return the first of these lists of names that exists."""
         for name in names:
             value = self.values.get(name)
             if value is not None:
@@ -214,7 +214,7 @@ class Settings:
         return None
 
     def read_block(self, block: Any) -> tuple[int, int]:
-        """Return the rows and columns of a block, all of both for none; ModelError for what are no two sizes."""
+        """Return the rows and columns of a block, 0 for all if there is no block; ModelError unless it is a pair."""
         if block is None:
             return 0, 0
         is_pair = isinstance(block, list | tuple) and len(block) == 2 and all(type(one) is int for one in block)
@@ -223,7 +223,7 @@ class Settings:
         return block[0], block[1]
 
     def read_part(self, name: str) -> Mapping[str, Any]:
-        """Return settings of their own, none where there are none."""
+        """Return nested settings; empty if there are none."""
         value = self.values.get(name)
         return value if isinstance(value, Mapping) else {}
 
@@ -238,6 +238,6 @@ class Settings:
 
 
 def split_lists(values: Sequence[Any]) -> Iterator[str]:
-    """Yield the names in a list that may be one of lists."""
+    """Yield the names in a list, also in nested lists."""
     for value in values:
         yield from split_lists(value) if isinstance(value, list | tuple) else (str(value),)

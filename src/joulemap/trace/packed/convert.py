@@ -1,4 +1,4 @@
-"""The weights of a model as its checkpoint stores them, in the place of the wide ones."""
+"""Replacement of a model's wide weights by those that its checkpoint stores."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from joulemap.trace.packed.weight import PackedWeight
 SETTING: Final = "quantization_config"
 
 _DETAILS: Final = ("quant_algo", "quant_type")
-"""Settings that tell variants of a method apart."""
+"""Settings that distinguish the variants of a method."""
 
 _EXPERTS: Final = ("experts", "Experts")
-"""How names of modules end, and what names of classes hold, whose parameters are matrices of several experts."""
+"""End of module names, and part of class names, of modules whose parameters are matrices of several experts."""
 
 _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
-"""Matrix of all experts -> what a checkpoint calls that of one, or one of the two that it is made of."""
+"""Matrix of all experts -> name in checkpoints of one expert's matrix, or of one of its two parts."""
 
 
 _TEXT: Final = "language_model."
-"""Part of a model of several inputs that reads text: its names have changed with the versions of transformers."""
+"""Part that reads text in a model of several inputs; its names have changed with the versions of transformers."""
 
 
 @attrs.frozen
 class _Place:
-    """A parameter that may be packed."""
+    """Parameter that may be packed."""
 
     module: nn.Module
     path: str
@@ -42,7 +42,7 @@ class _Place:
 
 
 def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
-    """Replace the weights of a module by what a checkpoint with this `quantization_config` stores; return what is told.
+    """Replace the weights of a module by those that a checkpoint with this `quantization_config` stores; return notes.
 
     Raises ModelError as `read_checkpoint`.
     """
@@ -72,7 +72,7 @@ def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: s
 
 
 def _tell(checkpoint: Checkpoint, left: list[str], *, is_any: bool) -> str:
-    """Return what was read, in a line."""
+    """Return a line about the configuration that was read."""
     told = f"{SETTING}: {checkpoint.describe()}"
     if not is_any:
         return f"{told}; no weights of this model are converted"
@@ -102,7 +102,7 @@ def _find_places(model: nn.Module) -> Iterator[_Place]:
 
 
 def _name(path: str) -> tuple[str, ...]:
-    """Return the names that a checkpoint may have a module by: with and without what heads put before them."""
+    """Return the names that a checkpoint may use for a module: with and without the prefixes of heads."""
     inner = path.removeprefix("model.")
     names = [path, inner, f"model.{path}"]
     if inner.startswith(_TEXT):
@@ -114,7 +114,7 @@ def _name(path: str) -> tuple[str, ...]:
 
 
 def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> bool:
-    """Whether the outputs of experts lie along the last dimension."""
+    """Return whether the outputs of experts are along the last dimension."""
     said = getattr(module, "is_transposed", None)
     if isinstance(said, bool):
         return said
@@ -124,7 +124,7 @@ def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> boo
 
 
 def _find_blocks(model: nn.Module) -> tuple[str, ...]:
-    """Return the path of the list of layers with the most parameters, of those in no other list."""
+    """Return the path of the list of layers with the most parameters, among lists that are in no other."""
     lists: dict[str, int] = {}
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and not any(path.startswith(f"{outer}.") for outer in lists):
@@ -133,7 +133,7 @@ def _find_blocks(model: nn.Module) -> tuple[str, ...]:
 
 
 def find_exceptions(model: Any) -> Iterator[str]:
-    """Yield the modules that a library leaves alone unless it is told which: tied ones, the last, and the output.
+    """Yield the modules that a library leaves alone by default: tied ones, the last, and the output.
 
     Source: transformers, `quantizers/base.py`, `get_keys_to_not_convert`.
     """

@@ -1,10 +1,10 @@
-"""How a checkpoint stores a matrix of weights: codes of few bits, and what makes them wide.
+"""Storage format of a matrix of weights in a checkpoint: codes of few bits, and the scales that dequantize them.
 
     code x scale                  each block of rows x columns has a scale
-    (code - zero point) x scale   and, where codes are not symmetric, a zero point
-    code x (scale x scale)        of a double quantization: scales are codes of eight bits, and have scales
+    (code - zero point) x scale   and, for asymmetric codes, a zero point
+    code x (scale x scale)        with double quantization: scales are codes of eight bits, and have scales
 
-Rows are outputs of a product, columns what it sums over. A block of 0 is all of them.
+Rows are outputs of a product, columns its inner dimension. A block of 0 is all of them.
 """
 
 from __future__ import annotations
@@ -18,82 +18,83 @@ import attrs
 from joulemap.domain.weight import OPERATIONS
 
 DYNAMIC: Final = 4
-"""Elementwise operations that make an element of an activation narrow: magnitude, largest, scale, convert."""
+"""Elementwise operations that quantize an element of an activation: magnitude, maximum, scale, convert."""
 
 STATIC: Final = 2
-"""The same where the scale is known: scale, convert."""
+"""Elementwise operations that quantize an element with a known scale: scale, convert."""
 
 NESTED_GROUP: Final = 256
-"""Scales of blocks that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
+"""Scales that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
 
 WORD: Final = 32
-"""Bits of what GPTQ, AWQ and compressed-tensors pack codes in. Source: `qweight` of their linear layers, int32."""
+"""Bits of the words in which GPTQ, AWQ and compressed-tensors pack codes. Source: `qweight` of their linear layers,
+int32."""
 
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """A tensor that is stored of a weight."""
+    """Tensor that is stored for a weight."""
 
     suffix: str
-    """Behind the name of the weight, as compressed-tensors has it; empty for codes that lie as the weights do."""
+    """Suffix after the name of the weight, as in compressed-tensors; empty for codes in the layout of the weights."""
     shape: tuple[int, ...]
     dtype: str
-    """Name of a dtype of torch."""
+    """Name of a torch dtype."""
 
 
 @attrs.frozen(kw_only=True)
 class PackedFormat:
-    """How a method stores the weights of a product."""
+    """Format in which a method stores the weights of a product."""
 
     bits: int = attrs.field(validator=(attrs.validators.ge(1), attrs.validators.le(8)))
-    """Of a code."""
+    """Bits of a code."""
     is_float: bool = False
     block: tuple[int, int] = (1, 0)
     """Rows and columns of weights that share a scale; 0 for all."""
     scale: str = "float16"
-    """Name of the dtype of a scale."""
+    """Dtype of a scale, by its name."""
     zero_bits: int = 0
-    """Of the zero point of a block."""
+    """Bits of the zero point of a block; 0 without one."""
     has_order: bool = False
-    """Whether each column says to which block it belongs."""
+    """True if each column has the number of its block."""
     is_flat: bool = False
-    """Whether blocks are of all weights one row behind the other."""
+    """True if blocks run over all weights, row after row."""
     is_nested: bool = False
-    """Whether scales are codes of eight bits, that share scales in turn."""
+    """True if scales are codes of eight bits, which share scales in turn."""
     has_global_scale: bool = False
-    """Whether all blocks share one more scale."""
+    """True if all blocks share one more scale."""
     word_bits: int = 8
-    """Of what the codes of a row, and the zero points of its blocks, are packed in."""
+    """Bits of the words that hold the codes of a row, and the zero points of its blocks."""
     activations: str = ""
-    """Precision that a product's other operand is made; empty where it stays what it is."""
+    """Precision to which a product's other operand is quantized; empty if that is unchanged."""
     is_static: bool = False
-    """Whether the scale of activations is stored."""
+    """True if the scale of activations is stored."""
     label: str = ""
-    """What the codes are called where bits do not tell: `nf4`."""
+    """Name of the codes if bits do not determine it: `nf4`."""
 
     @property
     def is_widened(self) -> bool:
-        """Whether a kernel makes the weights wide before it multiplies by them."""
+        """True if a kernel dequantizes the weights before it multiplies by them."""
         return not self.activations or self.bits < int(self.activations.strip("intfp"))
 
     @property
     def weight_operations(self) -> int:
-        """Elementwise operations that make a weight wide: convert it or look it up, scale it, take off a zero point."""
+        """Elementwise operations that dequantize a weight: convert or look up, scale, subtract a zero point."""
         return int(OPERATIONS) + bool(self.zero_bits)
 
     @property
     def input_operations(self) -> int:
-        """Elementwise operations on an element that enters a product."""
+        """Elementwise operations on an element of a product's input."""
         return (STATIC if self.is_static else DYNAMIC) if self.activations else 0
 
     def output_operations(self, columns: int) -> int:
-        """Return elementwise operations on a result: two scales, or a scale and a sum for each block of columns."""
+        """Return the elementwise operations on a result: two scales, or a scale and a sum for each block of columns."""
         if not self.activations:
             return 0
         return 2 * (1 if self.is_widened else math.ceil(columns / (self.block[1] or columns)))
 
     def lay_out(self, rows: int, columns: int) -> Iterator[Part]:
-        """Yield what is stored of a matrix of rows x columns weights."""
+        """Yield the tensors that are stored for a matrix of rows x columns weights."""
         if self.is_flat:
             rows, columns = 1, rows * columns
         high, wide = self.block
@@ -122,7 +123,7 @@ class PackedFormat:
         return "int32" if self.word_bits == 32 else "uint8"
 
     def describe(self) -> str:
-        """Return it in words: `4 bits in groups of 128`."""
+        """Return the format in words: `4 bits in groups of 128`."""
         down, along = self.block
         if self.is_flat or (down == 1 and along):
             shared = f" in groups of {along}"

@@ -1,7 +1,7 @@
-"""The methods that checkpoints are quantized with, each with what its `quantization_config` says.
+"""Quantization methods of checkpoints, each with a reader for its `quantization_config`.
 
-Sizes are those that the library of a method stores. Source: transformers, `integrations/`; GPTQModel and AutoAWQ,
-their linear layers (`qweight`, `qzeros`, `scales`, `g_idx`); bitsandbytes, `quantize_4bit` and `int8_vectorwise_quant`.
+Sizes are those that the library of a method stores. Source: transformers, `integrations/`; GPTQModel and AutoAWQ, their
+linear layers (`qweight`, `qzeros`, `scales`, `g_idx`); bitsandbytes, `quantize_4bit` and `int8_vectorwise_quant`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from joulemap.trace.packed.format import WORD, PackedFormat
 from joulemap.trace.packed.scheme import read_compressed_tensors, read_modelopt, read_quark, read_torchao
 
 BNB_BLOCK: Final = 64
-"""Weights that share a scale in 4 bits. Source: bitsandbytes, `quantize_4bit(blocksize=64)`."""
+"""Weights that share a scale at 4 bits. Source: bitsandbytes, `quantize_4bit(blocksize=64)`."""
 
 MX_BLOCK: Final = 32
-"""Weights that share a scale of eight bits. Source: OCP Microscaling Formats, version 1.0."""
+"""Weights that share an eight-bit scale. Source: OCP Microscaling Formats, version 1.0."""
 
 MXFP4: Final = PackedFormat(bits=4, is_float=True, block=(1, MX_BLOCK), scale="float8_e8m0fnu")
 
@@ -171,18 +171,18 @@ _READERS: Final[dict[str, Callable[[Settings], Checkpoint | None]]] = {
     "quark": read_quark,
     "torchao": read_torchao,
 }
-"""`quant_method` -> what reads its settings; None for settings that nothing is known of."""
+"""`quant_method` -> reader of its settings, which returns None for unknown settings."""
 
 
 def name_method(values: Mapping[str, Any]) -> str:
-    """Return the method of a `quantization_config`, empty where it names none."""
+    """Return the method of a `quantization_config`; empty if it names none."""
     if values.get("load_in_4bit") or values.get("load_in_8bit"):
         return "bitsandbytes"
     return str(values.get("quant_method") or "")
 
 
 def read_checkpoint(values: Mapping[str, Any], source: str) -> Checkpoint | None:
-    """Return how a checkpoint stores weights by its `quantization_config`, None for a method that is not read.
+    """Return the storage of a checkpoint's weights by its `quantization_config`; None for an unsupported method.
 
     Raises ModelError, naming the source, for settings that are missing or make no sense.
     """

@@ -1,4 +1,4 @@
-"""The settings of libraries that quantize in many ways: compressed-tensors, NVIDIA Model Optimizer and torchao.
+"""Readers for libraries with many schemes: compressed-tensors, NVIDIA Model Optimizer, AMD Quark and torchao.
 
 Sizes are those that a library stores. Source: compressed-tensors, `compressors/`; Model Optimizer, its unified
 checkpoint; torchao, `quantize_`.
@@ -29,7 +29,7 @@ NVFP4: Final = PackedFormat(
 
 
 def read_compressed_tensors(settings: Settings) -> Checkpoint:
-    """Return what `config_groups` say; ModelError where none has weights."""
+    """Return the storage by `config_groups`; ModelError if no group has weights."""
     groups = []
     for group in settings.read_part("config_groups").values():
         weights = group.get("weights") if isinstance(group, Mapping) else None
@@ -53,7 +53,7 @@ def read_compressed_tensors(settings: Settings) -> Checkpoint:
 
 
 def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedFormat:
-    """Return the format of a group: `weights` and `activations` are its QuantizationArgs, `how` its compressor."""
+    """Return the format of a group; `weights` and `activations` are its QuantizationArgs, `how` its compressor."""
     bits = weights.read_bits("num_bits")
     is_float = weights.values.get("type", "int") == "float"
     strategy = weights.values.get("strategy") or ("group" if weights.values.get("group_size") else "tensor")
@@ -85,7 +85,7 @@ def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedF
 
 
 def _read_activations(weights: Settings, activations: Any) -> str:
-    """Return the precision that activations are made in a product, empty where they stay what they are."""
+    """Return the precision to which a product's activations are quantized; empty if they are unchanged."""
     if not isinstance(activations, Mapping) or activations.get("num_bits") is None:
         return ""
     bits = weights.narrow(activations).read_number("num_bits")
@@ -104,11 +104,11 @@ _MODELOPT: Final = {
 
 
 MIXED: Final = "MIXED_PRECISION"
-"""`quant_algo` of Model Optimizer under which each module has its own."""
+"""`quant_algo` of Model Optimizer with which each module has its own."""
 
 
 def read_modelopt(settings: Settings) -> Checkpoint | None:
-    """Return what `quant_algo` says, None for one that is not read."""
+    """Return the storage by `quant_algo`; None for an unsupported one."""
     algorithm = str(settings.values.get("quant_algo")).upper()
     stored = _MODELOPT.get(algorithm)
     if stored is None and algorithm != MIXED:
@@ -127,12 +127,12 @@ def read_modelopt(settings: Settings) -> Checkpoint | None:
 
 
 def _as_expression(pattern: str) -> str:
-    """Return a name with `*` for anything as a regular expression."""
+    """Return a name with the wildcard `*` as a regular expression."""
     return ".*".join(part.replace(".", r"\.") for part in pattern.split("*"))
 
 
 def read_quark(settings: Settings) -> Checkpoint | None:
-    """Return what `global_quant_config` and those of layers say; None for a scheme that is not read.
+    """Return the storage by `global_quant_config` and the settings of layers; None for an unsupported scheme.
 
     Source: AMD Quark, `QConfig`; vllm, `model_executor/layers/quantization/quark`.
     """
@@ -160,7 +160,7 @@ def read_quark(settings: Settings) -> Checkpoint | None:
 
 
 def _quark_format(values: Mapping[str, Any], settings: Settings) -> PackedFormat | None:
-    """Return the format of a Quark configuration of a layer; None for one without weights or of an unknown kind."""
+    """Return the format of a layer's Quark configuration; None if it has no weights or an unknown kind."""
     weight = values.get("weight")
     if not isinstance(weight, Mapping):
         return None
@@ -187,7 +187,7 @@ def _quark_format(values: Mapping[str, Any], settings: Settings) -> PackedFormat
 
 
 _QUARK: Final = {"fp8": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4, "fp4": 4, "mxfp4": 4, "mxfp6": 6, "fp6": 6}
-"""How names of Quark's dtypes begin -> bits."""
+"""Beginning of a Quark dtype's name -> bits."""
 
 
 _TORCHAO: Final = {
@@ -204,11 +204,11 @@ _TORCHAO: Final = {
 
 
 _GRANULARITIES: Final = {"PerRow": (1, 0), "PerTensor": (0, 0)}
-"""Of torchao: what shares a scale."""
+"""Granularity of torchao -> block that shares a scale."""
 
 
 def read_torchao(settings: Settings) -> Checkpoint | None:
-    """Return what `quant_type` says, None for one that is not read."""
+    """Return the storage by `quant_type`; None for an unsupported one."""
     kind = settings.values.get("quant_type")
     change = settings.read_part("quant_type_kwargs")
     if isinstance(kind, Mapping):

@@ -1,10 +1,10 @@
-"""A parameter that is stored packed, in the place of the wide one: modules that hold it stay as they are.
+"""Parameter that is stored packed, in place of the wide one; modules that hold it stay unchanged.
 
-    F.linear(x, w)  x @ w  bmm  grouped_mm  ──► one call that reads what is stored (`call`)
+    F.linear(x, w)  x @ w  bmm  grouped_mm  ──► one call that reads the stored weights (`call`)
     w[expert]  w.t()  w.to(dtype)           ──► the same weight, or a part of it, still packed
-    anything else                           ──► made wide first
+    anything else                           ──► dequantized first
 
-It has the shape and the dtype of the wide weight and no storage, so that what asks for those gets an answer.
+It has the shape and the dtype of the wide weight and no storage, so that code that asks for these gets an answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Named = Mapping[str, Any]
 
 
 class PackedWeight(nn.Parameter):
-    """A weight of two dimensions, or of one more that counts experts, with what is stored of it."""
+    """Weight of two dimensions, or of one more for experts, with its stored tensors."""
 
     parts: tuple[Tensor, ...]
     stored: PackedFormat
@@ -35,7 +35,7 @@ class PackedWeight(nn.Parameter):
     def of(
         cls, shape: Sequence[int], dtype: torch.dtype, parts: Iterable[Tensor], stored: PackedFormat
     ) -> PackedWeight:
-        """Return a weight that multiplies as one of this shape and dtype."""
+        """Return a weight that multiplies like one of this shape and dtype."""
         with _disable_current_modes(), torch._C.DisableTorchFunctionSubclass():
             wide = torch.empty(tuple(shape), dtype=dtype, device="meta")
             made: PackedWeight = torch.Tensor._make_subclass(cls, wide, False)
@@ -44,7 +44,7 @@ class PackedWeight(nn.Parameter):
 
     @classmethod
     def store(cls, wide: Tensor, stored: PackedFormat, *, is_transposed: bool = False) -> PackedWeight:
-        """Return a weight as it is stored; `is_transposed` where its outputs lie along the last dimension."""
+        """Return a weight in its stored format; `is_transposed` if its outputs are along the last dimension."""
         *experts, rows, columns = wide.shape
         layout = stored.lay_out(*((columns, rows) if is_transposed else (rows, columns)))
         with _disable_current_modes():
@@ -53,12 +53,12 @@ class PackedWeight(nn.Parameter):
         return cls.of(wide.shape, wide.dtype, parts, stored)
 
     def reshaped(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> PackedWeight:
-        """Return the same weight with its sizes in another order, or as if of another dtype."""
+        """Return the same weight with its sizes in another order, or with another apparent dtype."""
         return PackedWeight.of(shape, dtype or self.dtype, self.parts, self.stored)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Given = (), kwargs: Named | None = None) -> Any:
-        """Return what a function gives for packed weights; see the module."""
+        """Return the result of a function of packed weights; see the module."""
         kwargs = kwargs or {}
         name = func.__name__ if hasattr(func, "__name__") else ""
         name = f"get {func.__self__.__name__}" if name == "__get__" else name
@@ -72,7 +72,7 @@ class PackedWeight(nn.Parameter):
 
 
 def name_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield (name, tensor) of what is stored of a parameter or buffer: itself, unless it is packed or sparse."""
+    """Yield (name, tensor) of the stored parts of a parameter or buffer: itself, unless it is packed or sparse."""
     if isinstance(tensor, PackedWeight):
         layout = tensor.stored.lay_out(1, 1)
         yield from ((f"{name}{part.suffix}", held) for part, held in zip(layout, tensor.parts, strict=True))
@@ -118,7 +118,7 @@ def _grouped(x: Any, weight: Any, offs: Any = None, bias: Any = None, **_named: 
 
 
 def _multiply(kind: str, x: Tensor, weight: PackedWeight, columns: int, *more: Any) -> Any:
-    """Return x times a weight of so many columns, as one call."""
+    """Return x times a weight with `columns` outputs, as one call."""
     stored = weight.stored
     per_weight, way = (stored.weight_operations, "packed") if stored.is_widened else (0, "scaled")
     counts = [per_weight, stored.input_operations, stored.output_operations(x.shape[-1])]
@@ -137,7 +137,7 @@ def _swap_last(weight: PackedWeight) -> Any:
 
 
 def _take(weight: Any, index: Any) -> Any:
-    """Return the weight of an expert, or those of several."""
+    """Return the weight of one expert, or of several."""
     if not isinstance(weight, PackedWeight) or weight.dim() != 3 or not isinstance(index, int | Tensor):
         return NotImplemented
     shape = [*weight.shape[1:]]
@@ -149,7 +149,7 @@ def _take(weight: Any, index: Any) -> Any:
 
 
 def _convert(weight: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the weight as if of another dtype."""
+    """Return the weight with another apparent dtype."""
     if not isinstance(weight, PackedWeight):
         return NotImplemented
     given = [*args, *kwargs.values()]
@@ -180,7 +180,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
        {"float": "float32", "half": "float16", "bfloat16": "bfloat16"}.items()},
     **dict.fromkeys(("contiguous", "clone", "detach", "get data", "cuda", "cpu", "requires_grad_"), _same),
 }  # fmt: skip
-"""Name of a function or attribute -> what it gives, NotImplemented where the weight is to be made wide."""
+"""Name of a function or attribute -> its implementation; NotImplemented if the weight is to be dequantized."""
 
 _FACTS: Final = frozenset(
     {
@@ -189,4 +189,4 @@ _FACTS: Final = frozenset(
         "__repr__", "__hash__", "__set__", "is_shared", "is_inference", "__deepcopy__", "is_tensor",
     }
 )  # fmt: skip
-"""Functions that tell of a weight what its shape and dtype say."""
+"""Functions whose result follows from a weight's shape and dtype."""

@@ -1,7 +1,7 @@
-"""Single operators as workloads, without torch: the calls that their modules make, counted as a trace counts them.
+"""Single operators as workloads, without torch: the calls of their modules, counted as a trace counts them.
 
-Sizes of an operator are those of one sample of the workload, so a batch multiplies what grows with it: m of `gemm`, b
-of `bmm`, rows of what has rows, elements of `elementwise`, of all others their own batch.
+Sizes of an operator are those of one sample of the workload. A batch multiplies the size that grows with it: m of
+`gemm`, b of `bmm`, rows of operators with rows, elements of `elementwise`, and for all others their own batch.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from joulemap.trace.single.routing import route
 from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
-"""Second operand where it is a number: the exponent of a square."""
+"""Second operand if it is a number: the exponent of a square."""
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
-"""How attention stores keys and values -> their dtype."""
+"""Storage of keys and values by attention -> their dtype."""
 
 
 _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
@@ -38,21 +38,21 @@ _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 @frozen
 class Made:
-    """A call that is a workload by itself."""
+    """Single call that is a whole workload."""
 
     aten: str
     args: tuple[Any, ...]
     output: Shape
     cost: Cost | None = None
-    """Of a kernel that no ATen operator is."""
+    """Cost of a kernel without an ATen operator."""
 
     @property
     def held(self) -> tuple[Held, ...]:
-        """What it reads."""
+        """Tensors that the call reads."""
         return tuple(one for one in self.args if isinstance(one, Held))
 
     def count(self) -> Cost:
-        """Return what the tracer's formula of the operator says."""
+        """Return the cost by the tracer's formula of the operator."""
         if self.cost is not None:
             return self.cost
         outputs: Any = (Held(self.output),)
@@ -60,13 +60,13 @@ class Made:
 
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
+    """Return the fused workload of an operator at a batch; UsageError for counts beyond the database's range."""
     parts = break_up(operator, batch)
     return check_counts(form(operator, batch, key, parts.operators, parts.flows, parts.pattern))
 
 
 def check_counts(workload: Workload) -> Workload:
-    """Return a workload; UsageError for counts whose sums no database holds."""
+    """Return a workload; UsageError for counts whose sums exceed the database's range."""
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -82,12 +82,12 @@ def check_counts(workload: Workload) -> Workload:
 
 
 def break_up(operator: SingleOperator, batch: int) -> Parts:
-    """Return the operators of one call and what flows through them, in the order of its arguments and results."""
+    """Return the operators of one call and its flows, in the order of its arguments and results."""
     return _PARTS.get(operator.kind, _single)(operator, batch)
 
 
 def describe_examples() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
-    """Return an example of each kind of single operator, by name, as a model and its workload are listed."""
+    """Return an example of each kind of single operator by name, in the form of a listed model and its workload."""
     found = {}
     for name in EXAMPLES.values():
         operator = find_operator(name)
@@ -177,7 +177,7 @@ def _embedding(operator: SingleOperator, batch: int) -> Made:
 
 
 def _rotary(operator: SingleOperator, batch: int) -> Made:
-    """Return queries and keys, x cos + y sin of each two elements, the angles read from a table."""
+    """Return the rotary embedding of queries and keys: x cos + y sin of each two elements, with angles from a table."""
     rows, width = batch * operator.size("rows"), operator.size("head_dim")
     turned = rows, operator.size("heads") + operator.size("kv_heads"), width
     cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * math.prod(turned))
@@ -222,7 +222,7 @@ def _global_avg_pool(operator: SingleOperator, batch: int) -> Made:
 
 
 def _collective(operator: SingleOperator, batch: int) -> Made:
-    """Return what one of several devices does of a collective: it holds a part, or sums a part, of what all have."""
+    """Return the part of a collective on one of several devices, which holds or sums a part of the whole."""
     whole, devices = batch * operator.size("elements"), operator.size("devices")
     part = -(-whole // devices)
     is_sum = operator.kind in ("all_reduce", "reduce_scatter")
@@ -254,7 +254,7 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
     "global_avg_pool": _global_avg_pool,
     **dict.fromkeys(COLLECTIVES, _collective),
 }
-"""Kind -> the call that it is; attention and experts are told as three."""
+"""Kind -> function that makes its call; attention and experts consist of three operators each."""
 
 
 def _single(operator: SingleOperator, batch: int) -> Parts:
@@ -272,7 +272,7 @@ def _single(operator: SingleOperator, batch: int) -> Parts:
 def _attention(operator: SingleOperator, batch: int) -> Parts:
     """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
 
-    Values are the first elements of latent keys, read with them.
+    Latent keys contain the values as their first elements, which are read with them.
     """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
@@ -284,7 +284,7 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
     keys, values = (
         Held((images, operator.size("kv_heads"), held, one.shape[-1]), dtype=CACHES[cache]) for one in (query, result)
     )
-    seen = min(columns, held)  # of a window, what the mean query sees; blocks of queries share the rest
+    seen = min(columns, held)  # with a window, the keys of the mean query; blocks of queries share the rest
     is_causal = bool(operator.arguments["causal"]) and held == columns
     costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal, pairs=pairs)
     words = (costs[0].variant, _CACHE_WORDS.get(cache, ""), str(operator.arguments["kernel"]))
@@ -307,7 +307,7 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _keys(operator: SingleOperator) -> tuple[int, int]:
-    """Return the keys that are at hand, and how many of them all queries see: each those of its window up to itself."""
+    """Return (available keys, keys that all queries see): each query sees those of its window up to itself."""
     rows, cached, window = (operator.size(name) for name in ("queries", "cached", "window"))
     if not window or cached + rows <= window:
         return cached + rows, rows * (cached + rows)
@@ -319,8 +319,8 @@ def _keys(operator: SingleOperator) -> tuple[int, int]:
 def _experts(operator: SingleOperator, batch: int) -> Parts:
     """Return both products of a mixture's experts and the gate between them, which one call computes.
 
-    Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for
-    each choice, because a kernel passes over those of other devices.
+    The products are of the choices that fall on this device, and read the experts that these hit. The gate has a row
+    for each choice, because a kernel also passes over the choices of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
     held, is_gated = operator.size("held"), bool(operator.arguments["gated"])

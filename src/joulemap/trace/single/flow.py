@@ -1,4 +1,4 @@
-"""What the calls of a single operator read, make and hand on to each other, and the workload that they are."""
+"""Data flow between the calls of a single operator, and the workload that they form."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from joulemap.trace.formula import Cost
 
 DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
-"""Of an element as traced: a precision scales it."""
+"""Bytes of an element as traced; a precision scales them."""
 
 WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "int8": 1, "uint8": 1, "bfloat16": 2}
-"""Bytes of an element."""
+"""Dtype -> bytes of an element."""
 
 LARGEST: Final = 2**60
-"""Of a count: the store's sums are of 63 bits."""
+"""Maximum of any count; the sums of the store have 63 bits."""
 
 LEARNED: Final = ("weight", "bias", "up", "down", "up_bias", "down_bias", "decay", "skip", "step_bias")
-"""What is trained, beside the statistics that a batch normalization holds."""
+"""Names of trained parameters; the statistics of a batch normalization are none."""
 
 Shape = tuple[int, ...]
 
 
 @frozen
 class Held:
-    """A tensor of a call, of which formulas see the shape."""
+    """Tensor of a call; formulas see its shape."""
 
     shape: Shape
     name: str = ""
-    """Of a weight; empty for an input."""
+    """Name of a weight; empty for an input."""
     dtype: str = DTYPE
 
     @property
@@ -44,7 +44,7 @@ class Held:
 
     @property
     def item_bytes(self) -> int:
-        """Of an element that a precision scales; 0 of any other."""
+        """Bytes of an element that a precision scales; 0 for any other."""
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
@@ -75,18 +75,18 @@ def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
 
 @frozen
 class Flow:
-    """A tensor of a workload of calls in a row, and which of them makes and reads it."""
+    """Tensor in a workload of successive calls, with the calls that make and read it."""
 
     held: Held
     maker: int | None = None
-    """None for what comes from outside."""
+    """Call that makes it; None for an input from outside."""
     reader: int | None = None
-    """None for what the last one returns."""
+    """Call that reads it; None for a result of the last one."""
     most_bytes: int = LARGEST
-    """That are read of it."""
+    """Maximum bytes that are read of it."""
 
     def accesses(self, tensor_index: int) -> Iterator[Access]:
-        """Yield what is written and read of it."""
+        """Yield the write and the read of the tensor."""
         is_hidden = self.maker is not None and self.reader is not None
         read_as = "weight" if self.held.name else "input"
         for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
@@ -105,11 +105,11 @@ class Flow:
 
 @frozen
 class Parts:
-    """What one call consists of."""
+    """Operators and flows of one call."""
 
     operators: tuple[Operator, ...]
     flows: tuple[Flow, ...]
-    """In the order of its arguments and results."""
+    """Flows in the order of the call's arguments and results."""
     pattern: str
 
 
@@ -121,7 +121,7 @@ def form(
     flows: Sequence[Flow],
     pattern: str,
 ) -> Workload:
-    """Return the workload of the operators of one call, whose flows are in the order of its arguments and results."""
+    """Return the workload of one call's operators; `flows` are in the order of the call's arguments and results."""
     last = len(operators) - 1
     listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
     number = {id(one): index for index, one in enumerate(listed)}

@@ -1,18 +1,18 @@
-"""How many tokens and experts a device has to do with, of a mixture whose experts are spread over devices.
+"""Load of one device by a mixture of experts whose experts are spread over devices.
 
 Each of T tokens takes k of n experts, of which a device holds n / d. Choices are
 
-    independent   of one another, as the traces of models have it: `hit_count`
+    independent   of one another, as in the traces of models: `hit_count`
     balanced      each expert is taken as often as any other, and none twice while another is free
-    power law     the loads of experts are drawn with a density that falls with a power a of the load, between R of one
-                  another; the device is that of the largest load
+    power law     the loads of experts have a density that falls with a power a of the load, between R of one
+                  another; the device is that with the largest load
 
-Of a power law with moments m_1 and m_2 of a load x in 1 ... R, an expert is hit that is taken once or more after
-rounding, that is where x is above n m_1 / (2 T k), and the busiest of d devices has more than the mean by
-0.8 sqrt(2 ln d) deviations of the sum of n / d loads.
+Under a power law with moments m_1 and m_2 of a load x in 1 ... R, an expert is hit if it is taken at least once after
+rounding, that is, if x is above n m_1 / (2 T k). The busiest of d devices exceeds the mean by 0.8 sqrt(2 ln d)
+deviations of the sum of n / d loads.
 
-Source: aiconfigurator (recalled), which draws loads of its benchmarks so, between 1 and 0.8 T, or 0.01 and 2 where
-experts are more than choices; the maximum of d normal numbers is about sqrt(2 ln d) deviations.
+Source: aiconfigurator (recalled), which draws the loads of its benchmarks in this way: between 1 and 0.8 T, or 0.01 and
+2 if there are more experts than choices. The maximum of d normal numbers is about sqrt(2 ln d) deviations.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from joulemap.domain.operator.name import POWER_LAW
 from joulemap.trace.formula.product import hit_count
 
 REACH: Final = 0.8
-"""Of the deviations at which the largest of d numbers is for large d, for 2 to 64."""
+"""Ratio of the largest of d numbers, for d from 2 to 64, to its limit for large d, in deviations."""
 
 
 def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tuple[int, int]:
-    """Return (choices that fall on a device, its experts that are hit): at least one of each."""
+    """Return (choices that fall on a device, experts of the device that are hit): at least one of each."""
     choices, devices = tokens * taken, experts // held
     if routing.startswith(POWER_LAW):
         share, hit = _skewed(tokens, choices, experts, devices, float(routing.removeprefix(POWER_LAW)))
@@ -42,7 +42,7 @@ def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tup
 
 
 def _skewed(tokens: int, choices: int, experts: int, devices: int, power: float) -> tuple[float, float]:
-    """Return (what the busiest device has of the mean, experts that are hit on all devices)."""
+    """Return (load of the busiest device over the mean, experts that are hit on all devices)."""
     power = power + 1e-6 if power == 1.0 else power
     spread = max(0.8 * tokens, 1.01) if choices > experts else 200.0
     whole = (1.0 - spread ** (1.0 - power)) / (power - 1.0)

@@ -1,12 +1,12 @@
-"""A scan: tokens taken one after the other into a state of heads, of head_dim x state elements each.
+"""Scan: tokens are taken one after the other into a state of heads, each of head_dim x state elements.
 
     mamba    S = exp(dt A) S + (dt B) x     a decay of each element
     mamba2   S = a S + (dt B) x             a decay of each head
-    delta    S = a S + b k (v - S k)        and a correction of what the state says already
+    delta    S = a S + b k (v - S k)        and a correction by the current state
 
-and the result is S q of each head. A few tokens are a kernel that reads the state and writes it, element by element. A
-prompt is cut into pieces, within which tokens see one another as in attention, and which hand on the state: products.
-Of mamba, whose elements fade apart, there are none.
+The result is S q of each head. For a few tokens, a kernel reads and writes the state element by element. A prompt is
+cut into pieces, which are products: tokens of a piece see one another as in attention, and pieces pass on the state.
+mamba has no such products, because its elements decay separately.
 
 Source: Dao and Gu, arXiv 2405.21060 (pieces of mamba2); Yang et al., arXiv 2412.06464 (of the gated delta rule).
 """
@@ -21,14 +21,14 @@ from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import Flow, Held, Parts, make_operator
 
 PIECE: Final = 64
-"""Tokens of a prompt that see one another before they go into the state. Source: as above; kernels take 64 to 256."""
+"""Tokens of a prompt that see one another before they enter the state. Source: as above; kernels take 64 to 256."""
 
 OPERATIONS: Final = {"mamba": 5, "mamba2": 5, "delta": 7}
-"""On each element of the state for each token: it fades, takes in a product, and gives one; a correction takes two."""
+"""Operations per element of the state and token: decay, update and output; a correction takes two more."""
 
 
 def scan_parts(operator: SingleOperator, batch: int) -> Parts:
-    """Return the one call, which reads values, keys and queries, and a state that it writes anew."""
+    """Return the one call, which reads values, keys and queries, and a state that it overwrites."""
     images, tokens, state = batch * operator.size("batch"), operator.size("tokens"), operator.size("state")
     heads, groups, width = operator.size("heads"), operator.size("groups"), operator.size("head_dim")
     kind, inner = str(operator.arguments["kind"]), heads * width
