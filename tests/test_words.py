@@ -13,16 +13,52 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 
 PAGES: Final = (
+    "CHANGELOG",
+    "CONTRIBUTING",
     "README",
+    "actions",
+    "agents",
+    "analyze",
+    "architectures",
+    "calibrate",
     "camera",
     "claims",
+    "compare",
+    "cost",
+    "diff",
     "doubt",
+    "edp",
+    "explain",
+    "explore",
+    "export",
+    "extend",
+    "figures",
     "fleet",
+    "fusion",
     "glossary",
+    "hardware",
+    "json",
+    "lake",
+    "library",
     "llm",
+    "measure",
     "model",
+    "models",
+    "operators",
     "own_chip",
+    "pareto",
+    "place",
+    "recommend",
+    "reliability",
+    "report",
+    "sensitivity",
+    "speed",
+    "sql",
+    "sweep",
+    "train",
     "tutorial",
+    "utilization",
+    "verify",
     "which_gpu",
 )
 """Pages held to these rules; a page joins once it keeps them."""
@@ -66,7 +102,7 @@ FRAGMENT: Final = re.compile(
 
 def list_sentences(page: str) -> Iterator[str]:
     """Yield the sentences of a page's prose, each on one line, without markup."""
-    path = ROOT / "README.md" if page == "README" else ROOT / "docs" / f"{page}.md"
+    path = (ROOT if page.isupper() else ROOT / "docs") / f"{page}.md"
     prose = BLOCKS.sub("\n\n", path.read_text(encoding="utf-8"))
     for part in re.split(r"\n\s*\n|\n(?=#|- |\d+\. )", prose):
         plain = re.sub(r"\]\([^)]*\)|[\[*_]", "", " ".join(part.split()))
