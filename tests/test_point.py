@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Serving, Settings
 from joulemap.store.check import check_database
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
@@ -59,6 +59,31 @@ def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     workspace = Workspace(path)
     workspace.compare("mobilenet_v2", ASKED)
     workspace.pareto("mobilenet_v2", ASKED)
+    assert _flags(workspace) == [(1, True), (2, True)]
+
+
+def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
+    path = tmp_path / "served.duckdb"
+    workspace = Workspace(path)
+    asked = Settings(hardware=("h100_sxm5", "xeon_8490h"), precision=("bf16",), batch=(1, 32))
+    serving = Serving(prompt=512, output=16, devices=(1, 2))
+    first = workspace.llm("llama-3.2-1b", asked, serving=serving)
+    flags = _flags(workspace)
+    assert len(flags) > 6
+    assert not any(has_ledger for _, has_ledger in flags)
+    bounds = "SELECT run_id, bound, latency_fs FROM bounds_of((SELECT list(run_id) FROM runs)) ORDER BY ALL"
+    totals = workspace.sql(bounds).rows
+    assert {row[1] for row in totals} >= {"compute", "memory", "communication"}
+    whole = workspace.llm("llama-3.2-1b", asked, serving=serving, ledger=True)
+    assert _flags(workspace) == [(run_id, True) for run_id, _ in flags]
+    assert workspace.sql(bounds).rows == totals
+    assert whole.rows.rows == first.rows.rows
+    assert check_database(path) == []
+
+
+def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "points.duckdb")
+    workspace.pareto("mobilenet_v2", ASKED, ledger=True)
     assert _flags(workspace) == [(1, True), (2, True)]
 
 

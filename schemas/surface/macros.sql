@@ -520,6 +520,42 @@ SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
 FROM internal.point_action
 WHERE run_id BETWEEN first_run AND last_run;
 
+-- Latency of runs by what bounds it, of those numbered in a list: communication for subgraphs that exchange between
+-- devices, operands for units whose MACs, padding included, take less than a tenth of their time, else the bottleneck.
+CREATE MACRO bounds_of(run_ids) AS TABLE
+SELECT
+    s.run_id,
+    CASE
+        WHEN k.is_talking THEN 'communication'
+        WHEN
+            s.bottleneck = 'compute' AND s.executed_mac_count > 0e0
+            AND 2e0 * s.executed_mac_count / r.peak_ops_per_s < 0.1e0 * s.compute_s
+            THEN 'operands'
+        ELSE s.bottleneck
+    END AS bound,
+    sum(s.latency_fs) AS latency_fs
+FROM internal.run_subgraph AS s
+JOIN internal.run AS r ON r.run_id = s.run_id
+JOIN (
+    SELECT workload_id, subgraph_index, bool_or(kind = 'communication') AS is_talking
+    FROM internal.workload_operator
+    WHERE workload_id IN (SELECT workload_id FROM internal.run WHERE run_id IN (SELECT unnest(run_ids)) AND has_ledger)
+    GROUP BY workload_id, subgraph_index
+) AS k ON k.workload_id = r.workload_id AND k.subgraph_index = s.subgraph_index
+WHERE s.run_id IN (SELECT unnest(run_ids))
+GROUP BY s.run_id, bound
+UNION ALL
+SELECT p.run_id, b.bound, CAST(b.latency_fs AS HUGEINT)
+FROM internal.point_total AS p
+CROSS JOIN LATERAL (VALUES
+    ('compute', p.compute_bound_fs),
+    ('operands', p.operands_bound_fs),
+    ('memory', p.memory_bound_fs),
+    ('launch', p.launch_bound_fs),
+    ('communication', p.communication_bound_fs)
+) AS b (bound, latency_fs)
+WHERE p.run_id IN (SELECT unnest(run_ids)) AND b.latency_fs > 0;
+
 -- What is stored of runs as totals, of those numbered from the first to the last: sums over their parts, and half-widths
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that

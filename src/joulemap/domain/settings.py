@@ -288,6 +288,9 @@ class Settings:
     """What is set of the hardware in place of its own numbers, as on the command line: `{"dram.read": "31pJ",
     "l4:tdp": "x1.5"}`; a number is in SI."""
 
+    ledger: bool = False
+    """Whether runs are stored with their ledgers even where the question reads only totals."""
+
     def __attrs_post_init__(self) -> None:
         if not self.runtime:
             object.__setattr__(self, "runtime", _usual_runtime(self))
@@ -366,6 +369,7 @@ class SettingsKeywords(RunKeywords, total=False):
     scenario: str
     power_budget_w: float | None
     takes_all: bool
+    ledger: bool
 
 
 @frozen(kw_only=True)

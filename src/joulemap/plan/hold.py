@@ -82,12 +82,14 @@ def holding_runs(
 ) -> Iterator[StoredRuns]:
     """Give out the runs of a plan and a connection that holds them, and the current catalogue if that is needed.
 
-    Runs have their ledgers; where the question reads none, those that are not stored yet are evaluated to totals.
+    Runs have their ledgers; where the question reads none and its settings ask for none, those that are not stored yet
+    are evaluated to totals.
 
     Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first; what takes
     longer lets others have the database between whiles. Raises CatalogueError for a calibration that does not fit,
     ModelError for a model that cannot be traced, DatabaseError; what was evaluated before is stored then.
     """
+    has_ledger = has_ledger or plan.settings.ledger
     with reading_if_there(source) as connection:
         is_there = not plan.models[0].is_traced
         if connection is not None:
@@ -186,6 +188,7 @@ def ensure_all(
     Where it `is_lenient`, returns the models that cannot be traced, by name, with their errors: UntrustedError for code
     that may not run. Raises otherwise as `holding_runs`.
     """
+    has_ledger = has_ledger or any(plan.settings.ledger for plan in plans)
     with reading_if_there(source) as connection:
         if not plans or (connection is not None and _stored_ids(connection, plans, has_ledger=has_ledger) is not None):
             return {}

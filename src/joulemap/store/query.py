@@ -234,7 +234,7 @@ PARTS: Final = re.compile(
 )
 """Tables, views and macros of the parts of runs, which a run of totals has no rows in."""
 
-TOTALS_SUFFICE: Final = ("cost", "fleet", "pareto", "recommend", "sweep")
+TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 """Questions whose queries read totals, though the cubes that they read have columns of parts."""
 
 

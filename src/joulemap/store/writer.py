@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.model.run import BOTTLENECKS, RunColumns, RunFacts, RunTotals
+from joulemap.model.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunTotals
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
@@ -113,6 +113,7 @@ class RunWriter:
         """Queue a run of which totals are known; return its run id."""
         run_id = self._add_run(identity, has_ledger=False, **_list_facts(run))
         sums = {name: [getattr(run, name)] for name in SUMS}
+        sums |= {f"{name}_bound_fs": [value] for name, value in zip(BOUNDS, run.bound_fs, strict=True)}
         sums |= {"unit_high": [run.unit_fs >> HALF], "unit_low": [run.unit_fs & (2**HALF - 1)]}
         self._append("point_total", run_id, 1, {name: np.array(value) for name, value in sums.items()})
         self._append("point_action", run_id, len(run.action_index), {
