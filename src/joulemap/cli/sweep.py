@@ -6,7 +6,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Models, ManyRunOptions, precisions, repeat_options
+from joulemap.cli.option.run import Limit, ManyRunOptions, Models, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED

@@ -187,7 +187,7 @@ class Sums:
         busy_fs = self.pattern_fs - launch_fs
         is_compute: Booleans = compute >= memory
         shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs), launch_fs
-        return np.stack([self._over(one) for one in shares], axis=-1)
+        return self._over(np.stack(shares, axis=-2))
 
     @cached_property
     def _bottleneck(self) -> Integers:
@@ -240,8 +240,8 @@ class Sums:
         return joules
 
     def _by_code(self, code: Integers, names: Sequence[str]) -> Integers:
-        found = [self._over(np.where(code == one, self.pattern_fs, 0)) for one in range(len(names))]
-        return np.stack(found, axis=-1)
+        is_mine = code[..., None, :] == np.arange(len(names))[:, None]
+        return self._over(np.where(is_mine, self.pattern_fs[..., None, :], 0))
 
     def _of_pattern(self, per_operator: Floats) -> Floats:
         each = self._kinds.each(per_operator)[..., self.patterns.row]

@@ -44,6 +44,7 @@ from joulemap.system.record import define, frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.model.pipeline import Gathering
     from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
@@ -239,6 +240,7 @@ class _Work:
     _number: int = 0
     _targets: Targets = attrs.field(factory=dict)
     _traced: Workload | None = None
+    _gathering: Gathering | None = None
     _met: set[str] = attrs.field(factory=set)
     _stored_count: int = 0
     _evaluated_count: int = 0
@@ -319,7 +321,7 @@ class _Work:
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next model, unless it must be traced first."""
-        from joulemap.model.pipeline import Evaluator
+        from joulemap.model.pipeline import Evaluator, Gathering
 
         model, plans = self._models[self._number]
         request = model.request
@@ -342,7 +344,8 @@ class _Work:
         self._tell()
         if missing:
             queue.writer.points = find_runs_of(connection, workload_id, has_ledger=False)
-            evaluator = Evaluator(read_columns(connection, workload_id))
+            self._gathering = self._gathering or Gathering()
+            evaluator = Evaluator(read_columns(connection, workload_id), gathering=self._gathering)
             for is_refused in queue.add(evaluator, workload_id, missing):
                 self._refused_count += is_refused
                 self._evaluated_count += not is_refused
