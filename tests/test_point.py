@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from joulemap.domain.settings import Serving, Settings
 from joulemap.store.check import check_database
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "xeon_8490h")
@@ -79,6 +80,40 @@ def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_pa
     assert workspace.sql(bounds).rows == totals
     assert whole.rows.rows == first.rows.rows
     assert check_database(path) == []
+
+
+def _import(path: Path, other: Path, folder: Path) -> tuple[int, int]:
+    """Export the runs of one database and import them into another."""
+    Workspace(other).export_runs(folder)
+    return Workspace(path).import_runs(folder)
+
+
+def test_an_imported_ledger_comes_under_the_run_of_its_totals(tmp_path: Path) -> None:
+    path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
+    workspace, whole = Workspace(path), Workspace(other)
+    workspace.pareto("mobilenet_v2", ASKED)
+    whole.compare("mobilenet_v2", attrs.evolve(ASKED, hardware=(*CHIPS, "tpu_v4")))
+    before = workspace.sql(FIGURES).rows
+    assert _import(path, other, tmp_path / "archive") == (3, 0)
+    assert _flags(workspace) == [(1, True), (2, True), (3, True)]
+    assert tuple(row for row in workspace.sql(FIGURES).rows if row[0] in CHIPS) == before
+    assert workspace.sql(LEDGER).rows == whole.sql(LEDGER).rows
+    assert check_database(path) == []
+    assert _import(path, other, tmp_path / "again") == (0, 3)
+    assert _import(other, path, tmp_path / "back") == (0, 3)
+
+
+def test_an_imported_ledger_of_other_totals_is_refused(tmp_path: Path) -> None:
+    import duckdb
+
+    path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
+    Workspace(path).pareto("mobilenet_v2", ASKED)
+    Workspace(other).compare("mobilenet_v2", ASKED)
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE internal.run_total SET energy_fj = energy_fj + 1 WHERE run_id = 1")
+    with pytest.raises(CatalogueError, match="does not add up to the totals that are stored"):
+        _import(path, other, tmp_path / "archive")
+    assert _flags(Workspace(path)) == [(1, False), (2, False)]
 
 
 def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:

@@ -281,8 +281,8 @@ def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence
         return None
 
     def each(column: Any) -> list[Any]:
-        values: list[Any] = np.broadcast_to(np.ravel(column), points).tolist()
-        return values
+        values: list[Any] = np.ravel(column).tolist()
+        return values if len(values) == points else values * points
 
     high, low = map(each, sums.unit_parts)
     split = {
@@ -296,9 +296,9 @@ def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence
     }
     energies = sums.energies
     actions = np.array(list(energies), dtype=np.int64)
-    counts, spent = (
-        np.array([np.broadcast_to(np.ravel(one), points) for one in some.values()]) for some in (sums.counts, energies)
-    )
+    counts, spent = np.empty((len(energies), points)), np.empty((len(energies), points), dtype=np.int64)
+    for row, (place, energy) in enumerate(energies.items()):
+        counts[row], spent[row] = sums.counts[place][..., 0], energy[..., 0]
     facts = list_facts(own, places, asked)
     found = []
     for place, given in zip(places, facts, strict=True):
