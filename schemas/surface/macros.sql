@@ -946,10 +946,8 @@ CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
 -- wide as differences_of says. Terms are added as whole numbers.
 -- There are as many draws for however many runs, so that one more candidate takes from others and gives to none; 500
 -- tell one percent.
-CREATE MACRO draws_among(
-    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[]),
-    draws := 500
-) AS TABLE
+-- `runs` is what erring says of them.
+CREATE MACRO draws_between(runs, draws := 500) AS TABLE
 SELECT
     run_id,
     draw,
@@ -972,7 +970,7 @@ FROM (
             d.*,
             sqrt(-2 * ln(drawn(e.key, d.draw))) AS size,
             2 * pi() * drawn(xor(e.key, 1), d.draw) AS angle
-        FROM error_terms(erring(run_ids, served)) AS e
+        FROM error_terms(runs) AS e
         CROSS JOIN (
             SELECT
                 draw,
@@ -985,6 +983,11 @@ FROM (
     )
 )
 GROUP BY run_id, draw;
+CREATE MACRO draws_among(
+    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[]),
+    draws := 500
+) AS TABLE
+FROM draws_between(erring(run_ids, served), draws := draws);
 
 -- How sure each candidate of a question is: that it is the best of all of them, and that it is better than the one that
 -- is predicted to be the best. Of two candidates the closed form answers. Of more, draws do, and no candidate is surer to
@@ -1013,6 +1016,10 @@ WITH candidate AS MATERIALIZED (
     JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
 ),
+-- what tells the errors of all candidates, which pairs and draws both read
+erred AS MATERIALIZED (
+    SELECT erring((SELECT list(DISTINCT run_id) FROM candidate), served) AS runs
+),
 met AS MATERIALIZED (
     SELECT
         c.question,
@@ -1040,7 +1047,9 @@ beaten AS MATERIALIZED (
     FROM met AS m
     JOIN candidate AS c ON c.question = m.question AND c.place = m.place
     JOIN candidate AS o ON o.question = m.question AND o.place = m.other_place
-    JOIN differences_of((SELECT list(DISTINCT {'run_id': run_id, 'other_run_id': other_run_id}) FROM met), served := served) AS d
+    JOIN differences_between(
+        (SELECT runs FROM erred), (SELECT list(DISTINCT {'run_id': run_id, 'other_run_id': other_run_id}) FROM met)
+    ) AS d
         ON d.run_id = m.run_id AND d.other_run_id = m.other_run_id
 ),
 paired AS (
@@ -1063,8 +1072,12 @@ won AS (
                     + drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale)
             ) AS place
         FROM candidate AS c
-        JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2), served := served) AS d
-            ON d.run_id = c.run_id
+        JOIN draws_between((
+            SELECT list(e.run)
+            FROM (SELECT unnest(runs) AS run FROM erred) AS e
+            WHERE e.run.run_id IN (SELECT run_id FROM candidate WHERE candidate_count > 2)
+        )) AS d ON d.run_id = c.run_id
+        WHERE c.candidate_count > 2
         GROUP BY c.question, d.draw
     )
     GROUP BY question, place

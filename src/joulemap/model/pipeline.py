@@ -67,7 +67,7 @@ class Gathering:
 
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
         """Return several hardware of one skeleton as one, made once."""
-        key = precision, *map(id, hardware)
+        key: tuple[str | int, ...] = precision, *map(id, hardware)
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
         return self._gathered[key][1]

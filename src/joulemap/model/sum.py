@@ -191,7 +191,8 @@ class Sums:
 
     @cached_property
     def _bottleneck(self) -> Integers:
-        return np.argmax(np.stack(self.bounds_s), axis=0)
+        code: Integers = np.argmax(np.stack(self.bounds_s), axis=0)
+        return code
 
     @cached_property
     def bottleneck_fs(self) -> Integers:

@@ -295,7 +295,7 @@ def _add_ledgers(connection: Connection, archive: str) -> None:
         dict(
             connection.execute(
                 "SELECT h.run_id, a.separate_clock_fraction FROM internal.run AS h "
-                f"SEMI JOIN detailed_run_id USING (run_id) JOIN {archive}.internal.run AS a USING (run_key) ORDER BY h.run_id"
+                f"SEMI JOIN detailed_run_id USING (run_id) JOIN {archive}.internal.run AS a USING (run_key) ORDER BY 1"
             ).fetchall()
         ),
     )
