@@ -588,6 +588,11 @@ CREATE TABLE internal.point_total (
     compute_fs BIGINT NOT NULL CHECK (compute_fs >= 0),
     memory_fs BIGINT NOT NULL CHECK (memory_fs >= 0),
     launch_fs BIGINT NOT NULL CHECK (launch_fs >= 0),
+    compute_bound_fs BIGINT NOT NULL CHECK (compute_bound_fs >= 0),
+    operands_bound_fs BIGINT NOT NULL CHECK (operands_bound_fs >= 0),
+    memory_bound_fs BIGINT NOT NULL CHECK (memory_bound_fs >= 0),
+    launch_bound_fs BIGINT NOT NULL CHECK (launch_bound_fs >= 0),
+    communication_bound_fs BIGINT NOT NULL CHECK (communication_bound_fs >= 0),
     unit_high BIGINT NOT NULL CHECK (unit_high >= 0),
     unit_low BIGINT NOT NULL CHECK (unit_low >= 0),
     mac_count BIGINT NOT NULL CHECK (mac_count >= 0),
@@ -602,6 +607,11 @@ COMMENT ON COLUMN internal.point_total.interval_fs IS 'Femtoseconds from one bat
 COMMENT ON COLUMN internal.point_total.compute_fs IS 'Latency, launches left out, of subgraphs that compute bounds';
 COMMENT ON COLUMN internal.point_total.memory_fs IS 'Latency, launches left out, of subgraphs that memory bounds';
 COMMENT ON COLUMN internal.point_total.launch_fs IS 'Latency of launches';
+COMMENT ON COLUMN internal.point_total.compute_bound_fs IS 'Latency of subgraphs that the units bound';
+COMMENT ON COLUMN internal.point_total.operands_bound_fs IS 'Latency of subgraphs that units whose MACs take less than a tenth of their time bound';
+COMMENT ON COLUMN internal.point_total.memory_bound_fs IS 'Latency of subgraphs that the slowest memory level bounds';
+COMMENT ON COLUMN internal.point_total.launch_bound_fs IS 'Latency of subgraphs that launches bound';
+COMMENT ON COLUMN internal.point_total.communication_bound_fs IS 'Latency of subgraphs that exchanges between devices bound';
 COMMENT ON COLUMN internal.point_total.unit_high IS 'Units used x latency, over subgraphs: multiples of 2^26 fs';
 COMMENT ON COLUMN internal.point_total.unit_low IS 'The rest of it, in femtoseconds';
 COMMENT ON COLUMN internal.point_total.mac_count IS 'Over operators';

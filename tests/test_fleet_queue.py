@@ -145,9 +145,11 @@ def test_each_request_is_answered_when_the_recursion_says(variation: float) -> N
             rows = slice(start, start + seen.seeds)
             factors = step.factors[step.seed[rows]]
             services = factors[:, numbers % factors.shape[1]].T
-            came = step.arrivals.take(step.place[:, rows]) * step.gaps[0, rows]
+            (part,) = step.parts
+            batches = part.take(rows)
+            came = step.arrivals.take(batches.place) * step.gaps[0, rows]
             done = serve_in_order(came, services, devices)
-            assert_close(float(np.abs(step.answered[:, rows] / done - 1.0).max()) + 1.0, 1.0, rel=1e-9)
+            assert_close(float(np.abs((batches.start_s + services) / done - 1.0).max()) + 1.0, 1.0, rel=1e-9)
             if devices == 1 or variation == 0.0:
                 turns = serve_in_turn(came[:, 0], services[:, 0], devices)
                 assert_close(float(np.abs(turns / done[:, 0] - 1.0).max()) + 1.0, 1.0, rel=1e-9)
@@ -192,7 +194,7 @@ def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devi
     pools = pool(0.8 * devices, devices)
     seen = simulate_pools([serve_straight(1.0, 0.0, 1)], pools)
     known = 1.0 + constant_wait_percentile(0.8 * devices, 1.0, devices, 0.99)
-    assert_close(seen.percentile(0, 0.99)[0], known, rel=0.05)
+    assert_close(seen.percentiles(0, (0.99,))[0][0], known, rel=0.05)
     assert_close(float(seen.count_late(known)[0, 0]), float((seen.latencies(0) > known).mean()), rel=1e-9)
 
 
@@ -219,7 +221,7 @@ def test_waiting_for_others_fills_batches_and_delays_no_longer_than_said() -> No
     at_once, filled = (simulate_pools([service], pool(100.0, 4, 64, wait)) for wait in (0.0, 0.05))
     assert_close(float(filled.batch_mean[0]), 6.0, rel=0.03)
     assert float(at_once.batch_mean[0]) < 1.2
-    assert filled.percentile(0, 1.0)[0] <= 0.05 + 2 * 0.0017
+    assert filled.percentiles(0, (1.0,))[0][0] <= 0.05 + 2 * 0.0017
     assert float(filled.energy_w[0]) < 0.25 * float(at_once.energy_w[0])
 
 
@@ -231,7 +233,7 @@ def test_batches_that_fill_long_before_they_may_start_take_what_full_ones_do() -
     assert_close(needed, 4e4 * 7.4e-3 / 64.0, rel=0.01)
     assert_close(float(seen.energy_w[0]), needed, rel=1e-9)
     assert_close(float(seen.busy_fraction[0]) * 8.0, needed, rel=1e-9)
-    assert seen.percentile(0, 1.0)[0] < 0.02
+    assert seen.percentiles(0, (1.0,))[0][0] < 0.02
 
 
 def test_two_models_share_devices_by_their_shares() -> None:
@@ -247,7 +249,7 @@ def test_two_models_share_devices_by_their_shares() -> None:
     )
     seen = simulate_pools([service], pools)
     assert_close(float(seen.busy_fraction[0]), 0.19, rel=0.03)
-    light, heavy = seen.percentile(0, 0.5)
+    (light,), (heavy,) = seen.percentiles(0, (0.5,))
     assert_close(light, 1e-3, rel=1e-6)
     assert_close(heavy, 1e-2, rel=1e-6)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Serving, Settings
 from joulemap.store.check import check_database
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "xeon_8490h")
@@ -59,6 +60,65 @@ def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     workspace = Workspace(path)
     workspace.compare("mobilenet_v2", ASKED)
     workspace.pareto("mobilenet_v2", ASKED)
+    assert _flags(workspace) == [(1, True), (2, True)]
+
+
+def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
+    path = tmp_path / "served.duckdb"
+    workspace = Workspace(path)
+    asked = Settings(hardware=("h100_sxm5", "xeon_8490h"), precision=("bf16",), batch=(1, 32))
+    serving = Serving(prompt=512, output=16, devices=(1, 2))
+    first = workspace.llm("llama-3.2-1b", asked, serving=serving)
+    flags = _flags(workspace)
+    assert len(flags) > 6
+    assert not any(has_ledger for _, has_ledger in flags)
+    bounds = "SELECT run_id, bound, latency_fs FROM bounds_of((SELECT list(run_id) FROM runs)) ORDER BY ALL"
+    totals = workspace.sql(bounds).rows
+    assert {row[1] for row in totals} >= {"compute", "memory", "communication"}
+    whole = workspace.llm("llama-3.2-1b", asked, serving=serving, ledger=True)
+    assert _flags(workspace) == [(run_id, True) for run_id, _ in flags]
+    assert workspace.sql(bounds).rows == totals
+    assert whole.rows.rows == first.rows.rows
+    assert check_database(path) == []
+
+
+def _import(path: Path, other: Path, folder: Path) -> tuple[int, int]:
+    """Export the runs of one database and import them into another."""
+    Workspace(other).export_runs(folder)
+    return Workspace(path).import_runs(folder)
+
+
+def test_an_imported_ledger_comes_under_the_run_of_its_totals(tmp_path: Path) -> None:
+    path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
+    workspace, whole = Workspace(path), Workspace(other)
+    workspace.pareto("mobilenet_v2", ASKED)
+    whole.compare("mobilenet_v2", attrs.evolve(ASKED, hardware=(*CHIPS, "tpu_v4")))
+    before = workspace.sql(FIGURES).rows
+    assert _import(path, other, tmp_path / "archive") == (3, 0)
+    assert _flags(workspace) == [(1, True), (2, True), (3, True)]
+    assert tuple(row for row in workspace.sql(FIGURES).rows if row[0] in CHIPS) == before
+    assert workspace.sql(LEDGER).rows == whole.sql(LEDGER).rows
+    assert check_database(path) == []
+    assert _import(path, other, tmp_path / "again") == (0, 3)
+    assert _import(other, path, tmp_path / "back") == (0, 3)
+
+
+def test_an_imported_ledger_of_other_totals_is_refused(tmp_path: Path) -> None:
+    import duckdb
+
+    path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
+    Workspace(path).pareto("mobilenet_v2", ASKED)
+    Workspace(other).compare("mobilenet_v2", ASKED)
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE internal.run_total SET energy_fj = energy_fj + 1 WHERE run_id = 1")
+    with pytest.raises(CatalogueError, match="does not add up to the totals that are stored"):
+        _import(path, other, tmp_path / "archive")
+    assert _flags(Workspace(path)) == [(1, False), (2, False)]
+
+
+def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "points.duckdb")
+    workspace.pareto("mobilenet_v2", ASKED, ledger=True)
     assert _flags(workspace) == [(1, True), (2, True)]
 
 

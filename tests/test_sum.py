@@ -34,6 +34,7 @@ def _sum_by_hand(run: RunColumns) -> dict[str, object]:
         "compute_fs": int(busy[computes].sum()),
         "memory_fs": int(busy[~computes].sum()),
         "launch_fs": int(launch.sum()),
+        "bottleneck_fs": tuple(int(parts.latency_fs[parts.bottleneck == code].sum()) for code in range(3)),
         "unit_fs": sum(int(n) * int(t) for n, t in zip(parts.units_used_count, parts.latency_fs, strict=True)),
         "dram_bytes": float(parts.dram_bytes.sum()),
         "moved_bytes": float(parts.moved_bytes.sum()),

@@ -277,6 +277,20 @@ broken AS (
     GROUP BY r.run_id, r.has_ledger, r.refusal
     HAVING count(p.run_id) <> CASE WHEN r.has_ledger OR r.refusal IS NOT NULL THEN 0 ELSE 1 END
     UNION ALL
+    SELECT
+        'latencies by what bounds them add up to the run',
+        run_id,
+        'run',
+        CAST(latency_fs AS VARCHAR),
+        CAST(
+            0::HUGEINT + compute_bound_fs + operands_bound_fs + memory_bound_fs + launch_bound_fs + communication_bound_fs
+            AS VARCHAR
+        )
+    FROM internal.point_total
+    WHERE
+        0::HUGEINT + compute_bound_fs + operands_bound_fs + memory_bound_fs + launch_bound_fs + communication_bound_fs
+        <> latency_fs
+    UNION ALL
     SELECT 'a run has its workload and hardware', r.run_id, 'run', 'both', 'missing'
     FROM internal.run AS r
     WHERE NOT EXISTS (SELECT 1 FROM internal.workload AS w WHERE w.workload_id = r.workload_id)

@@ -87,28 +87,7 @@ served AS (
     FROM place
 ),
 spent AS (
-    SELECT
-        s.run_id,
-        CASE
-            WHEN k.is_talking THEN 'communication'
-            -- units that are at work for more than ten times what their MACs take, padding included, wait for operands
-            WHEN
-                s.bottleneck = 'compute' AND s.executed_mac_count > 0e0
-                AND 2e0 * s.executed_mac_count / r.peak_ops_per_s < 0.1e0 * s.compute_s
-                THEN 'operands'
-            ELSE s.bottleneck
-        END AS bound,
-        sum(s.latency_fs) AS latency_fs
-    FROM internal.run_subgraph AS s
-    JOIN internal.run AS r ON r.run_id = s.run_id
-    JOIN (
-        SELECT workload_id, subgraph_index, bool_or(kind = 'communication') AS is_talking
-        FROM internal.workload_operator
-        WHERE workload_id IN (SELECT workload_id FROM internal.run WHERE run_id IN (SELECT unnest($run_ids)))
-        GROUP BY workload_id, subgraph_index
-    ) AS k ON k.workload_id = r.workload_id AND k.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN (SELECT unnest($run_ids))
-    GROUP BY s.run_id, bound
+    FROM bounds_of($run_ids)
 ),
 -- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's; where kernels
 -- of the engine are quicker than those of the run, their shares of the run

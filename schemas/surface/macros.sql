@@ -525,6 +525,42 @@ SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
 FROM internal.point_action
 WHERE run_id BETWEEN first_run AND last_run;
 
+-- Latency of runs by what bounds it, of those numbered in a list: communication for subgraphs that exchange between
+-- devices, operands for units whose MACs, padding included, take less than a tenth of their time, else the bottleneck.
+CREATE MACRO bounds_of(run_ids) AS TABLE
+SELECT
+    s.run_id,
+    CASE
+        WHEN k.is_talking THEN 'communication'
+        WHEN
+            s.bottleneck = 'compute' AND s.executed_mac_count > 0e0
+            AND 2e0 * s.executed_mac_count / r.peak_ops_per_s < 0.1e0 * s.compute_s
+            THEN 'operands'
+        ELSE s.bottleneck
+    END AS bound,
+    sum(s.latency_fs) AS latency_fs
+FROM internal.run_subgraph AS s
+JOIN internal.run AS r ON r.run_id = s.run_id
+JOIN (
+    SELECT workload_id, subgraph_index, bool_or(kind = 'communication') AS is_talking
+    FROM internal.workload_operator
+    WHERE workload_id IN (SELECT workload_id FROM internal.run WHERE run_id IN (SELECT unnest(run_ids)) AND has_ledger)
+    GROUP BY workload_id, subgraph_index
+) AS k ON k.workload_id = r.workload_id AND k.subgraph_index = s.subgraph_index
+WHERE s.run_id IN (SELECT unnest(run_ids))
+GROUP BY s.run_id, bound
+UNION ALL
+SELECT p.run_id, b.bound, CAST(b.latency_fs AS HUGEINT)
+FROM internal.point_total AS p
+CROSS JOIN LATERAL (VALUES
+    ('compute', p.compute_bound_fs),
+    ('operands', p.operands_bound_fs),
+    ('memory', p.memory_bound_fs),
+    ('launch', p.launch_bound_fs),
+    ('communication', p.communication_bound_fs)
+) AS b (bound, latency_fs)
+WHERE p.run_id IN (SELECT unnest(run_ids)) AND b.latency_fs > 0;
+
 -- What is stored of runs as totals, of those numbered from the first to the last: sums over their parts, and half-widths
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
@@ -915,10 +951,8 @@ CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
 -- wide as differences_of says. Terms are added as whole numbers.
 -- There are as many draws for however many runs, so that one more candidate takes from others and gives to none; 500
 -- tell one percent.
-CREATE MACRO draws_among(
-    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[]),
-    draws := 500
-) AS TABLE
+-- `runs` is what erring says of them.
+CREATE MACRO draws_between(runs, draws := 500) AS TABLE
 SELECT
     run_id,
     draw,
@@ -941,7 +975,7 @@ FROM (
             d.*,
             sqrt(-2 * ln(drawn(e.key, d.draw))) AS size,
             2 * pi() * drawn(xor(e.key, 1), d.draw) AS angle
-        FROM error_terms(erring(run_ids, served)) AS e
+        FROM error_terms(runs) AS e
         CROSS JOIN (
             SELECT
                 draw,
@@ -954,6 +988,11 @@ FROM (
     )
 )
 GROUP BY run_id, draw;
+CREATE MACRO draws_among(
+    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[]),
+    draws := 500
+) AS TABLE
+FROM draws_between(erring(run_ids, served), draws := draws);
 
 -- How sure each candidate of a question is: that it is the best of all of them, and that it is better than the one that
 -- is predicted to be the best. Of two candidates the closed form answers. Of more, draws do, and no candidate is surer to
@@ -982,6 +1021,10 @@ WITH candidate AS MATERIALIZED (
     JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
 ),
+-- what tells the errors of all candidates, which pairs and draws both read
+erred AS MATERIALIZED (
+    SELECT erring((SELECT list(DISTINCT run_id) FROM candidate), served) AS runs
+),
 met AS MATERIALIZED (
     SELECT
         c.question,
@@ -1009,7 +1052,9 @@ beaten AS MATERIALIZED (
     FROM met AS m
     JOIN candidate AS c ON c.question = m.question AND c.place = m.place
     JOIN candidate AS o ON o.question = m.question AND o.place = m.other_place
-    JOIN differences_of((SELECT list(DISTINCT {'run_id': run_id, 'other_run_id': other_run_id}) FROM met), served := served) AS d
+    JOIN differences_between(
+        (SELECT runs FROM erred), (SELECT list(DISTINCT {'run_id': run_id, 'other_run_id': other_run_id}) FROM met)
+    ) AS d
         ON d.run_id = m.run_id AND d.other_run_id = m.other_run_id
 ),
 paired AS (
@@ -1032,8 +1077,12 @@ won AS (
                     + drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale)
             ) AS place
         FROM candidate AS c
-        JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2), served := served) AS d
-            ON d.run_id = c.run_id
+        JOIN draws_between((
+            SELECT list(e.run)
+            FROM (SELECT unnest(runs) AS run FROM erred) AS e
+            WHERE e.run.run_id IN (SELECT run_id FROM candidate WHERE candidate_count > 2)
+        )) AS d ON d.run_id = c.run_id
+        WHERE c.candidate_count > 2
         GROUP BY c.question, d.draw
     )
     GROUP BY question, place

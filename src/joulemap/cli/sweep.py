@@ -6,7 +6,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Models, RunOptions, precisions, repeat_options
+from joulemap.cli.option.run import Limit, ManyRunOptions, Models, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -15,7 +15,7 @@ from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)
-class SweepRunOptions(RunOptions):
+class SweepRunOptions(ManyRunOptions):
     """How models are run, each way with each other."""
 
     batch: str = option("", "Batches: 1,8,32, or with dots as 1,2,4,...,128.", "--batch", "-b", shown="1,2,4,...,128")

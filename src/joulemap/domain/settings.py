@@ -294,6 +294,9 @@ class Settings:
     in SI units.
     """
 
+    ledger: bool = False
+    """Whether runs are stored with their ledgers even where the question reads only totals."""
+
     def __attrs_post_init__(self) -> None:
         if not self.runtime:
             object.__setattr__(self, "runtime", _usual_runtime(self))
@@ -376,6 +379,7 @@ class SettingsKeywords(RunKeywords, total=False):
     scenario: str
     power_budget_w: float | None
     takes_all: bool
+    ledger: bool
 
 
 @frozen(kw_only=True)

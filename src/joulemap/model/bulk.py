@@ -21,6 +21,7 @@ from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import describe_precision, describe_shortage
+from joulemap.model.sum import Sums
 from joulemap.model.timing import count_parts
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
 from joulemap.system.errors import UnsupportedError
@@ -203,7 +204,7 @@ class Together:
             return [Total(refusal=shortage) if shortage else next(totals) for shortage in shortages]
         if (some, *how) not in self._kernels:
             self._kernels[some, *how] = form_joined(joined, precision, runtime, weight_precision)
-        return _total(self._kernels[some, *how], hardware, weights, peaks)
+        return _list_totals(self._kernels[some, *how], hardware, weights, peaks)
 
 
 def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> tuple[Total, ...]:
@@ -227,8 +228,9 @@ def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
     return f"{hardware.id}: {hardware.compiler.name} does not run {told}" if told else ""
 
 
-def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
+def _list_totals(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
     timed = Timed.of(kernels, hardware)
+    sums = Sums(timed=timed)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [
         Total(
@@ -241,9 +243,9 @@ def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: F
             mac_count=int(count),
         )
         for latency, interval, energy, clock, weight, peak, count in zip(
-            timed.sum_exactly(timed.operator_fs).tolist(),
-            timed.sum_exactly(timed.interval_fs).tolist(),
-            timed.sum_exactly(timed.operator_fj).tolist(),
+            sums.latency.tolist(),
+            sums.interval.tolist(),
+            sums.energy_fj,
             timed.timing.clock_fraction.tolist(),
             weights.tolist(),
             peaks.tolist(),

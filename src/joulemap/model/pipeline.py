@@ -48,6 +48,31 @@ TOGETHER: Final = 8192
 """Operators of all hardware that are evaluated at once: more gain nothing and leave the processor's caches."""
 
 
+@define(eq=False)
+class Gathering:
+    """Hardware that workloads are evaluated on: what formulas decide by, and those that are alike as one.
+
+    Keys name hardware by identity; values hold the hardware, so that no other gets its identity.
+    """
+
+    _skeletons: dict[tuple[int, str], tuple[Hardware, Hashable]] = attrs.field(factory=dict, init=False)
+    _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
+
+    def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
+        """Return the skeleton of a hardware, made once."""
+        key = id(hardware), precision
+        if key not in self._skeletons:
+            self._skeletons[key] = hardware, skeleton(hardware, precision)
+        return self._skeletons[key][1]
+
+    def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
+        """Return several hardware of one skeleton as one, made once."""
+        key: tuple[str | int, ...] = precision, *map(id, hardware)
+        if key not in self._gathered:
+            self._gathered[key] = hardware, gather(hardware, precision)
+        return self._gathered[key][1]
+
+
 @define
 class Evaluator:
     """A workload to be evaluated on any number of configurations.
@@ -58,11 +83,11 @@ class Evaluator:
     work: WorkloadColumns
     stretch: Integers | None = None
     """Which stretch that the host calls by itself each operator is of; None where it calls the whole once."""
+    gathering: Gathering = attrs.field(factory=Gathering, kw_only=True)
+    """Hardware, which workloads of one question share."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
     """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
-    _gathered: dict[tuple[str | int, ...], tuple[list[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
-    """Precision and hardware by identity -> these, which keeps them so, and all of them as one."""
 
     def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
         """Return it as another process gets it: without what was formed, which holds functions, and is formed anew."""
@@ -94,7 +119,6 @@ class Evaluator:
     ) -> list[RunColumns | Made | UnsupportedError | KeyError]:
         found: dict[int, RunColumns | Made | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
-        shapes: dict[tuple[int, str], Hashable] = {}
         exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
             try:
@@ -105,12 +129,11 @@ class Evaluator:
                 if len(asked) == 1:
                     return list(self._evaluate_alike(asked, make))
                 precision = configuration.precision
-                if (id(hardware), precision) not in shapes:
-                    links = tuple(hardware.links) if exchanges else ()
-                    shapes[id(hardware), precision] = skeleton(hardware, precision), links
+                shape = self.gathering.find_skeleton(hardware, precision)
+                links = tuple(hardware.links) if exchanges else ()
                 decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
-                key = shapes[id(hardware), precision], decided, configuration.weight_precision
-                alike.setdefault((*key, precision), []).append(number)
+                key = shape, links, decided, configuration.weight_precision, precision
+                alike.setdefault(key, []).append(number)
             except (UnsupportedError, KeyError) as error:
                 found[number] = error
         most = max(1, TOGETHER // max(1, self.work.operator_count))
@@ -166,18 +189,18 @@ class Evaluator:
         kernels = self.form(asked[0][1], runtime)
         by_id = {id(hardware): hardware for hardware, _ in asked}
         names = list(dict.fromkeys(chips))
-        key: tuple[str | int, ...] = (kernels.precision, *names)
-        if key not in self._gathered:
-            mine = [by_id[one] for one in names]
-            self._gathered[key] = mine, gather(mine, kernels.precision)
-        whole = self._gathered[key][1]
+        whole = self.gathering.gather([by_id[one] for one in names], kernels.precision)
         if len(names) == 1:
             return {names[0]: (Timed.of(kernels, whole), 0, 1)}
         parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
         timed: dict[int, Place] = {}
         for count in np.unique(parts).tolist():
             cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
-            some = whole if len(cut) == len(names) else gather([by_id[one] for one in cut], kernels.precision)
+            some = (
+                whole
+                if len(cut) == len(names)
+                else self.gathering.gather([by_id[one] for one in cut], kernels.precision)
+            )
             found = Timed.of(kernels, some, count)
             timed |= {name: (found, place, len(cut)) for place, name in enumerate(cut)}
         return timed

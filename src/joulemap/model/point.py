@@ -46,9 +46,6 @@ Block = tuple[Integers, ...]
 LIMIT: Final = f"<U{max(map(len, THROUGHPUT_LIMITS))}"
 """Type of a throughput limit."""
 
-SUMMED: Final = ("latency_fs", "interval_fs", "dram_bytes", "moved_bytes", "bound_fs", "share_fs")
-"""Columns that are sums under the same name."""
-
 
 class Spent(NamedTuple):
     """What energy is of, as intervals are made of it."""
@@ -234,18 +231,24 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
 
     Raises UnsupportedError for energies that no store can hold.
     """
-    sums, timing = Sums.of(timed), timed.timing
+    sums, timing = Sums(timed=timed), timed.timing
     spent = add_spent(sums, varied)
     found: dict[str, NDArray[Any]] = {
         "clock_fraction": timing.clock_fraction[..., 0],
         "voltage_factor": np.asarray(timing.voltage_factor)[..., 0],
         "uncapped_power_w": timing.uncapped_power_w[..., 0],
-        "bottleneck": np.argmax(sums.bound_fs, axis=-1),
+        "bottleneck": np.argmax(sums.bottleneck_fs, axis=-1),
         "throughput_limit": timing.throughput_limit[..., 0],
         "energy_fj": np.asarray(sum(spent.values(), np.zeros(1, dtype=np.int64))),
         "computed_mac_count": sums.computed_mac_count.astype(np.float64),
+        "latency_fs": sums.latency[..., 0],
+        "interval_fs": sums.interval[..., 0],
+        "dram_bytes": sums.dram_bytes[..., 0],
+        "moved_bytes": sums.moved_bytes[..., 0],
+        "bound_fs": sums.bottleneck_fs,
+        "share_fs": sums.share_fs,
     }
-    return found | {name: getattr(sums, name) for name in SUMMED}, spent
+    return found, spent
 
 
 def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
@@ -260,9 +263,9 @@ def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
             "use a smaller batch"
         )
     found: dict[Spent, Integers] = {}
-    for place, energy in sums.list_energies():
+    for place, energy in sums.energies.items():
         key = name_spent(hardware.reference.actions[place], varied)
-        found[key] = found.get(key, np.zeros(1, dtype=np.int64)) + energy
+        found[key] = found.get(key, np.zeros(1, dtype=np.int64)) + energy[..., 0]
     return found
 
 

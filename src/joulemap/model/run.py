@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.workload import Floats, Integers
 from joulemap.system.record import define
+from joulemap.system.units import FS_PER_S
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
 """What bounds a subgraph, by code."""
+
+BOUNDS: Final = ("compute", "operands", "memory", "launch", "communication")
+"""What most of a pass's latency goes to: bottlenecks, with units that wait for operands and exchanges apart."""
+
+BUSY: Final = 0.1
+"""Fraction of the units' time that MACs take, padding included, below which units wait for operands."""
 
 ONE_BY_ONE: Final = "latency"
 """A batch starts after the one before it has ended."""
@@ -130,6 +139,10 @@ class RunTotals(RunFacts):
     """Latency that follows compute time: that of subgraphs that compute bounds, without their launches."""
     memory_fs: int
     launch_fs: int
+    bottleneck_fs: tuple[int, ...]
+    """Latency of the subgraphs that each of `BOTTLENECKS` bounds."""
+    bound_fs: tuple[int, ...]
+    """Latency of the subgraphs that each of `BOUNDS` bounds."""
     unit_fs: int
     """Units used x latency, over subgraphs."""
     dram_bytes: float
@@ -146,6 +159,11 @@ class RunTotals(RunFacts):
     def energy_fj(self) -> int:
         """Energy of the run, femtojoules, exact."""
         return sum(self.action_fj.tolist())
+
+    @property
+    def share_fs(self) -> tuple[int, ...]:
+        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
+        return self.compute_fs, self.memory_fs, self.launch_fs
 
 
 @define(kw_only=True, eq=False)
@@ -172,3 +190,44 @@ class RunColumns(RunFacts):
     def energy_fj(self) -> int:
         """Energy of the run, femtojoules, exact."""
         return self.ledger.total_fj
+
+    @property
+    def bottleneck_fs(self) -> tuple[int, ...]:
+        """Latency of the subgraphs that each of `BOTTLENECKS` bounds."""
+        parts = self.subgraphs
+        return tuple(int(parts.latency_fs[parts.bottleneck == code].sum()) for code in range(len(BOTTLENECKS)))
+
+    @property
+    def share_fs(self) -> tuple[int, ...]:
+        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
+        parts = self.subgraphs
+        launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
+        busy_fs, computes = parts.latency_fs - launch_fs, parts.compute_s >= parts.memory_s
+        return int(busy_fs[computes].sum()), int(busy_fs[~computes].sum()), int(launch_fs.sum())
+
+    @property
+    def dram_bytes(self) -> float:
+        """Bytes read and written off chip."""
+        return float(self.subgraphs.dram_bytes.sum())
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes that cross kernel boundaries at any level."""
+        return float(self.subgraphs.moved_bytes.sum())
+
+    @property
+    def computed_mac_count(self) -> int:
+        """MACs that the chip computes."""
+        return int(self.subgraphs.computed_mac_count.sum())
+
+    @property
+    def action_index(self) -> Integers:
+        """Row of the hardware's reference table, for each action that happens."""
+        return np.unique(self.ledger.action_index)
+
+    @property
+    def action_fj(self) -> Integers:
+        """Energy of each of those actions, femtojoules."""
+        spent = np.zeros(len(self.hardware.reference), dtype=np.int64)
+        np.add.at(spent, self.ledger.action_index, self.ledger.energy_fj)
+        return spent[self.action_index]

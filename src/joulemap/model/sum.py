@@ -14,14 +14,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
-from joulemap.model.ledger import check_range, energies_fj
+from joulemap.model.ledger import Counts, check_range, close_counts, energies_fj
 from joulemap.model.outcome import Asked, Timed, at_leaders, list_facts
-from joulemap.model.run import BOTTLENECKS, RunTotals
+from joulemap.model.run import BOTTLENECKS, BOUNDS, BUSY, RunTotals
 from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FS_PER_S
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 EXACT: Final = 2.0**53
 """Whole numbers below it are sums of doubles without rounding."""
@@ -68,107 +69,78 @@ class Patterns:
 
 @frozen(kw_only=True, eq=False)
 class Sums:
-    """Sums over the subgraphs and operators of timed kernels, with the axes of the numbers of their hardware."""
+    """Sums over timed kernels, with the axes of the numbers of their hardware.
+
+    Times and energies are whole femtoseconds and femtojoules, those of a ledger; where they are not `rounded`, seconds
+    and joules, of which slopes can be taken. Sums of each workload have an axis of workloads, the last; sums over
+    subgraphs are of one workload.
+    """
 
     timed: Timed
-    patterns: Patterns
+    rounded: bool = True
 
-    @classmethod
-    def of(cls, timed: Timed) -> Sums:
-        """Return the sums of timed kernels of one workload."""
-        return cls(timed=timed, patterns=Patterns.of(timed.kernels))
+    @property
+    def _kinds(self) -> KernelColumns:
+        return self.timed.timing.kernels
 
     @cached_property
-    def pattern_fs(self) -> Integers:
-        """Latency of each pattern of subgraphs."""
-        each = self.timed.timing.kernels.each(self.timed.operator_fs)[..., self.patterns.row]
-        starts = self.patterns.starts
-        found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
+    def patterns(self) -> Patterns:
+        """Subgraphs of the one workload, each pattern once."""
+        return Patterns.of(self.timed.kernels)
+
+    @cached_property
+    def latency(self) -> Any:
+        """Latency of each workload."""
+        if self.rounded:
+            return self.timed.sum_exactly(self.timed.operator_fs)
+        return self._kinds.sum_kernels(self.timed.timing.kernel_s)
+
+    @cached_property
+    def interval(self) -> Any:
+        """Time from one batch to the next of each workload."""
+        return self.timed.sum_exactly(self.timed.interval_fs) if self.rounded else self.timed.timing.interval_s
+
+    @cached_property
+    def open_counts(self) -> Counts:
+        """Row of the reference table -> how often its action happens in each workload, before `close_counts`."""
+        return {place: self._over_operators(count) for place, count in self.timed.timing.counts.items()}
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Row of the reference table -> how often its action happens in each workload."""
+        if self.rounded:
+            return {place: self._over_operators(count) for place, count in self.timed.closed_counts.items()}
+        timed, timing = self.timed, self.timed.timing
+        return close_counts(self.open_counts, timed.hardware, timing.interval_s, timing.voltage_factor)
+
+    @cached_property
+    def energies(self) -> dict[int, Any]:
+        """Row of the reference table -> energy of each workload; femtojoules are exact below 2^63 in all."""
+        if not self.rounded:
+            return {place: self._price(place, count) for place, count in self.counts.items()}
+        if self.most_fj < EXACT:
+            return {place: energy.astype(np.int64) for place, energy in self._rough_fj.items()}
+        return {place: self.timed.sum_exactly(energy.astype(np.int64)) for place, energy in self._energies()}
+
+    @property
+    def energy_fj(self) -> list[int]:
+        """Energy of each workload, exact however large; of one hardware."""
+        if self.most_fj < MOST:
+            return self._sum_actions(list(self.energies.values()))
+        self.check_range()
+        parts = [energy.astype(np.int64) for _, energy in self._energies()]
+        high = self._sum_actions([self.timed.sum_exactly(one >> HALF) for one in parts])
+        low = self._sum_actions([self.timed.sum_exactly(one & (2**HALF - 1)) for one in parts])
+        return [(one << HALF) + other for one, other in zip(high, low, strict=True)]
+
+    def _sum_actions(self, energies: Sequence[Integers]) -> list[int]:
+        found: list[int] = sum(energies, np.zeros(self._kinds.workload_count, dtype=np.int64)).tolist()
         return found
-
-    @cached_property
-    def bounds_s(self) -> tuple[Floats, Floats, Floats]:
-        """Compute, memory and launch time of each pattern, with the axes of all three."""
-        placement = self.timed.timing.placement
-        launch = at_leaders(self.timed.timing.kernels, placement.launch_s)
-        each = [self._of_pattern(one) for one in (placement.compute_s, placement.memory_s, launch)]
-        compute, memory, start = np.broadcast_arrays(*each)
-        return compute, memory, start
-
-    @cached_property
-    def latency_fs(self) -> Integers:
-        """Latency of all subgraphs."""
-        return self._over(self.pattern_fs)
-
-    @cached_property
-    def interval_fs(self) -> Integers:
-        """Time from one batch to the next."""
-        total: Integers = self.timed.sum_exactly(self.timed.interval_fs)[..., 0]
-        return total
-
-    @cached_property
-    def share_fs(self) -> Integers:
-        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
-        compute, memory, launch = self.bounds_s
-        launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
-        busy_fs = self.pattern_fs - launch_fs
-        is_compute: Booleans = compute >= memory
-        shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs), launch_fs
-        return np.stack([self._over(one) for one in shares], axis=-1)
-
-    @cached_property
-    def bound_fs(self) -> Integers:
-        """Latency of the subgraphs that each of `BOTTLENECKS` bounds."""
-        code = np.argmax(np.stack(self.bounds_s), axis=0)
-        found = [self._over(np.where(code == one, self.pattern_fs, 0)) for one in range(len(BOTTLENECKS))]
-        return np.stack(found, axis=-1)
-
-    @cached_property
-    def unit_parts(self) -> tuple[Integers, Integers]:
-        """Units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
-        used = self.timed.timing.kernels.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
-        units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
-        units = units.astype(np.int64)
-        return self._over(units * (self.pattern_fs >> HALF)), self._over(units * (self.pattern_fs & (2**HALF - 1)))
-
-    @cached_property
-    def computed_mac_count(self) -> Integers:
-        """MACs that the chip computes, whole in each subgraph."""
-        return self._over(np.floor(self._of_pattern(self.timed.timing.placement.real_macs(self.timed.timing.kernels))))
-
-    @cached_property
-    def dram_bytes(self) -> Floats:
-        """Bytes read and written off chip."""
-        return self._over_operators(self.timed.timing.placement.dram_bytes)
-
-    @cached_property
-    def moved_bytes(self) -> Floats:
-        """Bytes that cross kernel boundaries at any level."""
-        return self._over_operators(self.timed.timing.kernels.moved_bytes)
-
-    @cached_property
-    def action_counts(self) -> dict[int, Floats]:
-        """Row of the reference table -> how often its action happens."""
-        return {place: self._over_operators(count) for place, count in self.timed.closed_counts.items()}
-
-    @cached_property
-    def rough_fj(self) -> dict[int, Floats]:
-        """Row of the reference table -> its energy as doubles, exact where their sum is below `EXACT`."""
-        return {place: self._over_operators(energy) for place, energy in self._energies()}
 
     @cached_property
     def most_fj(self) -> float:
         """Largest energy, about."""
-        return float(np.max(sum(self.rough_fj.values(), np.zeros(1)), initial=0.0))
-
-    def list_energies(self) -> Iterator[tuple[int, Integers]]:
-        """Yield (row of the reference table, femtojoules), exact below 2^63 in all."""
-        if self.most_fj < EXACT:
-            yield from ((place, energy.astype(np.int64)) for place, energy in self.rough_fj.items())
-            return
-        times = self._row_times.astype(np.int64)
-        for place, energy in self._energies():
-            yield place, self.timed.timing.kernels.each(energy).astype(np.int64) @ times
+        return float(np.max(sum(self._rough_fj.values(), np.zeros(1)), initial=0.0))
 
     def check_range(self) -> None:
         """Raise UnsupportedError for a ledger line that no store can hold."""
@@ -180,17 +152,100 @@ class Sums:
         latency = np.sum(self.pattern_fs.astype(np.float64) * self.patterns.times, axis=-1)
         return max(self.most_fj, float(np.max(latency, initial=0.0))) >= MOST
 
+    @cached_property
+    def dram_bytes(self) -> Floats:
+        """Bytes read and written off chip, of each workload."""
+        return self._over_operators(self.timed.timing.placement.dram_bytes)
+
+    @cached_property
+    def moved_bytes(self) -> Floats:
+        """Bytes that cross kernel boundaries at any level, of each workload."""
+        return self._over_operators(self._kinds.moved_bytes)
+
+    @cached_property
+    def pattern_fs(self) -> Integers:
+        """Latency of each pattern of subgraphs."""
+        each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
+        starts = self.patterns.starts
+        found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
+        return found
+
+    @cached_property
+    def bounds_s(self) -> tuple[Floats, Floats, Floats]:
+        """Compute, memory and launch time of each pattern, with the axes of all three."""
+        placement = self.timed.timing.placement
+        launch = at_leaders(self._kinds, placement.launch_s)
+        each = [self._of_pattern(one) for one in (placement.compute_s, placement.memory_s, launch)]
+        compute, memory, start = np.broadcast_arrays(*each)
+        return compute, memory, start
+
+    @cached_property
+    def share_fs(self) -> Integers:
+        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
+        compute, memory, launch = self.bounds_s
+        launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
+        busy_fs = self.pattern_fs - launch_fs
+        is_compute: Booleans = compute >= memory
+        shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs), launch_fs
+        return self._over(np.stack(shares, axis=-2))
+
+    @cached_property
+    def _bottleneck(self) -> Integers:
+        code: Integers = np.argmax(np.stack(self.bounds_s), axis=0)
+        return code
+
+    @cached_property
+    def bottleneck_fs(self) -> Integers:
+        """Latency of the subgraphs that each of `BOTTLENECKS` bounds."""
+        return self._by_code(self._bottleneck, BOTTLENECKS)
+
+    @cached_property
+    def bound_fs(self) -> Integers:
+        """Latency of the subgraphs that each of `BOUNDS` bounds."""
+        kinds, timed = self._kinds, self.timed
+        compute_s, _, _ = self.bounds_s
+        executed = self._of_pattern(timed.timing.placement.executed_macs)
+        peak = timed.hardware.peaks[timed.hardware.product_precision(kinds.precision)].rate.value
+        waits = (executed > 0.0) & (FLOPS_PER_MAC * executed / peak < BUSY * compute_s)
+        named = np.array([BOUNDS.index(name) for name in BOTTLENECKS])[self._bottleneck]
+        named = np.where((self._bottleneck == 0) & waits, BOUNDS.index("operands"), named)
+        talks = self._of_pattern(kinds.work.of_kind("communication").astype(np.float64)) > 0.0
+        return self._by_code(np.where(talks, BOUNDS.index("communication"), named), BOUNDS)
+
+    @cached_property
+    def unit_parts(self) -> tuple[Integers, Integers]:
+        """Units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
+        used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
+        units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
+        units = units.astype(np.int64)
+        return self._over(units * (self.pattern_fs >> HALF)), self._over(units * (self.pattern_fs & (2**HALF - 1)))
+
+    @cached_property
+    def computed_mac_count(self) -> Integers:
+        """MACs that the chip computes, whole in each subgraph."""
+        return self._over(np.floor(self._of_pattern(self.timed.timing.placement.real_macs(self._kinds))))
+
+    @cached_property
+    def _rough_fj(self) -> dict[int, Floats]:
+        """Row of the reference table -> its energy as doubles, exact where their sum is below `EXACT`."""
+        return {place: self._over_operators(energy) for place, energy in self._energies()}
+
     def _energies(self) -> Iterator[tuple[int, Floats]]:
         timed = self.timed
         return energies_fj(timed.closed_counts, timed.hardware, timed.timing.row_factor)
 
-    @cached_property
-    def _row_times(self) -> Floats:
-        kinds = self.timed.timing.kernels
-        return np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
+    def _price(self, place: int, count: Floats) -> Floats:
+        """Return the joules of an action that happens so often."""
+        reference, factor = self.timed.hardware.reference, self.timed.timing.voltage_factor
+        joules: Floats = count * reference.prices_fj[place] / FJ_PER_J * (factor if reference.on_chip[place] else 1.0)
+        return joules
+
+    def _by_code(self, code: Integers, names: Sequence[str]) -> Integers:
+        is_mine = code[..., None, :] == np.arange(len(names))[:, None]
+        return self._over(np.where(is_mine, self.pattern_fs[..., None, :], 0))
 
     def _of_pattern(self, per_operator: Floats) -> Floats:
-        each = self.timed.timing.kernels.each(per_operator)[..., self.patterns.row]
+        each = self._kinds.each(per_operator)[..., self.patterns.row]
         return sum_by(self.patterns.owner, each, len(self.patterns.times))
 
     def _over(self, per_pattern: Floats | Integers) -> Integers:
@@ -198,10 +253,21 @@ class Sums:
         total: Integers = per_pattern.astype(np.int64) @ self.patterns.times
         return total
 
+    @cached_property
+    def _row_times(self) -> Floats:
+        return np.array(np.broadcast_to(self._kinds.row_times, self._kinds.work.operator_count))
+
     def _over_operators(self, per_operator: Floats) -> Floats:
-        """Return the sum over operators; of whole numbers below 2^53 no order of adding changes it."""
-        total: Floats = self.timed.timing.kernels.each(per_operator) @ self._row_times
-        return total
+        """Return the sum over the operators of each workload.
+
+        No order of adding changes the sum of whole numbers below 2^53. A slope is a small difference of two sums, which
+        must be added in one order whatever stands together.
+        """
+        kinds = self._kinds
+        if kinds.workload_count > 1 or not self.rounded:
+            return kinds.sum_workload(per_operator)
+        total: Floats = kinds.each(per_operator) @ self._row_times
+        return total[..., None]
 
 
 def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
@@ -210,25 +276,30 @@ def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence
     Raises UnsupportedError as the ledger does.
     """
     own, points = timed
-    sums = Sums.of(own)
+    sums = Sums(timed=own)
     sums.check_range()
     if sums.is_beyond():
         return None
 
     def each(column: Any) -> list[Any]:
-        values: list[Any] = np.broadcast_to(np.ravel(column), points).tolist()
-        return values
+        values: list[Any] = np.ravel(column).tolist()
+        return values if len(values) == points else values * points
 
     high, low = map(each, sums.unit_parts)
-    shares = [each(sums.share_fs[..., one]) for one in range(len(BOTTLENECKS))]
-    names = ("latency_fs", "interval_fs", "dram_bytes", "moved_bytes", "computed_mac_count")
-    columns = {name: each(getattr(sums, name)) for name in names}
-    energies = dict(sums.list_energies())
+    split = {
+        name: list(zip(*map(each, np.moveaxis(getattr(sums, name), -1, 0)), strict=True))
+        for name in ("share_fs", "bottleneck_fs", "bound_fs")
+    }
+    columns = {
+        "latency_fs": each(sums.latency),
+        "interval_fs": each(sums.interval),
+        **{name: each(getattr(sums, name)) for name in ("dram_bytes", "moved_bytes", "computed_mac_count")},
+    }
+    energies = sums.energies
     actions = np.array(list(energies), dtype=np.int64)
-    counts, spent = (
-        np.array([np.broadcast_to(np.ravel(one), points) for one in some.values()])
-        for some in (sums.action_counts, energies)
-    )
+    counts, spent = np.empty((len(energies), points)), np.empty((len(energies), points), dtype=np.int64)
+    for row, (place, energy) in enumerate(energies.items()):
+        counts[row], spent[row] = sums.counts[place][..., 0], energy[..., 0]
     facts = list_facts(own, places, asked)
     found = []
     for place, given in zip(places, facts, strict=True):
@@ -237,9 +308,9 @@ def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence
             RunTotals(
                 **given,
                 **{name: column[place] for name, column in columns.items()},
-                compute_fs=shares[0][place],
-                memory_fs=shares[1][place],
-                launch_fs=shares[2][place],
+                **dict(zip(("compute_fs", "memory_fs", "launch_fs"), split["share_fs"][place], strict=True)),
+                bottleneck_fs=split["bottleneck_fs"][place],
+                bound_fs=split["bound_fs"][place],
                 unit_fs=(high[place] << HALF) + low[place],
                 action_index=actions[happens],
                 action_count=counts[happens, place],

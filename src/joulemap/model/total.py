@@ -24,7 +24,7 @@ from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.outcome import Asked
 from joulemap.model.pipeline import Evaluator, describe_precision
 from joulemap.model.point import WIDE, Points, Spent, name_spent, of_points
-from joulemap.model.run import BOTTLENECKS, RunColumns
+from joulemap.model.run import BOTTLENECKS, RunColumns, RunTotals
 from joulemap.model.workload import Floats, Integers, Texts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define
@@ -176,20 +176,26 @@ def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
 
 def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumns:
     """Return the totals of each configuration."""
-    return _stack(evaluator.evaluate_all(asked))
+    return _stack(evaluator.evaluate_totals(asked))
 
 
 def _evaluate_one(
     evaluator: Evaluator, hardware: Hardware, configuration: Configuration, numbers: Mapping[Path, Floats], index: int
-) -> RunColumns | Exception:
+) -> RunColumns | RunTotals | Exception:
     try:
-        return evaluator.evaluate(point_hardware(hardware, numbers, index), configuration)
-    except (UnsupportedError, ValueError) as error:
+        (found,) = evaluator.evaluate_totals([(point_hardware(hardware, numbers, index), configuration)])
+    except ValueError as error:
         return error
+    if isinstance(found, KeyError):
+        raise found
+    return found
 
 
-def _stack(runs: Sequence[RunColumns | Exception]) -> PointColumns:
-    rows = [_total(run) if isinstance(run, RunColumns) else ({"refusal": str(run)}, {}) for run in runs]
+def _stack(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
+    rows = [
+        ({"refusal": str(run)}, {}) if isinstance(run, Exception) else (_list_columns(run), _list_spent(run))
+        for run in runs
+    ]
     columns: dict[str, Any] = {}
     for field in attrs.fields(PointColumns):
         if field.name != "spent_fj":
@@ -199,31 +205,28 @@ def _stack(runs: Sequence[RunColumns | Exception]) -> PointColumns:
     return PointColumns(**columns, spent_fj={key: np.array([spent.get(key, 0) for _, spent in rows]) for key in keys})
 
 
-def _total(run: RunColumns) -> tuple[dict[str, Any], dict[Spent, int]]:
-    """Return the columns of a run, and what it spends."""
-    reference, ledger, parts = run.hardware.reference, run.ledger, run.subgraphs
-    by_action = np.zeros(len(reference), dtype=np.int64)
-    np.add.at(by_action, ledger.action_index, ledger.energy_fj)
+def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:
+    """Return the energy of a run by what it is of."""
     spent: dict[Spent, int] = {}
-    for action, energy in zip(reference, by_action.tolist(), strict=True):
+    for place, energy in zip(run.action_index.tolist(), run.action_fj.tolist(), strict=True):
         if energy:
-            key = name_spent(action, frozenset())
+            key = name_spent(run.hardware.reference.actions[place], frozenset())
             spent[key] = spent.get(key, 0) + energy
-    bound = np.zeros(len(BOTTLENECKS), dtype=np.int64)
-    np.add.at(bound, parts.bottleneck, parts.latency_fs)
-    launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
-    busy_fs, computes = parts.latency_fs - launch_fs, parts.compute_s >= parts.memory_s
+    return spent
+
+
+def _list_columns(run: RunColumns | RunTotals) -> dict[str, Any]:
+    """Return the columns of a run but what it spends."""
     same = (
-        "latency_fs", "interval_fs", "energy_fj", "clock_fraction", "voltage_factor", "uncapped_power_w",
-        "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "weight_bytes", "activation_bytes", "throughput_limit",
+        "latency_fs", "interval_fs", "energy_fj", "clock_fraction", "voltage_factor", "uncapped_power_w", "dram_bytes",
+        "moved_bytes", "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "weight_bytes", "activation_bytes",
+        "throughput_limit",
     )  # fmt: skip
     return {
         **{name: getattr(run, name) for name in same},
         "mac_count": float(run.mac_count),
-        "computed_mac_count": float(parts.computed_mac_count.sum()),
-        "dram_bytes": float(parts.dram_bytes.sum()),
-        "moved_bytes": float(parts.moved_bytes.sum()),
-        "bound_fs": bound,
-        "share_fs": np.array([busy_fs[computes].sum(), busy_fs[~computes].sum(), launch_fs.sum()]),
-        "bottleneck": int(np.argmax(bound)),
-    }, spent
+        "computed_mac_count": float(run.computed_mac_count),
+        "bound_fs": np.array(run.bottleneck_fs),
+        "share_fs": np.array(run.share_fs),
+        "bottleneck": int(np.argmax(run.bottleneck_fs)),
+    }

@@ -23,11 +23,11 @@ from joulemap.model.column import gather, skeleton
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
-from joulemap.model.ledger import close_counts
 from joulemap.model.outcome import Asked, Timed, cut_runs
 from joulemap.model.pipeline import TOGETHER, decides, describe_shortage
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
+from joulemap.model.sum import Sums
 from joulemap.model.timing import find_parts
 from joulemap.model.workload import Booleans, Floats, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
@@ -117,7 +117,7 @@ class Varied:
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)
-        (found,) = _add_up(Timed.of(self.kernels, hardware), 1)
+        (found,) = _list_totals(Timed.of(self.kernels, hardware), 1)
         return found
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
@@ -128,7 +128,7 @@ class Varied:
             numbers = [number for number, (one, _) in enumerate(own) if one is chip]
             some = [hardware[number] for number in numbers]
             some = some if chip is self else [attrs.evolve(one, compiler=None) for one in some]
-            each = chip._each(some, lambda mine, timed: _add_up(timed, len(mine)))
+            each = chip._each(some, lambda mine, timed: _list_totals(timed, len(mine)))
             for number, totals in zip(numbers, each, strict=True):
                 host = own[number][1]
                 found[number] = totals if totals is None or host is None else _add_host(totals, host, hardware[number])
@@ -232,26 +232,20 @@ def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
     return cut_runs(whole, places, whole, places, asked)
 
 
-def _add_up(timed: Timed, points: int) -> list[Totals]:
+def _list_totals(timed: Timed, points: int) -> list[Totals]:
     """Return what each of several hardware takes that were timed as one; ArithmeticError where one has no answer."""
 
     def each(column: Floats | float) -> Floats:
         return np.broadcast_to(np.ravel(column), points)
 
     timing, hardware, reference = timed.timing, timed.hardware, timed.hardware.reference
-    counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
-    closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
-    spent = {
-        place: each(
-            count * reference.prices_fj[place] / FJ_PER_J * (timing.voltage_factor if reference.on_chip[place] else 1.0)
-        )
-        for place, count in closed.items()
-    }
+    sums = Sums(timed=timed, rounded=False)
+    spent = {place: each(joules) for place, joules in sums.energies.items()}
     lost = spent[place] if (place := reference.position(LOSS_ACTION)) in spent else 0.0
     with_loss = np.where(np.greater(lost, 0.0), 1.0 + each(reference.loss_j), 1.0)
     numbers = {
-        "latency_s": each(timing.kernels.sum_kernels(timing.kernel_s)),
-        "interval_s": each(timing.interval_s),
+        "latency_s": each(sums.latency),
+        "interval_s": each(sums.interval),
         "energy_j": sum(spent.values(), np.zeros(points)),
         "spare_w": each(PowerLaw.of(hardware).limit_w) - each(timing.uncapped_power_w),
         "cap_fraction": 1.0 - each(hardware.coefficient("cap_share")),
@@ -264,7 +258,7 @@ def _add_up(timed: Timed, points: int) -> list[Totals]:
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
         is_delivered = action.common_category not in ("board", "static")
         action_j[name] = (joules * with_loss if is_delivered else joules).tolist()
-    for place, count in counts.items():
+    for place, count in sums.open_counts.items():
         often[".".join(reference.actions[place].key)] = each(count).tolist()
     return [
         Totals(

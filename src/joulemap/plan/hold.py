@@ -44,6 +44,7 @@ from joulemap.system.record import define, frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.model.pipeline import Gathering
     from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
@@ -82,12 +83,14 @@ def holding_runs(
 ) -> Iterator[StoredRuns]:
     """Give out the runs of a plan and a connection that holds them, and the current catalogue if that is needed.
 
-    Runs have their ledgers; where the question reads none, those that are not stored yet are evaluated to totals.
+    Runs have their ledgers; where the question reads none and its settings ask for none, those that are not stored yet
+    are evaluated to totals.
 
     Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first; what takes
     longer lets others have the database between whiles. Raises CatalogueError for a calibration that does not fit,
     ModelError for a model that cannot be traced, DatabaseError; what was evaluated before is stored then.
     """
+    has_ledger = has_ledger or plan.settings.ledger
     with reading_if_there(source) as connection:
         is_there = not plan.models[0].is_traced
         if connection is not None:
@@ -186,6 +189,7 @@ def ensure_all(
     Where it `is_lenient`, returns the models that cannot be traced, by name, with their errors: UntrustedError for code
     that may not run. Raises otherwise as `holding_runs`.
     """
+    has_ledger = has_ledger or any(plan.settings.ledger for plan in plans)
     with reading_if_there(source) as connection:
         if not plans or (connection is not None and _stored_ids(connection, plans, has_ledger=has_ledger) is not None):
             return {}
@@ -236,6 +240,7 @@ class _Work:
     _number: int = 0
     _targets: Targets = attrs.field(factory=dict)
     _traced: Workload | None = None
+    _gathering: Gathering | None = None
     _met: set[str] = attrs.field(factory=set)
     _stored_count: int = 0
     _evaluated_count: int = 0
@@ -316,7 +321,7 @@ class _Work:
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next model, unless it must be traced first."""
-        from joulemap.model.pipeline import Evaluator
+        from joulemap.model.pipeline import Evaluator, Gathering
 
         model, plans = self._models[self._number]
         request = model.request
@@ -339,7 +344,8 @@ class _Work:
         self._tell()
         if missing:
             queue.writer.points = find_runs_of(connection, workload_id, has_ledger=False)
-            evaluator = Evaluator(read_columns(connection, workload_id))
+            self._gathering = self._gathering or Gathering()
+            evaluator = Evaluator(read_columns(connection, workload_id), gathering=self._gathering)
             for is_refused in queue.add(evaluator, workload_id, missing):
                 self._refused_count += is_refused
                 self._evaluated_count += not is_refused

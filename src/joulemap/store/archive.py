@@ -21,7 +21,7 @@ from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
 from joulemap.store.run import mark_newest
-from joulemap.store.total import add_up
+from joulemap.store.total import add_up, drop_sums, mark_detailed, write_ledger_actions
 from joulemap.store.workload import SHIPPED
 from joulemap.system.errors import CatalogueError
 
@@ -44,6 +44,12 @@ VIEW_KEYS: Final[Mapping[str, str]] = {
     "energy_reference": "hardware_digest",
 }
 """view -> the column that says which of its rows belong to chosen runs."""
+
+PARTS: Final = ("run_subgraph", "run_operator", "ledger_line")
+"""Tables of the ledger of a run."""
+
+SUMMED: Final = ("latency_fs", "interval_fs", "energy_fj", "mac_count")
+"""Whole totals of a run, which its ledger must add up to."""
 
 OPTIONS: Final[Mapping[str, str]] = {
     "parquet": "FORMAT parquet, COMPRESSION zstd",
@@ -219,7 +225,9 @@ def _load(connection: Connection, table: str, file: Path, row_count: int) -> Non
 def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
     """Store the runs of a database at `path`, which this one lacks, with all that they consist of.
 
-    Returns (new runs, runs stored already), in one transaction. What has a key or digest is stored once; ids are new.
+    A run that is stored here as totals gets its ledger under its own id. Returns (runs that are new or get a ledger,
+    runs stored already), in one transaction. What has a key or digest is stored once; ids are new. Raises
+    CatalogueError for a ledger that does not add up to the totals that are stored.
     """
     databases = {str(name) for (name,) in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
     archive = next(name for name in ("archive", "other_archive") if name not in databases)
@@ -234,18 +242,63 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
                     f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {archive}.internal.{table} "
                     f"WHERE {key} NOT IN (SELECT {key} FROM internal.{table})"
                 )
+            _find_detailed(connection, archive)
             for table, key in KEYS.items():
                 _insert(connection, archive, table, key)
             ((first,),) = connection.execute("SELECT min(new) FROM new_run_id WHERE is_fresh").fetchall()
             if first is not None:
                 add_up(connection, first)
             _enlarge_sets(connection)
+            _add_ledgers(connection, archive)
             mark_newest(connection)
-            counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
+            counts = connection.execute(
+                "SELECT count(*) FILTER (WHERE is_fresh OR new IN (FROM detailed_run_id)), count(*) FROM new_run_id"
+            ).fetchall()
     finally:
         connection.execute(f"DETACH {archive}")
     ((fresh, total),) = counts
     return int(fresh), int(total) - int(fresh)
+
+
+def _find_detailed(connection: Connection, archive: str) -> None:
+    """Make a table of the runs that are stored here as totals and in an archive with their ledgers.
+
+    Raises CatalogueError where the two say different totals.
+    """
+    connection.execute(
+        "CREATE TEMP TABLE detailed_run_id AS SELECT h.run_id FROM internal.run AS h "
+        f"JOIN {archive}.internal.run AS a USING (run_key) "
+        "WHERE a.has_ledger AND NOT h.has_ledger AND h.refusal IS NULL ORDER BY h.run_id"
+    )
+    unlike = connection.execute(
+        "SELECT r.run_key FROM detailed_run_id AS d JOIN internal.run AS r USING (run_id) "
+        "JOIN internal.run_total AS h USING (run_id) "
+        f"JOIN {archive}.internal.run AS o ON o.run_key = r.run_key "
+        f"JOIN {archive}.internal.run_total AS a ON a.run_id = o.run_id "
+        "WHERE o.hardware_digest <> r.hardware_digest "
+        f"OR {' OR '.join(f'a.{name} <> h.{name}' for name in SUMMED)} ORDER BY r.run_id LIMIT 1"
+    ).fetchall()
+    if unlike:
+        raise CatalogueError(f"the ledger of run {unlike[0][0]} does not add up to the totals that are stored of it")
+
+
+def _add_ledgers(connection: Connection, archive: str) -> None:
+    """Make runs of totals, whose parts are inserted now, runs with a ledger; their totals stay as they are."""
+    ids = [int(run_id) for (run_id,) in connection.execute("FROM detailed_run_id").fetchall()]
+    if not ids:
+        return
+    drop_sums(connection, ids)
+    for run_id in ids:
+        write_ledger_actions(connection, run_id, run_id)
+    mark_detailed(
+        connection,
+        dict(
+            connection.execute(
+                "SELECT h.run_id, a.separate_clock_fraction FROM internal.run AS h "
+                f"SEMI JOIN detailed_run_id USING (run_id) JOIN {archive}.internal.run AS a USING (run_key) ORDER BY 1"
+            ).fetchall()
+        ),
+    )
 
 
 def _enlarge_sets(connection: Connection) -> None:
@@ -282,6 +335,8 @@ def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
             values[name] = f"{name}_map.new"
             source += f" JOIN new_{name} AS {name}_map ON {name}_map.old = t.{name}"
     rows = f"{key}_map.is_fresh" if key.endswith("_id") else f"t.{key} IN (SELECT {key} FROM fresh_{key})"
+    if table in PARTS:
+        rows += f" OR {key}_map.new IN (FROM detailed_run_id)"
     connection.execute(
         f"INSERT INTO internal.{table} ({_list(columns)}) SELECT {', '.join(values.values())} "
         f"FROM {source} WHERE {rows} ORDER BY t.rowid"

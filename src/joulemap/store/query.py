@@ -213,6 +213,11 @@ def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
 
 
+def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
+    """Return a function that returns what `fetch_none` does."""
+    return lambda: fetch_none(connection, record, **given)
+
+
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 """Parameters that name runs, in every query."""
 
@@ -234,7 +239,7 @@ PARTS: Final = re.compile(
 )
 """Tables, views and macros of the parts of runs, which a run of totals has no rows in."""
 
-TOTALS_SUFFICE: Final = ("cost", "fleet", "pareto", "recommend", "sweep")
+TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 """Questions whose queries read totals, though the cubes that they read have columns of parts."""
 
 

@@ -83,13 +83,38 @@ def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last
     )
 
 
-def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
+def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
+    """Store what runs spend by action, of those from one number to another, of which only the parts are stored."""
     execute(
         connection,
         "INSERT INTO internal.run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
         {"first": first_run, "last": last_run},
     )
+
+
+def mark_detailed(connection: duckdb.DuckDBPyConnection, detailed: Mapping[int, float]) -> None:
+    """Make runs of totals, whose parts are stored now, runs with a ledger; their totals stay as they are.
+
+    `detailed` has the `separate_clock_fraction` of each. The caller holds the transaction.
+    """
+    from joulemap.store.digest import RUN, Digester
+
+    digester = Digester(connection)
+    given = {"runs": list(detailed), "fractions": list(detailed.values())}
+    statement = "SELECT content_digest FROM internal.run WHERE list_contains($runs, run_id)"
+    old = execute(connection, statement, {"runs": list(detailed)}).fetchall()
+    execute(
+        connection,
+        "UPDATE internal.run SET has_ledger = TRUE, separate_clock_fraction = s.fraction "
+        "FROM (SELECT unnest($runs) AS run_id, unnest($fractions) AS fraction) AS s WHERE run.run_id = s.run_id",
+        given,
+    )
+    digester.change_set(RUN, digester.reseal(RUN, list(detailed)), [digest for (digest,) in old])
+
+
+def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
+    """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
+    write_ledger_actions(connection, first_run, last_run)
     write_totals(connection, first_run, last_run)
 
 

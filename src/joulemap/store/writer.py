@@ -8,14 +8,21 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.model.run import BOTTLENECKS, RunColumns, RunFacts, RunTotals
+from joulemap.model.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunTotals
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
-from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
-from joulemap.store.total import HALF, copy_actions, drop_sums, sum_actions, write_actions, write_totals
+from joulemap.store.total import (
+    HALF,
+    copy_actions,
+    drop_sums,
+    mark_detailed,
+    sum_actions,
+    write_actions,
+    write_totals,
+)
 from joulemap.system.record import define, frozen
 
 
@@ -113,6 +120,7 @@ class RunWriter:
         """Queue a run of which totals are known; return its run id."""
         run_id = self._add_run(identity, has_ledger=False, **_list_facts(run))
         sums = {name: [getattr(run, name)] for name in SUMS}
+        sums |= {f"{name}_bound_fs": [value] for name, value in zip(BOUNDS, run.bound_fs, strict=True)}
         sums |= {"unit_high": [run.unit_fs >> HALF], "unit_low": [run.unit_fs & (2**HALF - 1)]}
         self._append("point_total", run_id, 1, {name: np.array(value) for name, value in sums.items()})
         self._append("point_action", run_id, len(run.action_index), {
@@ -159,26 +167,13 @@ class RunWriter:
             if spent:
                 write_actions(self.connection, _joined(spent))
             if detailed:
-                self._mark_detailed(digester, detailed)
+                mark_detailed(self.connection, detailed)
             if runs:
                 copy_actions(self.connection, runs["run_id"][0], runs["run_id"][-1])
                 write_totals(self.connection, runs["run_id"][0], runs["run_id"][-1])
             mark_newest(self.connection)
 
         return insert
-
-    def _mark_detailed(self, digester: Digester, detailed: Mapping[int, float]) -> None:
-        """Make runs of totals, whose parts are stored now, runs with a ledger; their totals stay as they are."""
-        given = {"runs": list(detailed), "fractions": list(detailed.values())}
-        statement = "SELECT content_digest FROM internal.run WHERE list_contains($runs, run_id)"
-        old = execute(self.connection, statement, {"runs": list(detailed)}).fetchall()
-        execute(
-            self.connection,
-            "UPDATE internal.run SET has_ledger = TRUE, separate_clock_fraction = s.fraction "
-            "FROM (SELECT unnest($runs) AS run_id, unnest($fractions) AS fraction) AS s WHERE run.run_id = s.run_id",
-            given,
-        )
-        digester.change_set(RUN, digester.reseal(RUN, list(detailed)), [digest for (digest,) in old])
 
     def _append(self, table: str, run_id: int, count: int, columns: dict[str, Any]) -> None:
         block = {"run_id": np.full(count, run_id, dtype=np.int32), **columns}

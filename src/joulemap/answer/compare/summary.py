@@ -22,7 +22,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, grid, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
-from joulemap.store.query import fetch, fetch_none, start
+from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -347,17 +347,19 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
-        find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a run alone is better than no other
+        is_choice = len(scope.evaluated_ids) > 1  # a run alone is better than no other
+        find = start if is_choice else start_none
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         others = among if among != ids else []
-        found = find(connection, Recommendation, run_ids=ids, among_ids=others)
+        insights = find(connection, Insight, run_ids=among)
+        found = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
         answer = CompareAnswer(
             scope=scope,
             recommendations=attrs.evolve(found, rows=tuple(row for row in found if not row.is_among)),
             available=attrs.evolve(found, rows=tuple(row for row in found if row.is_among or not others)),
-            insights=find(connection, Insight, run_ids=among),
+            insights=insights(),
             rows=compared,
         )
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):

@@ -207,7 +207,18 @@ class ClassRunOptions(RunOptions):
 
 
 @frozen(kw_only=True)
-class CandidateRunOptions(RunOptions):
+class ManyRunOptions(RunOptions):
+    """How models are run in many configurations, of which totals are evaluated."""
+
+    ledger: bool = option(False, "Evaluate and store the ledger of each configuration too, not only its totals.")
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return {**super().keywords(), "ledger": self.ledger}
+
+
+@frozen(kw_only=True)
+class CandidateRunOptions(ManyRunOptions):
     """How models are run in the configurations that are chosen from, of which a follow-up command names one."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN

@@ -37,7 +37,7 @@ def llm(
     """Say how hardware serves a language model: time, energy and cost of a token, and what fits.
 
     Requests of a batch come together: their prompts are read first, then each step adds a token to each. Both passes
-    are runs with full ledgers, which `explain --phase` and `edp` take apart.
+    are runs, which `explain --phase` and `edp` take apart.
 
     \b
     joulemap llm llama-3.1-8b

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions, offer
-from joulemap.cli.option.run import GIVEN, RunOptions, WholeRunOptions, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, ManyRunOptions, WholeRunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_as, read_counts
 from joulemap.system.errors import UsageError
@@ -168,7 +168,7 @@ class PassRunOptions(WholeRunOptions):
 
 
 @frozen(kw_only=True)
-class ServedRunOptions(RunOptions):
+class ServedRunOptions(ManyRunOptions):
     """How a language model is run as it is served."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN

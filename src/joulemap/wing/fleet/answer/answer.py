@@ -151,7 +151,7 @@ def _serve(
     if not opened:
         raise refuse(every)
     plans = [plan for one in opened for plan in divide(one.question, whole, [one.case])]
-    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
         found = _read(connection, decode, usage, prices, question.stack.name, question.work)

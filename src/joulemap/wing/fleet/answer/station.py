@@ -27,7 +27,14 @@ from joulemap.wing.fleet.answer.row import (
     tell_failure,
 )
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
-from joulemap.wing.fleet.capacity.size import find_load, find_rates, observe_at, save_energy, size_fleets
+from joulemap.wing.fleet.capacity.size import (
+    count_devices,
+    find_load,
+    find_rates,
+    observe_at,
+    save_energy,
+    size_fleets,
+)
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
@@ -137,7 +144,7 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
         return []
     peak, count = levels[0].rate_per_s, len(fleets)
     candidates, sized = [one.candidate for one in fleets], [one.sized for one in fleets]
-    doubted = size_fleets(
+    doubted = count_devices(
         [
             scale(one.candidate, math.exp(sign * (_first(one.runs).latency_half_width or 0.0)))
             for sign in (-1.0, 1.0)
@@ -200,8 +207,8 @@ def _form_row(
     demand: Demand,
     promise: Promise,
     loads: Sequence[Load],
-    low: Sized | None,
-    high: Sized | None,
+    low: int | None,
+    high: int | None,
     carried: float,
     alone: float,
     grown: Sized,
@@ -220,8 +227,8 @@ def _form_row(
         label=label,
         status=OK,
         device_count=sized.devices,
-        device_low_count=demand.round_up(low.devices) if low else None,
-        device_high_count=demand.round_up(high.devices) if high else None,
+        device_low_count=demand.round_up(low) if low else None,
+        device_high_count=demand.round_up(high) if high else None,
         batch=sized.batch,
         batch_mean=sized.batch_mean,
         wait_s=sized.wait_s,

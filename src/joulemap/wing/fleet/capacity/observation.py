@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
@@ -82,6 +82,14 @@ class Option:
     """That the first of a batch waits for others at most."""
 
 
+class Figures(NamedTuple):
+    """How busy devices are, and with what."""
+
+    busy_fraction: float
+    batch_w: float
+    batch_mean: float
+
+
 @frozen(kw_only=True, eq=False)
 class Seen:
     """So many devices of an option, as they were stepped, or as a closed form has them."""
@@ -89,24 +97,28 @@ class Seen:
     option: Option
     devices: int
     is_kept: bool
-    busy_fraction: float
-    batch_w: float
-    batch_mean: float
+    figures: Callable[[], Figures]
     latencies: Callable[[], tuple[float, float]]
     """Return what half of the requests keep, and the promised share, of the slowest model."""
 
+    @property
+    def batch_w(self) -> float:
+        """Joules of batches a second, of all devices."""
+        return self.figures().batch_w
+
     def tell(self) -> Sized:
-        """Return it with its latencies, which take a while."""
+        """Return it with its figures and latencies, which take a while."""
         half_s, latency_s = self.latencies()
+        figures = self.figures()
         return Sized(
             devices=self.devices,
             batch=self.option.batch,
             wait_s=self.option.wait_s,
             half_s=half_s,
             latency_s=latency_s,
-            busy_fraction=self.busy_fraction,
-            batch_w=self.batch_w,
-            batch_mean=self.batch_mean,
+            busy_fraction=figures.busy_fraction,
+            batch_w=figures.batch_w,
+            batch_mean=figures.batch_mean,
         )
 
 
@@ -158,9 +170,7 @@ def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise
         option=option,
         devices=devices,
         is_kept=find(promise.share) <= promise.latency_s,
-        busy_fraction=min(load, 1.0),
-        batch_w=rate * energy_j / max(load, 1.0),
-        batch_mean=1.0,
+        figures=lambda: Figures(min(load, 1.0), rate * energy_j / max(load, 1.0), 1.0),
         latencies=lambda: (find(0.5), find(promise.share)),
     )
 
@@ -184,15 +194,17 @@ def _step(
     )
     seen = simulate_pools([candidates[place].service for place in known], pools, variation=promise.variation)
     late = seen.count_late(promise.latency_s).max(axis=1)
-    watts = seen.energy_w * devices / shared
+
+    def tell(place: int) -> Figures:
+        watts = float(seen.energy_w[place] * devices[place] / shared[place])
+        return Figures(float(seen.busy_fraction[place]), watts, float(seen.batch_mean[place]))
+
     return [
         Seen(
             option=option,
             devices=count,
             is_kept=float(late[place]) <= 1.0 - promise.share,
-            busy_fraction=float(seen.busy_fraction[place]),
-            batch_w=float(watts[place]),
-            batch_mean=float(seen.batch_mean[place]),
+            figures=partial(tell, place),
             latencies=partial(_find_latencies, seen, place, promise),
         )
         for place, (option, count) in enumerate(tried)
@@ -200,7 +212,7 @@ def _step(
 
 
 def _find_latencies(seen: Observed, place: int, promise: Promise) -> tuple[float, float]:
-    half, most = (max(seen.percentile(place, share)) for share in (0.5, promise.share))
+    half, most = map(max, zip(*seen.percentiles(place, (0.5, promise.share)), strict=True))
     return half, most
 
 

@@ -11,7 +11,7 @@ requests these take, so that large batches and many devices are seen as often as
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -94,8 +94,7 @@ def simulate_pools(
     order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
     rows = pools.take(np.repeat(order, seeds))
     run = _Run(services, rows, np.repeat(lengths[order], seeds), seeds=seeds, variation=variation, draw=draw)
-    for step in range(int(lengths.max())):
-        run.step(step)
+    run.step_all()
     return Observed(run, order, seeds)
 
 
@@ -108,8 +107,29 @@ def _count_batches(pools: Pools) -> Counts:
     return counts
 
 
+@frozen(kw_only=True, eq=False)
+class _Steps:
+    """Batches of the rows that are stepped between two steps [step, row]: of each row one in a step."""
+
+    start_s: Array
+    place: NDArray[np.int32]
+    """First request of each batch, on the line of arrivals."""
+    kind: NDArray[np.int32]
+    """Place of each batch in the tables of its service."""
+
+    @classmethod
+    def empty(cls, steps: int, rows: int) -> _Steps:
+        """Return arrays to be filled."""
+        shape = steps, rows
+        return cls(start_s=np.empty(shape), place=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
+
+    def take(self, rows: slice) -> _Steps:
+        """Return the batches of some rows."""
+        return _Steps(start_s=self.start_s[:, rows], place=self.place[:, rows], kind=self.kind[:, rows])
+
+
 class _Run:
-    """Pools in the midst of their requests: rows of those that go on are before those that are done."""
+    """State of all pools; rows that are stepped for longest come first."""
 
     def __init__(
         self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float, draw: int
@@ -133,48 +153,126 @@ class _Run:
         self.table = rows.service * models * self.width
         self.lines = np.arange(models)[:, None] * seeds + self.seed
         self.gaps = 1.0 / rows.rates.T
+        self.varies = variation > 0.0
+        self.waits = bool(rows.wait_s.any())
         self.factors = _draw_factors(variation, seeds, int(lengths.max()), draw)
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
-        self.next = np.zeros((models, total), dtype=np.int64)
-        shape = (int(lengths.max()), total)
-        self.answered, self.place, self.kind = np.zeros(shape), np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        """Of each batch: when it is answered, its first request, and its place in the tables of its service."""
+        self.spot = self.lines * self.count
+        """Next request of each model and row, on the line of arrivals."""
+        self.parts: list[_Steps] = []
 
-    def step(self, number: int) -> None:
-        """Start a batch in each pool that is stepped for longer than this number."""
-        some = int(np.searchsorted(-self.lengths, -number))
-        at, line, gap = self.at[:some], self.lines[:, :some], self.gaps[:, :some]
-        place, batch = self.next[:, :some], self.rows.batch[:some]
-        spot = line * self.count + place
-        heads = self.arrivals.take(spot) * gap
-        server = at * self.free.shape[1] + self.free[:some].argmin(axis=1)
-        ready = heads
-        if self.rows.wait_s.any():
-            full = self.arrivals.take(spot + batch - 1) * gap
-            ready = np.minimum(full, heads + self.rows.wait_s[:some])
-        start = np.maximum(self.free.take(server), ready)
-        if self.models == 1:
-            first, model, line, gap, spot = start[0], 0, line[0], gap[0], spot[0]
-        else:
-            first = start.min(axis=0)
-            model = np.where(start <= first, heads, np.inf).argmin(axis=0)
-            line, gap, spot = line[model, at], gap[model, at], spot[model, at]
+    def step_all(self) -> None:
+        """Start the batches of all pools, those of a step together."""
+        step = self._step_one if self.models == 1 else self._step_any
+        start = 0
+        for end in np.unique(self.lengths).tolist():
+            some = int((self.lengths >= end).sum())
+            found = _Steps.empty(end - start, some)
+            for number in range(start, end):
+                step(number, some, found, number - start)
+            self.parts.append(found)
+            start = end
+
+    def _find_ready(self, spot: Counts, gap: Array, some: int) -> Array:
+        """Return when a batch of each model may start: its first request is there, and others or its wait is over."""
+        heads: Array = self.arrivals.take(spot)
+        heads *= gap
+        if not self.waits:
+            return heads
+        full = self.arrivals.take(spot + self.rows.batch[:some] - 1) * gap
+        return np.minimum(full, heads + self.rows.wait_s[:some])
+
+    def _find_server(self, some: int) -> Counts:
+        """Return the place of the device that is free first."""
+        if self.free.shape[1] == 1:
+            return self.at[:some]
+        server: Counts = self.free[:some].argmin(axis=1)
+        server += self.at[:some] * self.free.shape[1]
+        return server
+
+    def _step_one(self, number: int, some: int, found: _Steps, row: int) -> None:
+        """Start a batch in each pool of one model."""
+        spot, gap = self.spot[0, :some], self.gaps[0, :some]
+        server, free = self._find_server(some), self.free.reshape(-1)
+        start = found.start_s[row]
+        np.maximum(free.take(server), self._find_ready(spot, gap, some), out=start)
+        until = start / gap
+        np.minimum(until, self.span - 0.5, out=until)
+        until += self.lines[0, :some] * self.span
+        self._serve(number, some, spot, until, server, found, row)
+
+    def _step_any(self, number: int, some: int, found: _Steps, row: int) -> None:
+        """Start a batch in each pool, of the model whose requests have waited longest."""
+        at, spot, gap = self.at[:some], self.spot[:, :some], self.gaps[:, :some]
+        server, free = self._find_server(some), self.free.reshape(-1)
+        heads: Array = self.arrivals.take(spot) * gap
+        start = np.maximum(free.take(server), self._find_ready(spot, gap, some))
+        first = found.start_s[row]
+        start.min(axis=0, out=first)
+        model = np.where(start <= first, heads, np.inf).argmin(axis=0)
+        line, gap, mine = self.lines[model, at], gap[model, at], spot[model, at]
         until = line * self.span + np.minimum(first / gap, self.span - 0.5)
-        taken = np.minimum(np.maximum(self.flat.searchsorted(until, side="right") - spot, 1), batch)
-        kind = self.table[:some] + model * self.width + taken
-        factor = self.factors[self.seed[:some], number % self.factors.shape[1]]
-        hold = self.hold.take(kind)
-        self.answered[number, :some] = first + self.latency.take(kind) + hold * (factor - 1.0)
-        self.place[number, :some] = spot
-        self.kind[number, :some] = kind
-        self.free.reshape(-1)[server] = first + hold * factor
-        self.next[model, at] += taken
+        taken = self._serve(number, some, mine, until, server, found, row, model * self.width)
+        self.spot[model, at] += taken
 
-    def count_batches(self, rows: slice) -> NDArray[np.bool_]:
-        """Return whether a batch is there and counts [batch, row], of some rows."""
-        step, lengths = np.arange(len(self.kind))[:, None], self.lengths[rows]
-        kept: NDArray[np.bool_] = (step >= np.floor(WARM_UP * lengths)) & (step < lengths)
-        return kept
+    def _serve(
+        self,
+        number: int,
+        some: int,
+        spot: Counts,
+        until: Array,
+        server: Counts,
+        found: _Steps,
+        row: int,
+        table: Counts | None = None,
+    ) -> Counts:
+        """Write batches of what waits until a time; return how many requests each has."""
+        found.place[row] = spot
+        taken: Counts = self.flat.searchsorted(until, side="right")
+        taken -= spot
+        np.maximum(taken, 1, out=taken)
+        np.minimum(taken, self.rows.batch[:some], out=taken)
+        if table is None:
+            spot += taken  # a view of the requests that are next
+        kind = self.table[:some] + taken
+        if table is not None:
+            kind += table
+        found.kind[row] = kind
+        hold = self.hold.take(kind)
+        if self.varies:
+            hold *= self.factors[self.seed[:some], number]
+        hold += found.start_s[row]
+        self.free.reshape(-1)[server] = hold
+        return taken
+
+    def read(self, rows: slice) -> _Steps:
+        """Return the batches of rows of one length that count: those behind the warm-up."""
+        length = int(self.lengths[rows.start])
+        parts, step = [], 0
+        for part in self.parts:
+            if step < length:
+                parts.append(part.take(rows))
+                step += len(part.kind)
+        warm = math.floor(WARM_UP * length)
+        start_s, place, kind = (
+            np.concatenate([getattr(one, name) for one in parts])[warm:] for name in ("start_s", "place", "kind")
+        )
+        return _Steps(start_s=start_s, place=place, kind=kind)
+
+    def read_factors(self, rows: slice) -> Array | float:
+        """Return what the times of those batches are multiplied by."""
+        if not self.varies:
+            return 1.0
+        length = int(self.lengths[rows.start])
+        factors: Array = self.factors[self.seed[rows]].T[math.floor(WARM_UP * length) : length]
+        return factors
+
+    def find_answered(self, steps: _Steps, rows: slice) -> Array:
+        """Return when batches are answered."""
+        answered: Array = steps.start_s + self.latency.take(steps.kind)
+        if self.varies:
+            answered += self.hold.take(steps.kind) * (self.read_factors(rows) - 1.0)
+        return answered
 
 
 class Observed:
@@ -186,24 +284,16 @@ class Observed:
         """Which pool each group of the run's rows is."""
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Give out the pools, as the run has them, a block at a time: their groups, and their rows."""
-        steps, groups = len(self.run.kind), len(self.order)
-        size = max(1, MOST_CELLS // (steps * self.seeds))
-        for start in range(0, groups, size):
-            end = min(start + size, groups)
-            yield slice(start, end), slice(start * self.seeds, end * self.seeds)
+        """Yield the groups and rows of pools that are stepped alike long, a block at a time."""
+        lengths = self.run.lengths[:: self.seeds]
+        for length in np.unique(lengths)[::-1].tolist():
+            (groups,) = np.nonzero(lengths == length)
+            size = max(1, MOST_CELLS // (length * self.seeds))
+            for start in range(int(groups[0]), int(groups[-1]) + 1, size):
+                end = min(start + size, int(groups[-1]) + 1)
+                yield slice(start, end), slice(start * self.seeds, end * self.seeds)
 
-    def _take(self, rows: slice) -> Counts:
-        """Return the requests of each batch that counts [batch, row]."""
-        taken: Counts = np.where(self.run.count_batches(rows), self.run.kind[:, rows] % self.run.width, 0)
-        return taken
-
-    def _find_factors(self, rows: slice) -> Array:
-        run = self.run
-        each = run.factors[run.seed[rows]].T
-        return each if len(each) == 1 else each[: len(run.kind)]
-
-    def _add(self, values: Array | Counts | NDArray[np.bool_]) -> Array:
+    def _add(self, values: Array | Counts) -> Array:
         """Return sums over the batches and seeds of each pool of a block."""
         sums: Array = values.sum(axis=0).reshape(-1, self.seeds).sum(axis=1).astype(np.float64)
         return sums
@@ -213,16 +303,13 @@ class Observed:
         """Counted requests, counted batches, device seconds and joules of each pool."""
         sums = np.empty((4, len(self.order)))
         for groups, rows in self._blocks():
-            kind, factors, counted = self.run.kind[:, rows], self._find_factors(rows), self.run.count_batches(rows)
-            found = [
-                self._add(self._take(rows)),
-                self._add(counted),
-                *(
-                    self._add(np.where(counted, table.take(kind) * factors, 0.0))
-                    for table in (self.run.hold, self.run.energy)
-                ),
-            ]
-            sums[:, self.order[groups]] = found
+            steps, factors = self.run.read(rows), self.run.read_factors(rows)
+            taken = steps.kind % self.run.width
+            busy, spent = (table.take(steps.kind) * factors for table in (self.run.hold, self.run.energy))
+            sums[:, self.order[groups]] = [
+                self._add(taken), np.full(len(taken[0]) // self.seeds, len(taken) * self.seeds),
+                self._add(busy), self._add(spent),
+            ]  # fmt: skip
         return sums[0], sums[1], sums[2], sums[3]
 
     def _pick(self, values: Array | Counts) -> Array:
@@ -262,15 +349,19 @@ class Observed:
 
     def _count_late(self, within_s: float, rows: slice) -> Array:
         """Return the shares of a block."""
-        run, kind, place, taken = self.run, self.run.kind[:, rows], self.run.place[:, rows], self._take(rows)
-        model = kind // run.width % run.models
+        run, steps = self.run, self.run.read(rows)
+        kind, place = steps.kind, steps.place
+        taken = kind % run.width
+        model = kind // run.width % run.models if run.models > 1 else np.zeros(1, dtype=np.int64)
         at = run.at[rows]
-        until = (run.answered[:, rows] - within_s) / run.gaps[model, at]  # who came before it is late
+        until = (run.find_answered(steps, rows) - within_s) / run.gaps[model, at]  # who came before it is late
         first = run.arrivals.take(place)
-        late = np.where(run.arrivals.take(place + np.maximum(taken - 1, 0)) < until, taken, 0)
-        partly = (first < until) & (late == 0) & (taken > 0)
-        line = run.lines[model, at][partly]
+        late = np.where(run.arrivals.take(place + taken - 1) < until, taken, 0)
+        partly = (first < until) & (late == 0)
+        line = np.broadcast_to(run.lines[model, at], partly.shape)[partly]
         late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - place[partly]
+        if run.models == 1:
+            return (self._add(late) / np.maximum(self._add(taken), 1))[:, None]
         shares = []
         for one in range(run.models):
             mine = model == one
@@ -282,21 +373,21 @@ class Observed:
         run = self.run
         start = int(np.flatnonzero(self.order == pool)[0]) * self.seeds
         rows = slice(start, start + self.seeds)
-        kind = run.kind[:, rows]
-        taken = np.where(kind // run.width % run.models == model, self._take(rows), 0).ravel()
-        first = np.repeat(run.place[:, rows].ravel() - np.cumsum(taken) + taken, taken)
+        steps = run.read(rows)
+        taken = np.where(steps.kind // run.width % run.models == model, steps.kind % run.width, 0).ravel()
+        first = np.repeat(steps.place.ravel() - np.cumsum(taken) + taken, taken)
         came = run.arrivals.take(first + np.arange(len(first))) * run.gaps[model, start]
-        latencies: Array = np.repeat(run.answered[:, rows].ravel(), taken) - came
+        latencies: Array = np.repeat(run.find_answered(steps, rows).ravel(), taken) - came
         return latencies
 
-    def percentile(self, pool: int, share: float) -> list[float]:
-        """Return the latency that this share of the requests of each model keeps; of those that have any."""
+    def percentiles(self, pool: int, shares: Sequence[float]) -> list[list[float]]:
+        """Return the latencies that shares of the requests of each model keep; of those that have any."""
         found = []
         for model in range(self.run.models):
             latencies = self.latencies(pool, model)
             if len(latencies):
-                place = max(math.ceil(share * len(latencies)) - 1, 0)
-                found.append(float(np.partition(latencies, place)[place]))
+                places = [max(math.ceil(share * len(latencies)) - 1, 0) for share in shares]
+                found.append(np.partition(latencies, places)[places].tolist())
         return found
 
 

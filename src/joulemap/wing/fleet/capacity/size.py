@@ -43,17 +43,28 @@ def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise)
 
     Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
     """
-    options = [
-        Option(candidate=place, batch=batch)
-        for place, one in enumerate(candidates)
-        for batch in _choose_batches(one, promise)
-    ]
     found: dict[int, Seen] = {}
-    for option, seen in _fit(candidates, options, rates, promise).items():
+    for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
         best = found.get(option.candidate)
         if best is None or (seen.devices, seen.batch_w) < (best.devices, best.batch_w):
             found[option.candidate] = seen
     return [found[place].tell() if place in found else None for place in range(len(candidates))]
+
+
+def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
+    """Return for each candidate the devices of its fleet as `size_fleets` has it; None where no number keeps it."""
+    found: dict[int, int] = {}
+    for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
+        found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
+    return [found.get(place) for place in range(len(candidates))]
+
+
+def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Option]:
+    return [
+        Option(candidate=place, batch=batch)
+        for place, one in enumerate(candidates)
+        for batch in _choose_batches(one, promise)
+    ]
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:

@@ -90,7 +90,7 @@ def llm(
     costs = serve(question, served)
     stored = choose_stored(served)
     plans = divide(question, whole, list(dict.fromkeys(stored)))
-    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
         found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
     kept = [case for case in cases if case not in lacking]
