@@ -22,7 +22,6 @@ from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import chance_above
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
@@ -31,6 +30,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S
+from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.answer import PlaceAnswer
 from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
@@ -518,7 +518,7 @@ def test_what_placements_share_does_not_part_them() -> None:
     errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
     doubts = [PlacedDoubt(latency=one, interval=one, energy=one) for one in errors]
     assert_close(half_width(doubts[0].latency), (0.3**2 + 0.15**2) ** 0.5, rel=1e-12)
-    assert_close(compare(best, other, doubts, "latency"), chance_above(1.2, 0.25), rel=1e-12)
+    assert_close(compare(best, other, doubts, "latency"), probability_better(1.2, 0.25), rel=1e-12)
     assert compare(best, other, [doubts[0], doubts[0]], "energy") == 1.0
 
 
