@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
 
 from joulemap.calibrate.doubt import ALIKE, Key, Residual, find_scale, fit_scales
 from joulemap.domain.doubt import MODEL, ErrorScale
-from joulemap.domain.settings import Bounds
+from joulemap.domain.metric import METRIC
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals
+from joulemap.uncertainty.covariance import compare_pairs, split_errors
+from joulemap.uncertainty.probability import Powers, probability_above
 from joulemap.workspace import Workspace
 
 TEXT: Final = """\
@@ -41,29 +43,6 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
 """What coverage is told of: a part that is all of a part before it once."""
-
-
-PAIRS: Final = """
-WITH judged AS MATERIALIZED (
-    SELECT unnest($runs, recursive := TRUE)
-),
-pair AS MATERIALIZED (
-    SELECT
-        a.run_id,
-        b.run_id AS other_run_id,
-        ln(b.predicted / a.predicted) AS ahead,
-        a.measured < b.measured AS is_less
-    FROM judged AS a
-    JOIN judged AS b ON b.model = a.model AND b.batch = a.batch AND b.run_id < a.run_id AND b.hardware <> a.hardware
-)
-SELECT
-    probability_above(p.ahead, difference_half_width(1e0, 0e0, d.latency_square, d.energy_square, d.joint_square)),
-    p.is_less
-FROM pair AS p
-JOIN differences_between($runs, (SELECT list({'run_id': run_id, 'other_run_id': other_run_id}) FROM pair)) AS d
-    ON d.run_id = p.run_id AND d.other_run_id = p.other_run_id
-"""
-"""Of each pair of hardware with the same measured model and batch: that the first takes less, and whether it did."""
 
 
 Judged = tuple[Residual, float]
@@ -151,7 +130,10 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
 
 
 def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
-    """Return how pairs of latencies were called, by the SQL that answers call them by, and whether that was right."""
+    """Return how pairs of latencies were called, by the functions that answers call them by, and whether rightly.
+
+    A pair is two hardware with the same measured model and batch.
+    """
     runs = [
         {
             "run_id": index,
@@ -164,14 +146,31 @@ def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[flo
             "model": one.model,
             "configuration": f"{one.batch} {one.precision} {one.runtime}",
             "own": str(index),
-            "batch": one.batch,
-            "predicted": one.predicted,
-            "measured": one.measured,
         }
         for index, (one, width) in enumerate(judged)
     ]
-    called = workspace.sql(PAIRS, {"runs": runs}, bounds=Bounds(max_rows=None, timeout_s=600.0))
-    return [(call, right) if call >= 0.5 else (1.0 - call, not right) for call, right in called.cells]
+    shares = workspace.sql("SELECT quantity, factor, share FROM internal.error_share")
+    errors = split_errors(runs, {(quantity, factor): share for quantity, factor, share in shares})
+    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for index, (one, _) in enumerate(judged):
+        alike[one.model, one.batch].append(index)
+    pairs = [
+        (second, first)
+        for places in alike.values()
+        for first, second in combinations(places, 2)
+        if judged[first][0].hardware != judged[second][0].hardware
+    ]
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    predicted, measured = (
+        np.array([getattr(one, name) for one, _ in judged], dtype=float) for name in ("predicted", "measured")
+    )
+    widths = compare_pairs(errors, first, second).half_width([Powers.of(METRIC["latency"])])
+    called = probability_above(np.log(predicted[second] / predicted[first]), widths)
+    is_less = measured[first] < measured[second]
+    return [
+        (call, right) if call >= 0.5 else (1.0 - call, not right)
+        for call, right in zip(called.tolist(), is_less.tolist(), strict=True)
+    ]
 
 
 def sureness_lines(workspace: Workspace) -> Iterator[str]:

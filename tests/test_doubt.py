@@ -9,6 +9,7 @@ import math
 import re
 import runpy
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,12 +28,15 @@ from joulemap.calibrate.doubt import (
 )
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, TOLD_APART, ErrorShare
+from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, ErrorShare
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
-from joulemap.store.connection import writing
+from joulemap.store.computed import load_errors
+from joulemap.store.connection import reading, writing
+from joulemap.uncertainty.draw import draw_errors
 from joulemap.workspace import Workspace
 
 SURENESS = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "sureness.py"))
@@ -234,14 +238,13 @@ def test_what_ships_is_complete() -> None:
 def test_a_stated_constant_is_one(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("alexnet", hardware=["l4"])
-    ((groups, logistic, mean, apart, correlation),) = workspace.sql(
-        "SELECT full_groups(), logistic_width(), mean_to_width(), told_apart(), error_correlation()"
+    ((groups, logistic, mean, correlation),) = workspace.sql(
+        "SELECT full_groups(), logistic_width(), mean_to_width(), error_correlation()"
     )
     assert_close(correlation, CORRELATION, rel=1e-12)
     assert_close(groups, FULL_GROUPS, rel=1e-12)
     assert_close(logistic, LOGISTIC, rel=1e-12)
     assert_close(mean, math.log(5.0), rel=1e-12)  # of errors that are exponential
-    assert_close(apart, TOLD_APART, rel=1e-12)
     for basis, factor in BASIS_SPREAD.items():
         ((width,),) = workspace.sql("SELECT price_spread($basis)", {"basis": basis})
         assert_close(width, math.log(factor), rel=1e-12)
@@ -283,30 +286,40 @@ def test_one_row_of_a_column_is_best_and_what_cannot_be_told_apart_is_tied(tmp_p
         assert names.count("best") <= 1
 
 
+def compare_runs(workspace: Workspace, *, metric: str = "") -> list[dict[str, Any]]:
+    """Return each pair of the runs that are stored, with the probability that the first is better."""
+    runs = [run for (run,) in workspace.sql("SELECT run_id FROM runs")]
+    found = workspace.query("compare.probability", {"run_ids": runs, "metric": metric})
+    return [dict(zip((column.name for column in found.columns), row, strict=True)) for row in found.rows]
+
+
 def test_pairs_agree_with_draws(tmp_path: Path) -> None:
     """The closed form of a pair, and the part of draws in which it is so, are two ways to one number."""
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("resnet18", hardware=["t4", "l4", "tpu_v4"], precision="int8")
-    pairs = list(
-        workspace.sql(
-            "SELECT metric, run_id, other_run_id, better_ratio, probability_better FROM comparison_probability"
-        )
-    )
+    pairs = [
+        (row["metric"], row["run_id"], row["other_run_id"], row["better_ratio"], row["probability_better"])
+        for row in compare_runs(workspace)
+    ]
     assert len(pairs) == 3 * 2 * 5
     known = {(metric, one, other): probability for metric, one, other, _, probability in pairs}
     for (metric, one, other), probability in known.items():
         assert_close(probability + known[metric, other, one], 1.0, rel=1e-9)
     assert all((ratio > 1.0) == (probability > 0.5) for *_, ratio, probability in pairs if ratio != 1.0)
-    for metric in ("latency", "edp_per_inference"):
-        rows = workspace.sql(
-            "WITH ids AS (SELECT list(run_id) AS all_ids FROM runs), cost AS ("
-            "SELECT f.run_id, d.draw, ln(metric_value($metric, f)) "
-            "+ metric_error($metric, d.latency_error, d.energy_error) AS size "
-            "FROM runs AS f JOIN draws_among((SELECT all_ids FROM ids)) AS d ON d.run_id = f.run_id) "
-            "SELECT a.run_id, b.run_id, avg(CAST(a.size < b.size AS INTEGER)) FROM cost AS a "
-            "JOIN cost AS b ON a.draw = b.draw AND a.run_id <> b.run_id GROUP BY ALL",
-            {"metric": metric},
+    metrics: tuple[MetricName, ...] = ("latency", "edp_per_inference")
+    for metric in metrics:
+        values: dict[int, float] = dict(
+            workspace.sql("SELECT f.run_id, metric_value($metric, f) FROM runs AS f", {"metric": metric}).rows
         )
+        with reading(workspace.path) as connection:
+            errors = load_errors(connection, [{"run_id": run} for run in values], "run_id")
+        (draws,) = draw_errors(errors, 500)
+        powers = METRIC[metric].latency_power, METRIC[metric].energy_power
+        costs = {
+            run: math.log(value) + powers[0] * draws.latency[place] + powers[1] * draws.energy[place]
+            for (run, value), place in zip(values.items(), errors.find(list(values)), strict=True)
+        }
+        rows = [(one, other, float(np.mean(costs[one] < costs[other]))) for one, other in permutations(costs, 2)]
         count = 500
         for one, other, drawn in rows:
             right = known[metric, one, other]
@@ -324,10 +337,11 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
     flip = workspace.flip("resnet18", "l4", "t4", metric=goal)
     rows = workspace.recommend("resnet18", hardware=["l4", "t4"], precision="fp32", batch=1, objective=goal).rows
     first, second = best.ranked_ids
-    ((expected,),) = workspace.sql(
-        "SELECT probability_better FROM comparison_probability "
-        "WHERE metric = $metric AND run_id = $first AND other_run_id = $second",
-        {"metric": goal if goal == "latency" else f"{goal}_per_inference", "first": first, "second": second},
+    metric = goal if goal == "latency" else f"{goal}_per_inference"
+    (expected,) = (
+        row["probability_better"]
+        for row in compare_runs(workspace, metric=metric)
+        if (row["run_id"], row["other_run_id"]) == (first, second)
     )
     for found in (
         best.probability_best,
@@ -348,10 +362,8 @@ def test_one_board_is_told_apart_from_itself_before_another(tmp_path: Path) -> N
     workspace.evaluate("resnet18", hardware=["l4", "l40"], precision="fp16")
     workspace.evaluate("resnet18", hardware=["l4", "tpu_v4"], precision="bf16")
     widths = {
-        (one, other): width
-        for one, other, width in workspace.sql(
-            "SELECT label, other_label, half_width FROM comparison_probability WHERE metric = 'energy_per_inference'"
-        )
+        (row["label"], row["other_label"]): row["half_width"]
+        for row in compare_runs(workspace, metric="energy_per_inference")
     }
     board = widths["l4 fp16 batch 1", "l4 bf16 batch 1"]
     boards = widths["l4 fp16 batch 1", "l40 fp16 batch 1"]
@@ -422,10 +434,7 @@ def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Pat
     assert answer.scope.doubts["mine_assumed"]["latency"][1] >= own
     assert any("your assumed numbers of mine_assumed" in line for line in answer.scope.describe())
     widths = {
-        (one, other): width
-        for one, other, width in workspace.sql(
-            "SELECT label, other_label, half_width FROM comparison_probability WHERE metric = 'latency'"
-        )
+        (row["label"], row["other_label"]): row["half_width"] for row in compare_runs(workspace, metric="latency")
     }
     # what is wrong of the chip is wrong at both batches, and parts it from the other chip
     alone, both = widths["mine_assumed int8 batch 1", "mine_published int8 batch 1"], width

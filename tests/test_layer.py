@@ -32,8 +32,9 @@ BELOW: dict[str, set[str]] = {
     "fuse": {"domain"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
+    "uncertainty": {"domain"},
     "calibrate": {"domain", "model"},
-    "store": {"domain", "model", "row"},
+    "store": {"domain", "model", "row", "uncertainty"},
     "plan": {
         "catalog",
         "domain",
@@ -61,6 +62,7 @@ BELOW: dict[str, set[str]] = {
         "present",
         "row",
         "store",
+        "uncertainty",
         "webpage",
     },
     "question": {"plan"},
@@ -100,7 +102,7 @@ EVERYWHERE: set[str] = {"system"}
 
 PUBLIC: set[str] = {
     "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "fuse", "hub", "model", "plan",
-    "present", "row", "store", "trace", "webpage",
+    "present", "row", "store", "trace", "uncertainty", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 
@@ -121,7 +123,7 @@ OWNERS: dict[str, set[str]] = {
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"wing.explore"},
-    "numpy": {"calibrate", "model", "store", *(f"wing.{name}" for name in BUILT_IN)},
+    "numpy": {"calibrate", "model", "store", "uncertainty", *(f"wing.{name}" for name in BUILT_IN)},
 }
 """library -> rooms that may import it."""
 
@@ -333,11 +335,9 @@ def test_help_loads_only_typer(tmp_path: Path) -> None:
 READING = [
     ("sql", "SELECT hardware FROM runs"),
     ("analyze", "resnet18", "tpu_v4"),
-    ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1kW"),
     ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
     ("utilization", "resnet18", "--no-advice"),
     ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu,kpu"),
-    ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
     ("query", "run", "run.list"),
     ("query", "list"),
     ("hardware", "list"),
@@ -348,10 +348,19 @@ READING = [
 ]
 
 
+RANKING = [
+    ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1kW"),
+    ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
+]
+"""Commands about stored runs that compute probabilities."""
+
+
 def test_a_command_that_only_reads_never_imports_torch(database: Path) -> None:
-    heavy = {"torch", "torchvision", "numpy", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
+    heavy = {"torch", "torchvision", "pyarrow", "pandas", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
     code = ["import os", f"os.environ['JOULEMAP_DB'] = {str(database)!r}"]
     for arguments in READING:  # one process for all: what none of them imports is not there at the end
+        code += [command(*arguments), f"assert not { ({*heavy, 'numpy'})!r} & set(sys.modules), {arguments!r}"]
+    for arguments in RANKING:
         code += [command(*arguments), f"assert not {heavy!r} & set(sys.modules), {arguments!r}"]
     assert "joulemap.cli.app" in loaded_after("\n".join(code), database.parent)
 
@@ -375,7 +384,7 @@ def test_a_first_comparison_of_a_shipped_model_imports_no_torch(model: str, tmp_
 @pytest.mark.sample(1)
 def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
     asked = ("compare", "resnet18", "--db", str(own_database))
-    stored = f"{command(*asked)}\nassert not {{'torch', 'numpy', 'pyarrow'}} & set(sys.modules)\n"
+    stored = f"{command(*asked)}\nassert not {{'torch', 'pyarrow', 'pandas'}} & set(sys.modules)\n"
     evaluated = loaded_after(stored + command(*asked, "--precision", "int8"), own_database.parent)
     assert "numpy" in evaluated
     assert "torch" not in evaluated

@@ -26,6 +26,7 @@ from joulemap.domain.offer import (
 )
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.system.errors import ExitCode, UsageError
+from joulemap.uncertainty.draw import SELLER_SHARE
 from joulemap.workspace import Workspace
 
 SURFACE = Path(__file__).parents[1] / "schemas" / "surface" / "macros.sql"
@@ -102,10 +103,9 @@ def test_every_offer_that_ships_is_of_a_hardware_with_who_and_whence() -> None:
 
 def test_constants_of_the_surface_are_those_of_the_offers() -> None:
     text = SURFACE.read_text(encoding="utf-8")
-    (share,) = re.findall(r"MACRO seller_share\(\) AS ([0-9.]+)e0", text)
     found, count = correlate_sellers(load_offers())
     assert count > 100
-    assert abs(float(share) - found) < 0.01
+    assert abs(SELLER_SHARE - found) < 0.01
     factors = dict(re.findall(r"WHEN '(\w+)' THEN ([0-9.]+)e0", text[text.index("MACRO price_spread") :][:400]))
     assert {name: float(factors[name]) for name in BASIS_FACTORS} == BASIS_FACTORS
 

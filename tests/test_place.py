@@ -23,7 +23,6 @@ from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import chance_above
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
@@ -34,6 +33,7 @@ from joulemap.present.cell import show_share
 from joulemap.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.answer import PlaceAnswer
 from joulemap.wing.place.answer.row import sum_assumed
 from joulemap.wing.place.box import candidate, search as searching
@@ -562,7 +562,7 @@ def test_what_placements_share_does_not_part_them() -> None:
     errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
     doubts = [PlacedDoubt(latency=one, interval=one, energy=one) for one in errors]
     assert_close(half_width(doubts[0].latency), (0.3**2 + 0.15**2) ** 0.5, rel=1e-12)
-    assert_close(compare(best, other, doubts, "latency"), chance_above(1.2, 0.25), rel=1e-12)
+    assert_close(compare(best, other, doubts, "latency"), probability_better(1.2, 0.25), rel=1e-12)
     assert compare(best, other, [doubts[0], doubts[0]], "energy") == 1.0
 
 

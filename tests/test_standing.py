@@ -14,10 +14,16 @@ from hypothesis import given, settings, strategies as st
 
 from compare import assert_close
 from conftest import Run
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.store.computed import load_errors
 from joulemap.store.connection import reading
+from joulemap.uncertainty.probability import Powers
+from joulemap.uncertainty.standing import Candidate, rank_candidates
 from joulemap.workspace import Workspace
 
 HARDWARE: Final = ("h100_sxm5", "tpu_v4", "l4", "xeon_8490h", "raspberry_pi_5", "t4", "a100_sxm4_80gb")
+
+METRICS: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "edp_per_inference", "power")
 
 SLACK: Final = 1e-12
 """For the rounding of the closed form."""
@@ -35,17 +41,16 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return prepared(tmp_path_factory.mktemp("standing"))
 
 
-def standing(workspace: Workspace, costs: dict[int, float], metric: str) -> dict[int, tuple[float, float | None]]:
+def standing(
+    workspace: Workspace, costs: dict[int, float], metric: MetricName
+) -> dict[int, tuple[float, float | None]]:
     """Return run -> how probable it is that it is the best, and that it beats the first; costs are logarithms."""
-    told = ", ".join(
-        f"{{'question': 'q', 'metric': '{metric}', 'place': {run}, 'run_id': {run}, 'cost': {cost!r}::DOUBLE, "
-        "'price_half_width': 0e0, 'price_key': '', 'seller': ''}"
-        for run, cost in costs.items()
-    )
-    sql = f"SELECT place, probability_best, probability_ahead FROM standing_among([{told}])"
+    candidates = [
+        Candidate(place=run, run_id=run, powers=Powers.of(METRIC[metric]), cost=cost) for run, cost in costs.items()
+    ]
     with reading(workspace.path) as connection:
-        rows = connection.execute(sql).fetchall()
-    return {place: (best, ahead) for place, best, ahead in rows}
+        errors = load_errors(connection, [{"run_id": run} for run in costs], "run_id")
+    return {one.place: (one.probability_best, one.probability_ahead) for one in rank_candidates(candidates, errors)}
 
 
 def runs_of(workspace: Workspace) -> list[int]:
@@ -54,7 +59,7 @@ def runs_of(workspace: Workspace) -> list[int]:
 
 def check_one_more(workspace: Workspace, data: st.DataObject) -> None:
     runs = runs_of(workspace)
-    metric = data.draw(st.sampled_from(["latency", "energy_per_inference", "edp_per_inference", "power"]))
+    metric = data.draw(st.sampled_from(METRICS))
     some = data.draw(st.lists(st.sampled_from(runs), min_size=2, max_size=len(runs), unique=True))
     spread = data.draw(st.sampled_from([0.01, 0.3, 3.0]))
     costs = {run: spread * data.draw(st.floats(-1.0, 1.0)) for run in some}

@@ -85,22 +85,20 @@ ranked AS (
             PARTITION BY question ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         )
 ),
-standing AS (
-    FROM standing_among((
-        SELECT list({
-            'question': c.question,
-            'metric': c.goal,
-            'place': c.rank,
-            'run_id': c.run_id,
-            'cost': as_cost(c.is_higher_better, ln(c.value)),
-            'price_half_width': 0e0,
-            'price_key': '',
-            'seller': ''
-        })
-        FROM ranked AS c
-        WHERE c.goal <> 'memory'
-    ))
+contender AS (
+    SELECT
+        question,
+        goal AS metric,
+        rank AS place,
+        run_id,
+        as_cost(is_higher_better, ln(value)) AS cost,
+        0e0 AS price_half_width,
+        '' AS price_key,
+        '' AS seller
+    FROM ranked
+    WHERE goal <> 'memory'
 ),
+standing AS (FROM standing_among(contender)),
 told AS (
     SELECT
         r.question,

@@ -139,32 +139,26 @@ placed AS (
         r.id || ':' || r.way AS price_key
     FROM ranked AS r
 ),
-contender AS MATERIALIZED (
-    SELECT rank, run_id, usd_per_million, price_half_width, price_key, seller
+contender AS (
+    SELECT
+        'cost' AS question,
+        'cost' AS metric,
+        rank AS place,
+        run_id,
+        ln(usd_per_million) AS cost,
+        price_half_width,
+        price_key,
+        seller
     FROM placed
     WHERE is_ranked AND usd_per_million > 0e0 AND rank <= 40
 ),
-standing AS (
-    FROM standing_among((
-        SELECT list({
-            'question': 'cost',
-            'metric': 'cost',
-            'place': c.rank,
-            'run_id': c.run_id,
-            'cost': ln(c.usd_per_million),
-            'price_half_width': c.price_half_width,
-            'price_key': c.price_key,
-            'seller': c.seller
-        })
-        FROM contender AS c
-    ))
-)
+standing AS (FROM standing_among(contender))
 SELECT
     {columns},
     CASE WHEN r.is_ranked THEN r.rank END AS rank,
     ['ok', 'no price', 'unsupported'][position] AS status,
     position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
-    sqrt(pow(metric_half_width('cost', t.latency_half_width, t.energy_half_width), 2) + pow(r.price_half_width, 2))
+    sqrt(pow(metric_half_width('cost', t), 2) + pow(r.price_half_width, 2))
         AS usd_half_width,
     h.probability_best AS probability_cheapest,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,

@@ -79,14 +79,10 @@ same AS (
     FROM kept
     GROUP BY place
 ),
-difference AS (
-    SELECT
-        run_id,
-        other_run_id,
-        sqrt(greatest(latency_square, 0e0)) AS latency_half_width,
-        sqrt(greatest(energy_square, 0e0)) AS energy_half_width
-    FROM differences_of((SELECT list({'run_id': run_a, 'other_run_id': run_b}) FROM version))
+pair AS (
+    SELECT DISTINCT run_a AS run_id, run_b AS other_run_id, unnest(['latency', 'energy']) AS metric FROM version
 ),
+difference AS (FROM differences_of(pair)),
 figure AS (
     SELECT
         p.place,
@@ -97,11 +93,11 @@ figure AS (
         unnest([
             {
                 'metric': 'latency', 'unit': 's', 'value_a': a.latency_s, 'value_b': b.latency_s,
-                'same': coalesce(s.latency_s, 0e0), 'half_width': d.latency_half_width, 'basis': b.latency_basis
+                'same': coalesce(s.latency_s, 0e0), 'half_width': l.half_width, 'basis': b.latency_basis
             },
             {
                 'metric': 'energy', 'unit': 'J', 'value_a': a.energy_j, 'value_b': b.energy_j,
-                'same': coalesce(s.energy_j, 0e0), 'half_width': d.energy_half_width, 'basis': b.energy_basis
+                'same': coalesce(s.energy_j, 0e0), 'half_width': e.half_width, 'basis': b.energy_basis
             },
             {
                 'metric': 'memory', 'unit': 'B', 'value_a': CAST(a.peak_memory_bytes AS DOUBLE),
@@ -112,7 +108,8 @@ figure AS (
     JOIN run_figures AS a ON a.run_id = p.run_a
     JOIN run_figures AS b ON b.run_id = p.run_b
     LEFT JOIN same AS s ON s.place = p.place
-    LEFT JOIN difference AS d ON d.run_id = p.run_a AND d.other_run_id = p.run_b
+    LEFT JOIN difference AS l ON l.run_id = p.run_a AND l.other_run_id = p.run_b AND l.metric = 'latency'
+    LEFT JOIN difference AS e ON e.run_id = p.run_a AND e.other_run_id = p.run_b AND e.metric = 'energy'
 ),
 -- what changed is w of each: of ln(after / before), w_b (error of it - error of what stayed) less w_a of the same, where
 -- any two parts differ as two models on this hardware do

@@ -47,12 +47,28 @@ WITH total AS (
     FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
+pair AS (
+    SELECT
+        a.run_id,
+        b.run_id AS other_run_id,
+        unnest([
+            {'metric': 'energy_per_inference', 'better_ratio': b.energy_per_inference_j / a.energy_per_inference_j},
+            {'metric': 'latency', 'better_ratio': b.latency_s / nullif(a.latency_s, 0e0)},
+            {'metric': 'edp_per_inference', 'better_ratio': b.edp_per_inference_js / nullif(a.edp_per_inference_js, 0e0)}
+        ], recursive := TRUE)
+    FROM runs AS a
+    JOIN runs AS b ON b.run_id = $run_b AND b.run_id <> a.run_id
+    JOIN internal.workload AS v ON v.workload_id = a.workload_id
+    JOIN internal.workload AS w ON w.workload_id = b.workload_id AND w.source = v.source
+    WHERE a.run_id = $run_a
+),
+difference AS (FROM differences_of(pair)),
 chance AS (
     SELECT
-        max(probability_better) FILTER (metric = 'energy_per_inference') AS energy,
-        max(probability_better) FILTER (metric = 'latency') AS latency,
-        max(probability_better) FILTER (metric = 'edp_per_inference') AS edp
-    FROM comparisons_among([$run_a, $run_b])
+        max(greatest(probability_better, 1e0 - probability_better)) FILTER (metric = 'energy_per_inference') AS energy,
+        max(greatest(probability_better, 1e0 - probability_better)) FILTER (metric = 'latency') AS latency,
+        max(greatest(probability_better, 1e0 - probability_better)) FILTER (metric = 'edp_per_inference') AS edp
+    FROM difference
 )
 SELECT
     a.model,

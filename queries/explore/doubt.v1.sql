@@ -18,33 +18,16 @@ WITH known AS MATERIALIZED (
     FROM internal.run_total AS t
     WHERE list_contains($run_ids, t.run_id) AND t.latency_half_width IS NOT NULL AND t.energy_half_width IS NOT NULL
 ),
-alike AS MATERIALIZED (
-    SELECT
-        erring(
-            (SELECT list(k.run_id ORDER BY k.run_id) FROM known AS k),
-            CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[])
-        ) AS runs
+pair AS (
+    SELECT k.run_id, o.run_id AS other_run_id, 'latency' AS metric, TRUE AS is_other_design
+    FROM known AS k
+    CROSS JOIN known AS o
 ),
-paired AS MATERIALIZED (
-    SELECT
-        list_concat(
-            a.runs,
-            list_transform(a.runs, lambda one: struct_update(one, run_id := -one.run_id, own := 'another design'))
-        ) AS runs
-    FROM alike AS a
-)
+difference AS (FROM differences_of(pair))
 SELECT
     d.{columns},
-    -d.other_run_id AS other_run_id,
     k.latency_half_width,
     k.energy_half_width
-FROM differences_between(
-    (SELECT b.runs FROM paired AS b),
-    (
-        SELECT list({'run_id': k.run_id, 'other_run_id': -o.run_id})
-        FROM known AS k
-        CROSS JOIN known AS o
-    )
-) AS d
+FROM difference AS d
 JOIN known AS k ON k.run_id = d.run_id
-ORDER BY d.run_id, other_run_id
+ORDER BY d.run_id, d.other_run_id

@@ -190,7 +190,7 @@ SELECT
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
     coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
     sqrt(
-        pow(metric_half_width('cost', a.latency_half_width, a.energy_half_width), 2)
+        pow(a.latency_half_width, 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
     ) AS usd_half_width,
     r.activation_bytes

@@ -84,26 +84,21 @@ ranked AS (
     WHERE place_of_hardware = 1
     QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY goal)
 ),
-standing AS (
-    FROM standing_among((
-        SELECT list({
-            'question': r.goal,
-            'metric': r.metric,
-            'place': r.rank,
-            'run_id': r.run_id,
-            'cost': ln(r.value),
-            'price_half_width': CASE WHEN r.goal = 'cost' THEN r.price_half_width ELSE 0e0 END,
-            'price_key': CASE WHEN r.goal = 'cost' THEN r.price_key ELSE '' END,
-            'seller': CASE WHEN r.goal = 'cost' THEN r.seller ELSE '' END
-        })
-        FROM ranked AS r
-    ), served := (
-        SELECT list(DISTINCT {
-            'run_id': r.run_id, 'latency_half_width': r.latency_half_width, 'energy_half_width': r.energy_half_width
-        })
-        FROM ranked AS r
-    ))
+contender AS (
+    SELECT
+        goal AS question,
+        metric,
+        rank AS place,
+        run_id,
+        ln(value) AS cost,
+        CASE WHEN goal = 'cost' THEN price_half_width ELSE 0e0 END AS price_half_width,
+        CASE WHEN goal = 'cost' THEN price_key ELSE '' END AS price_key,
+        CASE WHEN goal = 'cost' THEN seller ELSE '' END AS seller,
+        latency_half_width,
+        energy_half_width
+    FROM ranked
 ),
+standing AS (FROM standing_among(contender)),
 told AS (
     SELECT
         r.goal,

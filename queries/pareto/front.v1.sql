@@ -141,52 +141,22 @@ judged AS (
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
 ),
-contender AS MATERIALIZED (
+contender AS (
     SELECT
         run_id,
-        x_value,
-        y_value,
+        $x AS x_metric,
+        as_cost(is_higher_better($x), ln(x_value)) AS x_cost,
+        $y AS y_metric,
+        as_cost(is_higher_better($y), ln(y_value)) AS y_cost,
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), x_cost, y_cost, run_id) AS place
-    FROM judged
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS place
+    FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
     QUALIFY place <= 200
 ),
-drawn AS MATERIALIZED (
-    SELECT
-        d.run_id,
-        d.draw,
-        drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale) AS price_error,
-        as_cost(
-            is_higher_better($x),
-            ln(c.x_value) + metric_error($x, d.latency_error, d.energy_error)
-                + CASE WHEN $x = 'cost' THEN price_error ELSE 0e0 END
-        ) AS x_cost,
-        as_cost(
-            is_higher_better($y),
-            ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)
-                + CASE WHEN $y = 'cost' THEN price_error ELSE 0e0 END
-        ) AS y_cost
-    FROM contender AS c
-    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o), draws := 250) AS d ON d.run_id = c.run_id
-),
-chance AS (
-    SELECT
-        run_id,
-        avg(CAST(y_before IS NULL OR y_cost < y_before AS INTEGER)) AS probability_front
-    FROM (
-        SELECT
-            run_id,
-            y_cost,
-            min(y_cost) OVER (
-                PARTITION BY draw ORDER BY x_cost, y_cost, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ) AS y_before
-        FROM drawn
-    )
-    GROUP BY run_id
-)
+chance AS (FROM front_among(contender))
 SELECT
     ['front', 'projection', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,
@@ -198,14 +168,14 @@ SELECT
     j.x_ratio, j.y_ratio, j.dominator_count, h.probability_front,
     nullif(
         sqrt(
-            pow(metric_half_width($x, t.latency_half_width, t.energy_half_width), 2)
+            pow(metric_half_width($x, t), 2)
             + CASE WHEN $x = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
         ),
         0e0
     ) AS x_half_width,
     nullif(
         sqrt(
-            pow(metric_half_width($y, t.latency_half_width, t.energy_half_width), 2)
+            pow(metric_half_width($y, t), 2)
             + CASE WHEN $y = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
         ),
         0e0

@@ -130,23 +130,47 @@ ranked AS (
         ) AS best_value
     FROM eligible
 ),
-standing AS (
-    FROM standing_among((
-        SELECT list({
-            'question': $objective,
-            'metric': $objective,
-            'place': j.rank,
-            'run_id': j.run_id,
-            'cost': as_cost(is_higher_better($objective), ln(j.objective_value)),
-            'price_half_width': CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END,
-            'price_key': c.hardware_id || ':' || c.way,
-            'seller': c.seller
-        })
-        FROM ranked AS j
-        JOIN chosen AS c ON c.run_id = j.run_id
-        WHERE j.position = 1 AND j.is_ranked AND j.objective_value > 0e0 AND j.rank <= 40
-    ))
-)
+contender AS (
+    SELECT
+        $objective AS question,
+        $objective AS metric,
+        j.rank AS place,
+        j.run_id,
+        as_cost(is_higher_better($objective), ln(j.objective_value)) AS cost,
+        CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
+        c.hardware_id || ':' || c.way AS price_key,
+        c.seller
+    FROM ranked AS j
+    JOIN chosen AS c ON c.run_id = j.run_id
+    WHERE j.position = 1 AND j.is_ranked AND j.objective_value > 0e0 AND j.rank <= 40
+),
+-- how many times each run is within each limit
+margin AS (
+    SELECT
+        c.run_id AS place,
+        unnest([
+            {'bound': 0e0 + $max_latency_s, 'half_width': t.latency_half_width, 'ratio': $max_latency_s / c.latency_s},
+            {
+                'bound': 0e0 + $max_energy_j, 'half_width': t.energy_half_width,
+                'ratio': $max_energy_j / c.total_energy_j
+            },
+            {
+                'bound': 0e0 + $max_energy_per_inference_j, 'half_width': t.energy_half_width,
+                'ratio': $max_energy_per_inference_j / c.total_energy_per_inference_j
+            },
+            {'bound': 0e0 + $max_power_w, 'half_width': t.power_half_width, 'ratio': $max_power_w / c.total_power_w},
+            {
+                'bound': 0e0 + $min_throughput_per_s, 'half_width': t.latency_half_width,
+                'ratio': c.throughput_per_s / $min_throughput_per_s
+            }
+        ], recursive := TRUE)
+    FROM ranked AS r
+    JOIN chosen AS c ON c.run_id = r.run_id
+    LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
+),
+limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
+standing AS (FROM standing_among(contender)),
+kept AS (SELECT place, min(probability) AS probability FROM probabilities_of(limited) GROUP BY place)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
@@ -159,38 +183,17 @@ SELECT
     END AS objective_ratio,
     nullif(
         sqrt(
-            pow(metric_half_width($objective, t.latency_half_width, t.energy_half_width), 2)
+            pow(metric_half_width($objective, t), 2)
             + CASE WHEN $objective = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
         ),
         0e0
     ) AS objective_half_width,
-    CASE WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN h.probability_best END AS probability_best,
+    CASE WHEN find_metric($objective).half_width_column <> '' THEN h.probability_best END AS probability_best,
     CASE
-        WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.is_likely_best, FALSE)
+        WHEN find_metric($objective).half_width_column <> '' THEN coalesce(h.is_likely_best, FALSE)
         ELSE r.position = 1 AND r.is_ranked AND c.objective_value = r.best_value
     END AS likely_best,
-    least(
-        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / c.latency_s), t.latency_half_width) END,
-        CASE
-            WHEN $max_energy_j > 0e0
-                THEN probability_above(ln($max_energy_j / c.total_energy_j), t.energy_half_width)
-        END,
-        CASE
-            WHEN $max_energy_per_inference_j > 0e0 THEN probability_above(
-                ln($max_energy_per_inference_j / c.total_energy_per_inference_j), t.energy_half_width
-            )
-        END,
-        CASE
-            WHEN $max_power_w > 0e0 THEN probability_above(
-                ln($max_power_w / c.total_power_w),
-                metric_half_width('power', t.latency_half_width, t.energy_half_width)
-            )
-        END,
-        CASE
-            WHEN $min_throughput_per_s > 0e0
-                THEN probability_above(ln(c.throughput_per_s / $min_throughput_per_s), t.latency_half_width)
-        END
-    ) AS probability_kept,
+    k.probability AS probability_kept,
     c.latency_s, c.energy_j, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
     c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
@@ -215,6 +218,7 @@ SELECT
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
+LEFT JOIN kept AS k ON k.place = r.run_id
 LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place

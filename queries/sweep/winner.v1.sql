@@ -75,24 +75,15 @@ best AS (
     WHERE rank = 1
     WINDOW by_batch AS (PARTITION BY series, metric ORDER BY batch)
 ),
-chance AS (
-    SELECT
-        b.metric,
-        b.run_id,
-        probability_above(
-            ln(b.advantage_ratio),
-            difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
-        ) AS probability_ahead
-    FROM best AS b
-    JOIN internal.metric AS m ON m.name = b.metric
-    JOIN differences_of((
-        SELECT list({'run_id': o.run_id, 'other_run_id': o.runner_up_id}) FROM best AS o WHERE o.runner_up_id IS NOT NULL
-    )) AS d ON d.run_id = b.run_id AND d.other_run_id = b.runner_up_id
-    WHERE b.advantage_ratio > 0e0
-)
+pair AS (
+    SELECT metric, run_id, runner_up_id AS other_run_id, advantage_ratio AS better_ratio
+    FROM best
+    WHERE runner_up_id IS NOT NULL AND advantage_ratio > 0e0
+),
+chance AS (FROM differences_of(pair))
 SELECT
     b.{columns},
-    h.probability_ahead,
+    h.probability_better AS probability_ahead,
     coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b

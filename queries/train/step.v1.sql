@@ -87,7 +87,7 @@ SELECT
     c.gco2_per_million,
     c.usd_per_million,
     sqrt(
-        pow(metric_half_width('cost', r.latency_half_width, r.energy_half_width), 2)
+        pow(r.latency_half_width, 2)
         + pow(c.price_half_width, 2)
     ) AS usd_half_width,
     c.told,

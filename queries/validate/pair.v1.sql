@@ -20,6 +20,7 @@ WITH told AS (
         p.measured,
         p.predicted,
         p.half_width,
+        p.serving_measurement_id,
         m.hardware,
         source_name(m.source) AS source,
         m.output_tokens,
@@ -36,10 +37,9 @@ pair AS (
         a.quantity,
         a.source,
         (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
-        probability_above(
-            abs(ln(a.predicted / b.predicted)),
-            sqrt(pow(a.half_width, 2) + pow(b.half_width, 2))
-        ) AS probability
+        abs(ln(a.predicted / b.predicted)) AS ahead,
+        sqrt(pow(a.half_width, 2) + pow(b.half_width, 2)) AS half_width,
+        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS place
     FROM told AS a
     JOIN told AS b
         ON b.quantity = a.quantity
@@ -48,15 +48,17 @@ pair AS (
         AND coalesce(abs(ln(a.output_tokens / b.output_tokens)), 0e0) <= 1e-1
         AND b.hardware > a.hardware
     WHERE a.measured <> b.measured AND a.half_width IS NOT NULL AND b.half_width IS NOT NULL
-)
+),
+chance AS (FROM probabilities_of(pair))
 SELECT
-    quantity,
-    coalesce(source, 'all') AS source,
+    p.quantity,
+    coalesce(p.source, 'all') AS source,
     count(*) AS pair_count,
-    avg(CAST(is_right AS INTEGER)) AS right_fraction,
-    count(*) FILTER (probability >= told_apart()) AS apart_count,
-    avg(CAST(is_right AS INTEGER)) FILTER (probability >= told_apart()) AS apart_right_fraction,
-    avg(probability) FILTER (probability >= told_apart()) AS mean_probability
-FROM pair
-GROUP BY GROUPING SETS ((quantity, source), (quantity))
+    avg(CAST(p.is_right AS INTEGER)) AS right_fraction,
+    count(*) FILTER (c.is_told_apart) AS apart_count,
+    avg(CAST(p.is_right AS INTEGER)) FILTER (c.is_told_apart) AS apart_right_fraction,
+    avg(c.probability) FILTER (c.is_told_apart) AS mean_probability
+FROM pair AS p
+JOIN chance AS c ON c.place = p.place
+GROUP BY GROUPING SETS ((p.quantity, p.source), (p.quantity))
 ORDER BY quantity_place(quantity), source

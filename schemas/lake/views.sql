@@ -147,3 +147,21 @@ COMMENT ON VIEW points IS 'Every point of a lake, evaluated or refused: the colu
 
 CREATE OR REPLACE VIEW run_figures AS SELECT p.{promised}, p.{varied} FROM points AS p;
 CREATE OR REPLACE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE refusal IS NULL;
+
+-- designs of one hardware differ as much as versions of it do
+CREATE OR REPLACE VIEW run_errors AS
+SELECT
+    u.run_id,
+    u.latency_half_width,
+    u.energy_half_width,
+    u.latency_own_half_width,
+    u.energy_own_half_width,
+    v.architecture,
+    board_of(v.hardware) AS hardware,
+    w.source AS model,
+    {error_case} AS configuration,
+    concat_ws(' ', w.source, w.input_spec, r.hardware_digest, CAST(r.changes AS VARCHAR), {label}) AS own
+FROM internal.run_total AS u
+JOIN internal.run AS r ON r.run_id = u.run_id
+JOIN internal.workload AS w ON w.workload_id = r.workload_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;

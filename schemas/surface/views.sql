@@ -414,87 +414,27 @@ FROM run_configurations AS r
 JOIN internal.run_total AS u ON u.run_id = r.run_id;
 COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
 
--- Each of these runs against each other, in the metrics that follow from energy and latency: the probability that it is
--- better, by what the two share of their errors.
-CREATE MACRO comparisons_among(run_ids) AS TABLE
-WITH one AS MATERIALIZED (
-    SELECT
-        f.run_id,
-        f.model,
-        w.source,
-        f.hardware,
-        f.label,
-        f.latency_s,
-        f.energy_per_inference_j,
-        f.edp_per_inference_js,
-        f.throughput_per_s,
-        f.average_power_w
-    FROM runs AS f
-    JOIN internal.workload AS w ON w.workload_id = f.workload_id
-    WHERE run_ids IS NULL OR f.run_id IN (SELECT unnest(run_ids))
-),
-pair AS (
-    SELECT
-        a.model,
-        a.run_id,
-        b.run_id AS other_run_id,
-        a.hardware,
-        b.hardware AS other_hardware,
-        a.label,
-        b.label AS other_label,
-        unnest([
-            {'metric': 'energy_per_inference', 'value': a.energy_per_inference_j, 'other_value': b.energy_per_inference_j},
-            {'metric': 'latency', 'value': a.latency_s, 'other_value': b.latency_s},
-            {'metric': 'edp_per_inference', 'value': a.edp_per_inference_js, 'other_value': b.edp_per_inference_js},
-            {'metric': 'throughput', 'value': a.throughput_per_s, 'other_value': b.throughput_per_s},
-            {'metric': 'power', 'value': a.average_power_w, 'other_value': b.average_power_w}
-        ], recursive := TRUE)
-    FROM one AS a
-    JOIN one AS b ON b.run_id <> a.run_id AND b.source = a.source
-)
-SELECT *, probability_above(ln(better_ratio), half_width) AS probability_better
-FROM (
-    SELECT
-        p.model,
-        p.metric,
-        p.run_id,
-        p.other_run_id,
-        p.hardware,
-        p.other_hardware,
-        p.label,
-        p.other_label,
-        p.value,
-        p.other_value,
-        better_ratio(m.is_higher_better, p.value, p.other_value) AS better_ratio,
-        difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
-            AS half_width
-    FROM pair AS p
-    JOIN internal.metric AS m ON m.name = p.metric
-    JOIN differences_of((
-        SELECT list({'run_id': a.run_id, 'other_run_id': b.run_id})
-        FROM one AS a
-        JOIN one AS b ON b.run_id <> a.run_id AND b.source = a.source
-    )) AS d ON d.run_id = p.run_id AND d.other_run_id = p.other_run_id
-);
-
-CREATE VIEW comparison_probability AS
+CREATE VIEW run_errors AS
 SELECT
-    c.model,
-    c.metric,
-    c.hardware,
-    c.other_hardware,
-    c.label,
-    c.other_label,
-    c.value,
-    c.other_value,
-    c.better_ratio,
-    c.half_width,
-    c.probability_better,
-    c.run_id,
-    c.other_run_id
-FROM comparisons_among((SELECT list(r.run_id) FROM newest_runs AS r)) AS c;
-COMMENT ON VIEW comparison_probability IS 'Each newest run of a model against each other, in a metric: how probable it is that it is better';
-COMMENT ON COLUMN comparison_probability.label IS 'Hardware, precision, batch and runtime';
+    u.run_id,
+    u.latency_half_width,
+    u.energy_half_width,
+    u.latency_own_half_width,
+    u.energy_own_half_width,
+    v.architecture,
+    board_of(v.hardware) AS hardware,
+    w.source AS model,
+    {error_case} AS configuration,
+    concat_ws(' ', w.source, w.input_spec, r.hardware_digest, {label}) AS own
+FROM internal.run_total AS u
+JOIN internal.run AS r ON r.run_id = u.run_id
+JOIN internal.workload AS w ON w.workload_id = r.workload_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+COMMENT ON VIEW run_errors IS 'What the error of each run is made of: runs that are alike in a column share a part of it (docs/doubt.md)';
+COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
+COMMENT ON COLUMN run_errors.model IS 'Source of the model';
+COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
+COMMENT ON COLUMN run_errors.own IS 'What no other run is alike in';
 
 -- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
 -- one model reads the rows of its runs and not every row.
@@ -1185,6 +1125,7 @@ SELECT
     n.predicted_memory_bytes,
     n.latency_half_width,
     n.energy_half_width,
+    n.power_half_width,
     scored_family(n.model, e.family) AS family,
     n.architecture,
     concat_ws(
@@ -1223,7 +1164,8 @@ FROM (
         x.interval_fs,
         x.energy_fj,
         x.latency_half_width,
-        x.energy_half_width
+        x.energy_half_width,
+        x.power_half_width
     FROM (
         SELECT
             m.measurement_id,
@@ -1291,6 +1233,7 @@ FROM (
         s.latency_fs,
         s.interval_fs,
         s.energy_fj,
+        NULL,
         NULL,
         NULL
     FROM internal.measurement AS m
@@ -1492,7 +1435,7 @@ FROM (
                 'quantity': 'power_w',
                 'measured': measured_power_w,
                 'predicted': predicted_power_w,
-                'half_width': metric_half_width('power', latency_half_width, energy_half_width)
+                'half_width': power_half_width
             },
             {
                 'quantity': 'wall_power_w',

@@ -288,7 +288,7 @@ class OutputOptions(DatabaseOptions):
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
-                tell(show_sql(find_query(table.title, queries), table.parameters), keep="\n\t", end="\n\n")
+                tell(show_sql(find_query(table.title, queries), table), keep="\n\t", end="\n\n")
 
     @property
     def width(self) -> int | None:

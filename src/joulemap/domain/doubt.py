@@ -60,14 +60,6 @@ OWN: Final = "own"
 MODEL: Final = "model"
 """Sort of work of most whole models; that of a single operator is its kind."""
 
-MOST_EXPONENT: Final = 700.0
-"""That a double holds the exponential of."""
-
-
-def chance_above(ratio: float, half_width: float) -> float:
-    """Return the probability that what is predicted to be so many times better is so: the SQL's `probability_above`."""
-    return 1.0 / (1.0 + math.exp(min(-LOGISTIC * math.log(ratio) / half_width, MOST_EXPONENT)))
-
 
 @frozen(kw_only=True)
 class ErrorScale:

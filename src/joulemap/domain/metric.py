@@ -57,6 +57,14 @@ class Metric:
     """Exponent of energy in the metric, by which an error of energy propagates."""
 
     @property
+    def half_width_column(self) -> str:
+        """Column of a run's totals with the half-width of the metric's logarithm; empty without an error."""
+        powers = (abs(self.latency_power), abs(self.energy_power))
+        if powers == (1.0, 1.0):
+            return "edp_half_width" if self.latency_power == self.energy_power else "power_half_width"
+        return {(1.0, 0.0): "latency_half_width", (0.0, 1.0): "energy_half_width"}.get(powers, "")
+
+    @property
     def best(self) -> str:
         """Better direction: `lowest` or `highest`."""
         return "highest" if self.is_higher_better else "lowest"

@@ -15,7 +15,8 @@ from joulemap.domain.configuration import BOARD
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.store import literal
-from joulemap.store.bound import BATCH
+from joulemap.store.bound import BATCH, bounding
+from joulemap.store.computed import compute, is_computed, place, place_none
 from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query, share_queries, ships
@@ -92,7 +93,10 @@ def prepare_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
 ) -> Statement:
     """Return a query that was bound and not run; SqlError if its columns are not those of its header."""
-    statement = prepare(connection, query.title, query.sql, bind(query, given), bounds)
+    bound = bind(query, given)
+    with bounding(connection, bounds), blaming():
+        sql = place(query.sql, compute(connection, query.sql, bound))
+    statement = prepare(connection, query.title, sql, bound, bounds)
     _check_names(query, [column.name for column in statement.columns])
     return attrs.evolve(statement, columns=query.columns)
 
@@ -154,29 +158,40 @@ def fetch_all(
     if any(text is None for one in spelled.values() for text in one.values()):  # what only the engine's own way takes
         return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
     texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
+    with _sharing(connection, texts) as written:
+        return {
+            name: _run(connection, query, bound[name], partial(tuple.__new__, records[name]), sql)
+            for (name, query), sql in zip(queries.items(), written, strict=True)
+        }
+
+
+@contextlib.contextmanager
+def _sharing(
+    connection: duckdb.DuckDBPyConnection, texts: Sequence[tuple[Query, Mapping[str, str]]]
+) -> Iterator[list[str]]:
+    """Make what several queries read from, and give out the SQL of each query that reads it."""
     shared, written = share_queries(texts)
-    found: dict[str, Table[Any]] = {}
-    with _answering(*queries.values()):
+    with _answering(*(query for query, _ in texts)):
         for table, sql in shared.items():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {literal.list_numbers(sql)}")
-        for (name, query), sql in zip(queries.items(), written, strict=True):
-            found[name] = _run(connection, query, bound[name], partial(tuple.__new__, records[name]), sql)
+        yield written
         for table in shared:
             connection.execute(f"DROP TABLE {table}")
-    return found
 
 
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Return what `fetch` does where it is known that there are no rows."""
     query = find_query(record.query)
-    return Table(title=query.title, columns=query.columns, rows=(), sql=query.sql, parameters=bind(query, given))
+    sql = place_none(query.sql)
+    return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
 
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
     """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
-        cursor = execute(own, query.sql, bind(query, given))
+        bound = bind(query, given)
+        cursor = execute(own, place(query.sql, compute(own, query.sql, bound)), bound)
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):
             yield from map(partial(tuple.__new__, record), batch)
@@ -190,16 +205,24 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
+    if filled is None and is_computed(query.sql) and ships(query.path):  # both of its steps read the same
+        spelled = {name: literal.write(value) for name, value in parameters.items()}
+        if None not in spelled.values():
+            text = (query, {name: one or "" for name, one in spelled.items()})
+            with _sharing(connection, [text, text]) as (written, _):
+                return _run(connection, query, given, make, written)
     filled = filled or literal.fill(query.sql, parameters)
     with _answering(query):
+        computed = compute(connection, filled or query.sql, parameters)
+        sql = place(query.sql, computed)
         cursor = (
-            execute(connection, query.sql, parameters)
+            execute(connection, sql, parameters)
             if filled is None
-            else connection.execute(literal.list_numbers(filled))
+            else connection.execute(literal.list_numbers(place(filled, computed)))
         )
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
-    return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)
+    return Table(title=query.title, columns=query.columns, rows=rows, sql=sql, parameters=parameters)
 
 
 def _check_names(query: Query, names: Sequence[str]) -> None:
@@ -283,10 +306,10 @@ def read_value(text: str) -> Any:
         return text
 
 
-def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
-    """Return the statement with its parameters written out, ready to paste into `duckdb`."""
-    given = [f"-- {name} = {literal.write(value)}" for name, value in parameters.items()]
-    sql = literal.fill(query.sql, parameters) or query.sql
+def show_sql(query: Query, table: Table[Any]) -> str:
+    """Return the statement of a table with its parameters written out, ready to paste into `duckdb`."""
+    given = [f"-- {name} = {literal.write(value)}" for name, value in table.parameters.items()]
+    sql = literal.fill(table.sql, table.parameters) or table.sql
     return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 
@@ -326,7 +349,7 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
     if query.order and "ORDER BY" not in query.sql.upper():
         raise SqlError("its header has an order, its statement has no ORDER BY")
     try:
-        rows = literal.execute(connection, f"DESCRIBE {statement.query}", values).fetchall()
+        rows = literal.execute(connection, f"DESCRIBE {place_none(statement.query)}", values).fetchall()
     except duckdb.Error as error:
         if not blames_statement(error):
             raise

@@ -15,7 +15,7 @@ from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.doubt import TOLD_APART, chance_above
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
@@ -151,7 +151,9 @@ class FlipAnswer(RunAnswer):
             return ""
         odds = show_odds(1.0 - self.probability)
         apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
-        half = f", by 2x in {show_odds(chance_above(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
+        from joulemap.uncertainty.probability import probability_better
+
+        half = f", by 2x in {show_odds(probability_better(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
         return (
             f"{show_chance(self.probability)}{apart}; two predictions like these are off against each other by "
             f"{self.ratio:.3g}x or more in {odds}{half}"

@@ -20,7 +20,7 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.domain.constant import STATIC, Constant
-from joulemap.domain.doubt import MOST_EXPONENT, NORMAL, chance_above
+from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
 from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
@@ -30,6 +30,9 @@ Place = tuple[str, str]
 """Whose constant, `A`, `B` or `both`, and its name."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
+
+MOST_EXPONENT: Final = 700.0
+"""A double holds the exponential of no more."""
 
 NEGLIGIBLE: Final = 1e-12
 """Of a logarithm: nothing moves by less."""
@@ -112,11 +115,15 @@ class Pair:
 
     def _likelihood(self, count: float, total: float) -> float:
         """Return the probability that a constant is so many of its spreads off, on one side."""
+        from joulemap.uncertainty.probability import probability_better
+
         factor = math.exp(-min(count, MOST_EXPONENT))
         if self.half_width is None or total == 0.0:
-            return chance_above(factor, NORMAL)
+            return probability_better(factor, NORMAL)
         behind = math.exp(-abs(self.log_ratio("A", "", 1.0) or 0.0))
-        return min(chance_above(factor, self.half_width / math.sqrt(total)), chance_above(behind, self.half_width))
+        return min(
+            probability_better(factor, self.half_width / math.sqrt(total)), probability_better(behind, self.half_width)
+        )
 
     def _constants(self) -> Iterable[Place]:
         for name in dict.fromkeys((*self.a.constants, *self.b.constants)):

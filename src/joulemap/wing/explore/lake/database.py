@@ -27,7 +27,6 @@ from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.sharing import Kind
-from joulemap.store.surface import load_surface
 from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
@@ -56,11 +55,6 @@ ABSENT: Final = (
     "point_total", "point_action", "workload_operator",
 )  # fmt: skip
 """Views, and tables behind them, of what a lake does not hold: parts of runs."""
-
-HARDWARE_ERROR: Final = "r.hardware_digest"
-"""What tells apart, in errors of runs, hardware of one name."""
-
-_ERRING: Final = re.compile(r"CREATE MACRO erring\(.*?\n\);", re.DOTALL)
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
 """What a statement reads, as the engine writes out how it is understood."""
@@ -282,7 +276,8 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
         f"CASE WHEN p.{quote_name(column)} IS NOT NULL THEN {quote_text(f'{name}=')} || p.{quote_name(column)} END"
         for column, name in varied.items()
     )
-    labels = {name: _of_points(text) for name, text in spell_labels().items() if name != "error_case"}
+    spelled = spell_labels()
+    labels = {name: _of_points(text) for name, text in spelled.items() if name != "error_case"}
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
     width = "sqrt(greatest(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2) {} 2 * error_correlation() * "
     width += "p.latency_half_width * p.energy_half_width, 0e0))"
@@ -296,19 +291,13 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
         "{told}": f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])",
         "{power_half_width}": width.format("-"),
         "{edp_half_width}": width.format("+"),
+        "{error_case}": spelled["error_case"],
+        "{label}": spelled["label"],
         "{dimensions}": _of_points(fill_dimensions("{dimensions}")),
     }
     for mark, text in filled.items():
         sql = sql.replace(mark, text)
-    return f"{sql}\n{_tell_designs_apart()}"
-
-
-def _tell_designs_apart() -> str:
-    """Return the macro of what runs err by, in which designs of one hardware are as different as versions of it."""
-    found = _ERRING.search(load_surface().sql)
-    assert found is not None
-    told = found[0].replace(f"{HARDWARE_ERROR},", f"{HARDWARE_ERROR}, CAST(r.changes AS VARCHAR),")
-    return told.replace("CREATE MACRO", "CREATE OR REPLACE MACRO")
+    return sql
 
 
 def _of_points(sql: str) -> str:

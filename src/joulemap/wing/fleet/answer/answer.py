@@ -15,7 +15,6 @@ from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.default import DEPLOYED, USAGE
-from joulemap.domain.doubt import chance_above
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.plan.hold import holding_plans, holding_runs
 from joulemap.plan.run import plan_selected
@@ -225,6 +224,8 @@ def make_answer(
 
 def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
     """Return the best fleet of each objective, and the next hardware."""
+    from joulemap.uncertainty.probability import probability_better
+
     found = []
     for objective, (column, unit) in OBJECTIVES.items():
         known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
@@ -243,7 +244,7 @@ def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinn
                 unit=unit,
                 runner_up=others[0].label if others else "",
                 regret_ratio=ratio,
-                probability_best=chance_above(ratio, width) if ratio is not None and width else None,
+                probability_best=probability_better(ratio, width) if ratio is not None and width else None,
             )
         )
     return found

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.domain.box import BUDGET, Goal, PlacementLine
-from joulemap.domain.doubt import FULL_GROUPS, OWN, Doubt, DoubtQuantity, chance_above
+from joulemap.domain.doubt import FULL_GROUPS, OWN, Doubt, DoubtQuantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.system.record import frozen
+from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
 
@@ -74,7 +75,7 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
     first, second = (one.errors(goal) for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)
-    return chance_above(ratio, apart) if apart > LEAST_WIDTH else 1.0
+    return probability_better(ratio, apart) if apart > LEAST_WIDTH else 1.0
 
 
 def doubt_placement(

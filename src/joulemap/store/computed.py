@@ -1,0 +1,280 @@
+"""Tables of a query that numpy computes: standings, differences, probabilities.
+
+The formulas of uncertainty stand once, in `joulemap.uncertainty`. A query calls them by the name of a function with the
+name of a common table expression before it, whose columns are those that the function takes:
+
+    candidate AS (SELECT ...),
+    standing AS (FROM standing_among(candidate))
+
+Such a query runs in two steps: the expressions before the first call answer what every call takes, numpy computes, and
+the results stand in the place of the calls, as lists of numbers. So the second statement is plain SQL that any client
+of the engine can run. A Python function that the engine calls would import pandas and pyarrow where these are
+installed, which takes longer than most questions do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.store import literal
+from joulemap.system.errors import SqlError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from joulemap.uncertainty.covariance import ErrorColumns
+    from joulemap.uncertainty.probability import Powers
+
+Records = Sequence[Mapping[str, Any]]
+"""Rows of what a call takes, or of what it returns."""
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+@frozen
+class Computed:
+    """A function that queries call."""
+
+    takes: tuple[str, ...]
+    """Columns that it needs; half-widths of each run may stand beside them, in the place of those of the runs."""
+    returns: Mapping[str, str]
+    """Column -> type."""
+    compute: Callable[[duckdb.DuckDBPyConnection, Records], Rows]
+
+
+def is_computed(sql: str) -> bool:
+    """Return whether a query's SQL has a call."""
+    return _CALL.search(sql) is not None
+
+
+def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> list[str]:
+    """Return SQL of the rows of each call in a query's SQL, in the order of the calls.
+
+    Raises SqlError for a call that lacks a column, duckdb.Error for SQL that the engine refuses.
+    """
+    calls = list(_CALL.finditer(sql))
+    taken = _fetch_taken(connection, sql, calls, parameters) if calls else []
+    return [
+        _write_rows(COMPUTED[call[1]], COMPUTED[call[1]].compute(connection, rows))
+        for call, rows in zip(calls, taken, strict=True)
+    ]
+
+
+def place(sql: str, computed: Sequence[str]) -> str:
+    """Return a query's SQL with computed rows in the place of its calls."""
+    texts = iter(computed)
+    return _CALL.sub(lambda _: next(texts), sql)
+
+
+def place_none(sql: str) -> str:
+    """Return a query's SQL with no rows in the place of its calls: for planning it."""
+    return _CALL.sub(lambda call: _write_rows(COMPUTED[call[1]], ()), sql)
+
+
+def _fetch_taken(
+    connection: duckdb.DuckDBPyConnection, sql: str, calls: Sequence[re.Match[str]], parameters: Mapping[str, Any]
+) -> list[Records]:
+    """Return the rows of what each call takes."""
+    start = max((one.start() for one in _EXPRESSION.finditer(sql, 0, calls[0].start())), default=0)
+    before = sql[:start].rstrip().removesuffix(",")
+    lists = ", ".join(f"(SELECT list(t) FROM {call[2]} AS t)" for call in calls)
+    statement = f"{before}\nSELECT {lists}"
+    used = {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", statement)}
+    ((*found,),) = literal.execute(connection, statement, used).fetchall()
+    taken = [rows or [] for rows in found]
+    for call, rows in zip(calls, taken, strict=True):
+        missing = [name for name in COMPUTED[call[1]].takes if rows and name not in rows[0]]
+        if missing:
+            raise SqlError(f"{call[2]} has no column {', '.join(missing)}, which {call[1]} takes")
+    return taken
+
+
+def _write_rows(function: Computed, rows: Rows) -> str:
+    """Return SQL of rows: one text a column, which the engine reads faster than a literal for each value."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(function.returns)
+    cells = ", ".join(
+        f"unnest(CAST({literal.quote_text(_write_column(values))} AS {kind}[])) AS {name}"
+        for (name, kind), values in zip(function.returns.items(), columns, strict=True)
+    )
+    return f"(SELECT {cells})"
+
+
+def _write_column(values: Sequence[Any]) -> str:
+    return f"[{', '.join(map(_write_value, values))}]"
+
+
+def _write_value(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "NULL"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def load_errors(connection: duckdb.DuckDBPyConnection, rows: Records, *names: str) -> ErrorColumns:
+    """Return the errors of the runs that the columns of these names hold.
+
+    Half-widths that stand beside `run_id` are taken in the place of those of the runs.
+    """
+    from joulemap.uncertainty.covariance import split_errors
+
+    run_ids = sorted({row[name] for row in rows for name in names})
+    cursor = literal.execute(
+        connection, f"FROM run_errors WHERE run_id IN (SELECT unnest(CAST('{run_ids}' AS BIGINT[])))"
+    )
+    columns = [entry[0] for entry in cursor.description or ()]
+    found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    for name in ("latency_half_width", "energy_half_width"):
+        served = {row["run_id"]: row[name] for row in rows if row.get(name) is not None}
+        for run in found:
+            run[name] = served.get(run["run_id"], run[name])
+    shares = connection.execute("SELECT quantity, factor, share FROM internal.error_share ORDER BY ALL").fetchall()
+    return split_errors(found, {(quantity, factor): share for quantity, factor, share in shares})
+
+
+def _load_powers(connection: duckdb.DuckDBPyConnection, *, as_costs: bool) -> dict[str, Powers]:
+    """Return metric -> its powers of latency and energy."""
+    from joulemap.uncertainty.probability import Powers
+
+    rows = connection.execute(
+        "SELECT name, latency_power, energy_power, is_higher_better FROM internal.metric"
+    ).fetchall()
+    return {
+        name: Powers(latency, energy).as_cost(is_higher_better=is_higher_better and as_costs)
+        for name, latency, energy, is_higher_better in rows
+    }
+
+
+def _compute_standings(connection: duckdb.DuckDBPyConnection, rows: Records) -> Iterator[tuple[Any, ...]]:
+    from joulemap.uncertainty.standing import Candidate, rank_candidates
+
+    powers = _load_powers(connection, as_costs=True)
+    questions: dict[str, list[Candidate]] = {}
+    for row in rows:
+        one = Candidate(
+            place=row["place"],
+            run_id=row["run_id"],
+            powers=powers[row["metric"]],
+            cost=math.nan if row["cost"] is None else row["cost"],
+            price_half_width=row["price_half_width"] or 0.0,
+            price_key=row["price_key"] or "",
+            seller=row["seller"] or "",
+        )
+        questions.setdefault(row["question"], []).append(one)
+    errors = load_errors(connection, rows, "run_id")
+    for question, candidates in questions.items():
+        for found in rank_candidates(candidates, errors):
+            yield question, found.place, found.probability_best, found.probability_ahead, found.is_likely_best
+
+
+def _compute_differences(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+    import numpy as np
+
+    from joulemap.uncertainty.covariance import compare_pairs
+    from joulemap.uncertainty.probability import is_told_apart, probability_above
+
+    errors = load_errors(connection, rows, "run_id", "other_run_id")
+    known = [row for row in rows if row["run_id"] in errors.places and row["other_run_id"] in errors.places]
+    first, second = (errors.find([row[name] for row in known]) for name in ("run_id", "other_run_id"))
+    found = compare_pairs(errors, first, second, is_other=[row.get("is_other_design", False) for row in known])
+    powers = _load_powers(connection, as_costs=False)
+    widths = found.half_width([powers[row["metric"]] for row in known])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ahead = np.log(np.array([row.get("better_ratio") for row in known], dtype=float))
+    better = probability_above(ahead, widths)
+    columns = (
+        found.latency_square, found.energy_square, found.joint_square, widths, better, is_told_apart(better),
+    )  # fmt: skip
+    return [
+        (row["run_id"], row["other_run_id"], row["metric"], *values)
+        for row, values in zip(known, zip(*(column.tolist() for column in columns), strict=True), strict=True)
+    ]
+
+
+def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+    import numpy as np
+
+    from joulemap.uncertainty.probability import is_told_apart, probability_above
+
+    ahead, widths = (np.array([row[name] for row in rows], dtype=float) for name in ("ahead", "half_width"))
+    found = probability_above(ahead, widths)
+    return [
+        (row["place"], *two)
+        for row, two in zip(rows, zip(found.tolist(), is_told_apart(found).tolist(), strict=True), strict=True)
+    ]
+
+
+def _compute_front(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+    import numpy as np
+
+    from joulemap.uncertainty.standing import Axis, estimate_front
+
+    errors = load_errors(connection, rows, "run_id")
+    known = [row for row in rows if row["run_id"] in errors.places]
+    if not known:
+        return []
+    powers = _load_powers(connection, as_costs=True)
+    axes = [
+        Axis(
+            powers=powers[known[0][f"{axis}_metric"]],
+            costs=np.array([row[f"{axis}_cost"] for row in known], dtype=float),
+            has_price=known[0][f"{axis}_metric"] == "cost",
+        )
+        for axis in "xy"
+    ]
+    prices = (
+        [row["price_key"] or "" for row in known],
+        [row["seller"] or "" for row in known],
+        np.array([row["price_half_width"] or 0.0 for row in known], dtype=float),
+    )
+    run_ids = [row["run_id"] for row in known]
+    found = estimate_front(run_ids, (axes[0], axes[1]), prices, errors)
+    return list(zip(run_ids, found.tolist(), strict=True))
+
+
+COMPUTED: Final[Mapping[str, Computed]] = {
+    "standing_among": Computed(
+        ("question", "metric", "place", "run_id", "cost", "price_half_width", "price_key", "seller"),
+        {
+            "question": "VARCHAR",
+            "place": "BIGINT",
+            "probability_best": "DOUBLE",
+            "probability_ahead": "DOUBLE",
+            "is_likely_best": "BOOLEAN",
+        },
+        lambda connection, rows: list(_compute_standings(connection, rows)),
+    ),
+    "differences_of": Computed(
+        ("run_id", "other_run_id", "metric"),
+        {
+            "run_id": "INTEGER",
+            "other_run_id": "INTEGER",
+            "metric": "VARCHAR",
+            "latency_square": "DOUBLE",
+            "energy_square": "DOUBLE",
+            "joint_square": "DOUBLE",
+            "half_width": "DOUBLE",
+            "probability_better": "DOUBLE",
+            "is_told_apart": "BOOLEAN",
+        },
+        _compute_differences,
+    ),
+    "probabilities_of": Computed(
+        ("place", "ahead", "half_width"),
+        {"place": "BIGINT", "probability": "DOUBLE", "is_told_apart": "BOOLEAN"},
+        _compute_probabilities,
+    ),
+    "front_among": Computed(
+        ("run_id", "x_metric", "x_cost", "y_metric", "y_cost", "price_half_width", "price_key", "seller"),
+        {"run_id": "INTEGER", "probability_front": "DOUBLE"},
+        _compute_front,
+    ),
+}
+"""Name -> function."""
+
+_CALL: Final = re.compile(rf"\b({'|'.join(COMPUTED)})\((\w+)\)")
+_EXPRESSION: Final = re.compile(r"^\w+ AS (?:MATERIALIZED )?\(", re.MULTILINE)
+"""How a common table expression begins."""

@@ -1,0 +1,145 @@
+"""Covariance of prediction errors: errors that two runs share do not set them apart.
+
+    error of a run = half-width x sum over factors of sqrt(share of the factor) x a number that its key stands for
+
+Factors are the class, the board, the model, the board with the model, the case, the run itself, and the numbers of the
+hardware. Runs with the same key of a factor have that number in common. Shares are added as whole numbers, so that
+results do not depend on the order of rows. docs/doubt.md says where the shares come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.domain.doubt import CORRELATION, OWN
+from joulemap.system.record import frozen
+from joulemap.uncertainty.probability import Floats, Powers
+
+Integers = NDArray[np.int64]
+
+SHARE_UNIT: Final = 1e15
+"""Whole numbers that a share of 1 is counted in."""
+
+NUMBERS: Final = "numbers"
+"""Factor of the errors that a hardware's own numbers cause in all its runs."""
+
+KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
+    "class": lambda run: ("class", run["architecture"]),
+    "board": lambda run: ("board", run["hardware"]),
+    NUMBERS: lambda run: ("numbers of", run["hardware"]),
+    "model": lambda run: ("model", run["architecture"], run["model"]),
+    "board_model": lambda run: ("board and model", run["hardware"], run["model"]),
+    "case": lambda run: ("case", run["architecture"], run["model"], run["configuration"]),
+    OWN: lambda run: ("own", run["own"]),
+}
+"""Factor -> the parts of its key, from what describes a run."""
+
+
+@frozen(kw_only=True)
+class ErrorColumns:
+    """Errors of runs, one row per run, split into factors, one column per factor."""
+
+    places: Mapping[int, int]
+    """Run -> its row."""
+    factors: tuple[str, ...]
+    latency_half_width: Floats
+    energy_half_width: Floats
+    latency_share: Floats
+    """Shares of the variance of latency; `energy_share` and `joint_share` have the same shape."""
+    energy_share: Floats
+    joint_share: Floats
+    """Shares of the correlation of latency and energy."""
+    keys: Integers
+    """Places of the keys in `texts`."""
+    texts: tuple[str, ...]
+
+    def find(self, run_ids: Sequence[int]) -> Integers:
+        """Return the row of each run; -1 for a run without a prediction."""
+        return np.array([self.places.get(one, -1) for one in run_ids], dtype=np.int64)
+
+
+@frozen(kw_only=True)
+class Differences:
+    """Covariance of the differences of pairs of runs, of logarithms of latency and energy, as squared half-widths."""
+
+    latency_square: Floats
+    energy_square: Floats
+    joint_square: Floats
+
+    def half_width(self, powers: Sequence[Powers]) -> Floats:
+        """Return the half-width of the logarithm of each pair's ratio in a quantity; of one, or one for each pair."""
+        latency, energy = (np.array([getattr(one, name) for one in powers]) for name in ("latency", "energy"))
+        square = (
+            np.square(latency) * self.latency_square
+            + np.square(energy) * self.energy_square
+            + 2.0 * latency * energy * self.joint_square
+        )
+        return np.asarray(np.sqrt(np.fmax(square, 0.0)))
+
+
+def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str], float]) -> ErrorColumns:
+    """Return the errors of runs by factor.
+
+    Each run has its number, `latency_half_width` and `energy_half_width`, of them `latency_own_half_width` and
+    `energy_own_half_width` from the numbers of its hardware, and what `KEYS` reads. `shares` are those of (quantity,
+    factor), where `joint` is a quantity.
+    """
+    factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
+    known = {**shares, ("latency", NUMBERS): 1.0, ("energy", NUMBERS): 1.0, ("joint", NUMBERS): CORRELATION}
+    latency, energy, joint = (
+        np.array([known.get((quantity, factor), 0.0) for factor in factors])
+        for quantity in ("latency", "energy", "joint")
+    )
+    is_other = np.array([factor != NUMBERS for factor in factors], dtype=float)
+
+    def column(name: str) -> Floats:
+        return np.array([run[name] for run in runs], dtype=float)
+
+    def keep(name: str) -> Floats:
+        """Return the part of the variance that is left to each factor beside the numbers of the hardware."""
+        whole = column(f"{name}_half_width")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.square(column(f"{name}_own_half_width") / np.where(whole == 0.0, np.nan, whole))
+        return np.asarray(np.abs(is_other - np.nan_to_num(own, nan=0.0)[:, None]))
+
+    kept_latency, kept_energy = keep("latency"), keep("energy")
+    places: dict[str, int] = {}
+    keys = [[places.setdefault(" ".join(KEYS[one](run)), len(places)) for one in factors] for run in runs]
+    return ErrorColumns(
+        places={int(run["run_id"]): place for place, run in enumerate(runs)},
+        factors=factors,
+        latency_half_width=column("latency_half_width"),
+        energy_half_width=column("energy_half_width"),
+        latency_share=latency * kept_latency,
+        energy_share=energy * kept_energy,
+        joint_share=joint * np.sqrt(kept_latency * kept_energy),
+        keys=np.array(keys, dtype=np.int64).reshape(len(runs), len(factors)),
+        texts=tuple(places),
+    )
+
+
+def compare_pairs(errors: ErrorColumns, first: Integers, second: Integers, *, is_other: Any = False) -> Differences:
+    """Return the covariance of the differences between rows of `errors`, pair by pair.
+
+    `is_other`: the second is another design like the run, which does not share the run's own error.
+    """
+    is_alike = errors.keys[first] == errors.keys[second]
+    is_alike &= ~(np.asarray(is_other, dtype=bool)[..., None] & np.array([one == OWN for one in errors.factors]))
+    t, other_t = errors.latency_half_width[first], errors.latency_half_width[second]
+    e, other_e = errors.energy_half_width[first], errors.energy_half_width[second]
+
+    def share(parts: Floats) -> Integers:
+        units = np.rint(SHARE_UNIT * np.sqrt(parts[first] * parts[second])).astype(np.int64)
+        return np.asarray(np.where(is_alike, units, 0).sum(axis=-1))
+
+    unit = 1.0 / SHARE_UNIT
+    return Differences(
+        latency_square=t**2 + other_t**2 - 2.0 * unit * t * other_t * share(errors.latency_share),
+        energy_square=e**2 + other_e**2 - 2.0 * unit * e * other_e * share(errors.energy_share),
+        joint_square=CORRELATION * (t * e + other_t * other_e)
+        - unit * (t * other_e + other_t * e) * share(errors.joint_share),
+    )

@@ -1,0 +1,69 @@
+"""Closed forms: probabilities of logistic errors, and half-widths of metrics.
+
+The logarithm of a predicted value has a logistic error. With the half-width h of its 80 % interval, a value that is
+predicted to be `ahead` above a bound, as a logarithm, is above it with the probability
+
+    1 / (1 + exp(-ln 9 x ahead / h))
+
+Source: quantiles of the logistic distribution; an 80 % interval ends at ln(0.9 / 0.1) = ln 9 scales from the middle.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from joulemap.domain.doubt import CORRELATION, LOGISTIC, TOLD_APART
+from joulemap.domain.metric import Metric
+from joulemap.system.record import frozen
+
+Floats = NDArray[np.float64]
+
+
+@frozen
+class Powers:
+    """Powers of latency and energy in a quantity: how errors of the two change its logarithm."""
+
+    latency: float
+    energy: float
+
+    @classmethod
+    def of(cls, metric: Metric) -> Powers:
+        """Return the powers in a metric."""
+        return cls(metric.latency_power, metric.energy_power)
+
+    def as_cost(self, *, is_higher_better: bool) -> Powers:
+        """Return the powers in the metric as a cost, of which less is better."""
+        return Powers(-self.latency, -self.energy) if is_higher_better else self
+
+
+def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
+    """Return the probability that logarithms which are predicted to be `ahead` above a bound are above it.
+
+    A half-width that is 0, or not a number, means no error: the probability is 0, 0.5 or 1.
+    """
+    ahead, half_width = np.asarray(ahead, dtype=float), np.asarray(half_width, dtype=float)
+    has_error = half_width > 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = -LOGISTIC * ahead / np.where(has_error, half_width, 1.0)
+        certain = np.where(np.isnan(ahead), np.nan, np.heaviside(ahead, 0.5))
+        return np.where(has_error, 1.0 / (1.0 + np.exp(exponent)), certain)
+
+
+def is_told_apart(probability: Floats) -> NDArray[np.bool_]:
+    """Return whether one of two candidates is said to be better, from the probability that the first is."""
+    return np.asarray(np.fmax(probability, 1.0 - probability) >= TOLD_APART)
+
+
+def probability_better(ratio: float, half_width: float) -> float:
+    """Return the probability that a candidate which is predicted to be `ratio` times better is better."""
+    return float(probability_above(math.log(ratio), half_width))
+
+
+def metric_half_width(powers: Powers, latency: ArrayLike, energy: ArrayLike) -> Floats:
+    """Return the half-width of a metric's logarithm from those of latency and energy."""
+    a, b = powers.latency * np.asarray(latency), powers.energy * np.asarray(energy)
+    square: Floats = np.asarray(a**2 + b**2 + 2.0 * CORRELATION * a * b)
+    return np.sqrt(square)

@@ -1,0 +1,164 @@
+"""Who is best: the probability of each candidate of a question, and of each configuration on a Pareto front.
+
+For two candidates the closed form answers. For more, joint draws do, and no candidate is more likely to be the best
+than to beat each of the 16 best others alone. So one more candidate never raises the probability of another: there are
+as many draws for any number of candidates. 500 draws resolve one percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.system.record import frozen
+from joulemap.uncertainty.covariance import ErrorColumns, Integers, compare_pairs
+from joulemap.uncertainty.draw import draw_errors, draw_prices, price_square
+from joulemap.uncertainty.probability import Floats, Powers, probability_above
+
+RIVAL_COUNT: Final = 16
+"""Best candidates that each candidate is compared with alone."""
+
+DRAW_COUNT: Final = 500
+FRONT_DRAW_COUNT: Final = 250
+
+
+@frozen(kw_only=True)
+class Candidate:
+    """A candidate of a question; the lowest cost is the best."""
+
+    place: int
+    """Number of the candidate within its question."""
+    run_id: int
+    powers: Powers
+    """Powers in the cost."""
+    cost: float
+    """Logarithm of the metric's value where less is better, else its negative."""
+    price_half_width: float = 0.0
+    """Half-width of the price within the cost, as a logarithm; 0 without a price."""
+    price_key: str = ""
+    seller: str = ""
+
+
+@frozen(kw_only=True)
+class Standing:
+    """How likely a candidate is to be the best of its question."""
+
+    place: int
+    probability_best: float
+    probability_ahead: float | None
+    """That it is better than the candidate that is predicted to be the best; None for that one."""
+    is_likely_best: bool
+
+
+def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> list[Standing]:
+    """Return the standing of each candidate of one question, the best cost first.
+
+    A candidate whose run has no prediction is left out, unless it is the only one.
+    """
+    ranked = sorted(candidates, key=lambda one: (np.isnan(one.cost), one.cost, one.place))
+    if len(ranked) == 1:
+        return [Standing(place=ranked[0].place, probability_best=1.0, probability_ahead=None, is_likely_best=True)]
+    beaten = _beat_rivals(ranked, errors)
+    with np.errstate(invalid="ignore"):
+        least = np.fmin.reduce(beaten, axis=1)
+    won = _count_wins(ranked, errors) if len(ranked) > 2 else np.ones(len(ranked))
+    found = []
+    for place, one in enumerate(ranked):
+        if np.isnan(least[place]):
+            continue
+        ahead = None if place == 0 or np.isnan(beaten[place, 0]) else float(beaten[place, 0])
+        found.append(
+            Standing(
+                place=one.place,
+                probability_best=float(min(won[place], least[place])),
+                probability_ahead=ahead,
+                is_likely_best=place == 0 or (ahead is not None and ahead > 1.0 - TOLD_APART),
+            )
+        )
+    return found
+
+
+def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
+    """Return the probability that each candidate beats each of the best ones; not a number for itself."""
+    rows = errors.find([one.run_id for one in ranked])
+    rivals = np.arange(min(len(ranked), RIVAL_COUNT))
+    first, second = (one.ravel() for one in np.meshgrid(np.arange(len(ranked)), rivals, indexing="ij"))
+    is_pair = (first != second) & (rows[first] >= 0) & (rows[second] >= 0)
+    first, second = first[is_pair], second[is_pair]
+    costs = np.array([one.cost for one in ranked])
+    powers = [ranked[place].powers for place in first.tolist()]
+    apart = compare_pairs(errors, rows[first], rows[second]).half_width(powers)
+    prices = np.array([one.price_half_width for one in ranked], dtype=float)
+    keys, sellers = (_number([getattr(one, name) for one in ranked]) for name in ("price_key", "seller"))
+    square = price_square(prices[first], prices[second], keys[first] == keys[second], sellers[first] == sellers[second])
+    found = np.full((len(ranked), len(rivals)), np.nan)
+    found[first, second] = probability_above(costs[second] - costs[first], np.sqrt(apart**2 + square))
+    return found
+
+
+def _number(texts: Sequence[str]) -> Integers:
+    """Return the same number for equal texts."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(one, len(places)) for one in texts], dtype=np.int64)
+
+
+def _count_wins(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
+    """Return the fraction of draws in which each candidate is the best."""
+    rows = errors.find([one.run_id for one in ranked])
+    there = np.flatnonzero(rows >= 0)
+    costs = np.array([one.cost for one in ranked])[there, None]
+    prices = np.array([one.price_half_width for one in ranked], dtype=float)[there]
+    known = [ranked[one] for one in there.tolist()]
+    if not known:
+        return np.zeros(len(ranked))
+    latency_power, energy_power = np.array([(one.powers.latency, one.powers.energy) for one in known]).T[..., None]
+    keys, sellers = [one.price_key for one in known], [one.seller for one in known]
+    wins = np.zeros(len(ranked))
+    for draws in draw_errors(errors, DRAW_COUNT):
+        drawn = costs + latency_power * draws.latency[rows[there]] + energy_power * draws.energy[rows[there]]
+        best = np.argmin(drawn + draw_prices(keys, sellers, prices, draws), axis=0)
+        wins += np.bincount(there[best], minlength=len(ranked))
+    return np.asarray(wins / DRAW_COUNT)
+
+
+@frozen(kw_only=True)
+class Axis:
+    """One of the two costs of a Pareto front."""
+
+    powers: Powers
+    """Powers in the cost."""
+    costs: Floats
+    """Logarithms of values where less is better, else their negatives."""
+    has_price: bool
+    """Whether the price of a candidate is a factor of the value."""
+
+    def draw(self, latency: Floats, energy: Floats, prices: Floats) -> Floats:
+        """Return the costs in each draw."""
+        drawn = self.costs[:, None] + (self.powers.latency * latency + self.powers.energy * energy)
+        return np.asarray(drawn + prices) if self.has_price else drawn
+
+
+def estimate_front(
+    run_ids: Sequence[int],
+    axes: tuple[Axis, Axis],
+    prices: tuple[Sequence[str], Sequence[str], Floats],
+    errors: ErrorColumns,
+) -> Floats:
+    """Return the probability that no other candidate beats each one in both costs.
+
+    `prices` are keys, sellers and half-widths. Every run has a prediction.
+    """
+    rows, order = errors.find(run_ids), np.asarray(run_ids)
+    there = np.zeros(len(rows))
+    for draws in draw_errors(errors, FRONT_DRAW_COUNT) if len(rows) else ():
+        priced = draw_prices(*prices, draws)
+        x, y = (one.draw(draws.latency[rows], draws.energy[rows], priced) for one in axes)
+        for draw in range(x.shape[1]):
+            placed = np.lexsort((order, y[:, draw], x[:, draw]))
+            before = np.minimum.accumulate(y[placed, draw])[:-1]
+            is_front = np.concatenate([[True], y[placed[1:], draw] < before])
+            there[placed[is_front]] += 1.0
+    return there / FRONT_DRAW_COUNT

@@ -1,0 +1,263 @@
+"""Covariance, draws and closed forms of prediction errors, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from compare import assert_close
+from joulemap.domain.doubt import CORRELATION, LOGISTIC
+from joulemap.domain.metric import METRIC, METRICS, MetricName
+from joulemap.store.computed import COMPUTED, compute, is_computed, place, place_none
+from joulemap.store.connection import open_in_memory
+from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.system.errors import SqlError
+from joulemap.uncertainty.covariance import ErrorColumns, compare_pairs, split_errors
+from joulemap.uncertainty.draw import SELLER_SHARE, draw_errors, draw_prices, hash_text, mix, price_square
+from joulemap.uncertainty.probability import (
+    Powers,
+    is_told_apart,
+    metric_half_width,
+    probability_above,
+    probability_better,
+)
+from joulemap.uncertainty.standing import Axis, Candidate, estimate_front, rank_candidates
+
+SHARES: Final[Mapping[tuple[str, str], float]] = {
+    ("latency", "class"): 0.5,
+    ("latency", "own"): 0.5,
+    ("energy", "class"): 0.2,
+    ("energy", "own"): 0.8,
+    ("joint", "class"): 0.3,
+    ("joint", "own"): 0.4,
+}
+
+
+def run(run_id: int, **changes: Any) -> dict[str, Any]:
+    """Return a run of a GPU whose numbers are sure."""
+    return {
+        "run_id": run_id,
+        "latency_half_width": 0.3,
+        "energy_half_width": 0.5,
+        "latency_own_half_width": 0.0,
+        "energy_own_half_width": 0.0,
+        "architecture": "gpu",
+        "hardware": f"board {run_id}",
+        "model": "resnet50",
+        "configuration": "1 fp16",
+        "own": str(run_id),
+        **changes,
+    }
+
+
+def split(*runs: dict[str, Any]) -> ErrorColumns:
+    return split_errors(runs, SHARES)
+
+
+FIRST, SECOND = np.array([0]), np.array([1])
+
+
+def test_a_logistic_error_has_80_percent_within_its_half_width() -> None:
+    low, middle, high = probability_above([-0.3, 0.0, 0.3], 0.3).tolist()
+    assert_close(high, 0.9, rel=1e-12)
+    assert_close(low, 0.1, rel=1e-12)
+    assert middle == 0.5
+    assert_close(probability_better(2.0, 0.4), 1.0 / (1.0 + 9.0 ** (-math.log(2.0) / 0.4)), rel=1e-12)
+
+
+def test_without_an_error_a_prediction_is_certain() -> None:
+    found = probability_above([-1.0, 0.0, 1.0, np.nan], [0.0, 0.0, np.nan, 0.0])
+    assert found[:3].tolist() == [0.0, 0.5, 1.0]
+    assert np.isnan(found[3])
+    assert probability_above(-1e4, 0.1) == 0.0
+
+
+def test_two_are_told_apart_from_four_in_five() -> None:
+    assert is_told_apart(np.array([0.2, 0.21, 0.79, 0.8])).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "square"),
+    [
+        ("latency", 0.09),
+        ("throughput", 0.09),
+        ("energy", 0.25),
+        ("edp", 0.09 + 0.25 + 2.0 * 0.7 * 0.15),
+        ("power", 0.09 + 0.25 - 2.0 * 0.7 * 0.15),
+        ("memory", 0.0),
+    ],
+)
+def test_a_metric_follows_latency_and_energy(name: MetricName, square: float) -> None:
+    assert_close(float(metric_half_width(Powers.of(METRIC[name]), 0.3, 0.5)), math.sqrt(square), rel=1e-12)
+
+
+def test_a_metric_names_the_stored_half_width_that_its_powers_give() -> None:
+    stored = {"": 0.0, "latency_half_width": 0.3, "energy_half_width": 0.5}
+    stored |= {"edp_half_width": math.sqrt(0.55), "power_half_width": math.sqrt(0.13)}
+    for metric in METRICS:
+        assert_close(stored[metric.half_width_column], float(metric_half_width(Powers.of(metric), 0.3, 0.5)), rel=1e-12)
+
+
+def test_runs_of_one_class_share_its_part() -> None:
+    # 0.09 + 0.09 - 2 x 0.3^2 x 0.5; 0.25 + 0.25 - 2 x 0.5^2 x 0.2; 0.7 (0.15 + 0.15) - (0.15 + 0.15) 0.3
+    found = compare_pairs(split(run(1), run(2)), FIRST, SECOND)
+    assert_close(found.latency_square[0], 0.09, rel=1e-12)
+    assert_close(found.energy_square[0], 0.4, rel=1e-12)
+    assert_close(found.joint_square[0], 0.12, rel=1e-12)
+    assert_close(found.half_width([Powers.of(METRIC["edp"])])[0], math.sqrt(0.09 + 0.4 + 2.0 * 0.12), rel=1e-12)
+    assert_close(found.half_width([Powers.of(METRIC["power"])])[0], math.sqrt(0.09 + 0.4 - 2.0 * 0.12), rel=1e-12)
+
+
+def test_runs_of_two_classes_share_nothing() -> None:
+    found = compare_pairs(split(run(1), run(2, architecture="tpu")), FIRST, SECOND)
+    assert_close(found.latency_square[0], 0.18, rel=1e-12)
+    assert_close(found.energy_square[0], 0.5, rel=1e-12)
+    assert_close(found.joint_square[0], CORRELATION * 0.3, rel=1e-12)
+
+
+def test_a_run_differs_from_itself_in_nothing_and_from_another_design_in_its_own_part() -> None:
+    errors = split(run(1))
+    same = compare_pairs(errors, FIRST, FIRST)
+    assert_close(1.0 + same.latency_square[0], 1.0, rel=1e-12)
+    assert_close(1.0 + same.joint_square[0], 1.0, rel=1e-12)
+    other = compare_pairs(errors, FIRST, FIRST, is_other=True)
+    assert_close(other.latency_square[0], 2.0 * 0.09 * 0.5, rel=1e-12)
+    assert_close(other.energy_square[0], 2.0 * 0.25 * 0.8, rel=1e-12)
+
+
+def test_own_numbers_are_common_to_the_runs_of_a_hardware() -> None:
+    # of the variance 0.09 + 0.16, 0.16 is of the numbers: (0.16 + 0.09 x 0.5) / 0.25 of it is common on one board,
+    # and of two boards of the class 0.09 x 0.5 / 0.25
+    wide = {"latency_half_width": 0.5, "latency_own_half_width": 0.4}
+    one_board = split(run(1, hardware="h", **wide), run(2, hardware="h", **wide))
+    boards = split(run(1, **wide), run(2, **wide))
+    assert_close(compare_pairs(one_board, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.82), rel=1e-12)
+    assert_close(compare_pairs(boards, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
+
+
+def test_the_order_of_runs_changes_no_digit() -> None:
+    runs = [run(number, latency_half_width=0.1 * number, architecture="gpu" if number % 2 else "tpu") for number in
+            range(1, 8)]  # fmt: skip
+    errors, turned = split(*runs), split(*reversed(runs))
+    for one in range(1, 8):
+        pairs = [(x.find([one]), x.find([8 - one])) for x in (errors, turned)]
+        first, second = (compare_pairs(x, *pair) for x, pair in zip((errors, turned), pairs, strict=True))
+        assert first.latency_square == second.latency_square
+        assert first.joint_square == second.joint_square
+    (drawn,), (again,) = draw_errors(errors, 50), draw_errors(turned, 50)
+    assert np.array_equal(drawn.latency, again.latency[::-1])
+    assert np.array_equal(drawn.energy, again.energy[::-1])
+
+
+def test_the_hash_is_that_of_the_engine() -> None:
+    engine = connect(IN_MEMORY)
+    for text in ("", "scale", "eight of", "numbers of h100_sxm5", "naïve café, longer than twelve bytes"):
+        ((expected,),) = engine.execute("SELECT hash($text)", {"text": text}).fetchall()
+        assert hash_text(text) == expected
+    ((expected,),) = engine.execute("SELECT hash(12345678901234567890::UBIGINT)").fetchall()
+    assert int(mix(np.array([12345678901234567890], dtype=np.uint64))[0]) == expected
+
+
+def test_draws_are_as_wide_and_as_correlated_as_the_closed_form() -> None:
+    errors = split(run(1), run(2))
+    blocks = list(draw_errors(errors, 20_000))
+    latency, energy = (np.concatenate([getattr(one, name) for one in blocks], axis=1) for name in ("latency", "energy"))
+    for drawn, width in (
+        (latency[0], 0.3),
+        (energy[0], 0.5),
+        (latency[0] - latency[1], 0.3),
+        (energy[0] - energy[1], math.sqrt(0.4)),
+    ):
+        assert abs(np.mean(np.abs(drawn) < width) - 0.8) < 0.012
+        assert abs(np.mean(drawn < width / 2.0) - 1.0 / (1.0 + 9.0**-0.5)) < 0.012
+        # the variance of a logistic distribution
+        assert abs(np.var(drawn) / ((width / LOGISTIC) ** 2 * math.pi**2 / 3.0) - 1.0) < 0.06
+    assert abs(np.corrcoef(latency[0], energy[0])[0, 1] - CORRELATION) < 0.03
+
+
+def test_prices_of_one_seller_go_together() -> None:
+    (draws,) = draw_errors(split(run(1)), 20_000)
+    widths = np.array([0.2, 0.2, 0.2, 0.0])
+    drawn = draw_prices(["a", "b", "c", "d"], ["s", "s", "t", "s"], widths, draws)
+    assert not drawn[3].any()
+    assert abs(np.corrcoef(drawn[0], drawn[1])[0, 1] - SELLER_SHARE) < 0.04
+    assert abs(np.corrcoef(drawn[0], drawn[2])[0, 1]) < 0.04
+    two = np.array([0.2])
+    assert_close(price_square(two, two, np.array([False]), np.array([True]))[0], 0.08 * (1.0 - SELLER_SHARE), rel=1e-12)
+    assert price_square(two, two, np.array([True]), np.array([True]))[0] == 0.0
+
+
+def candidates(*costs: float, metric: MetricName = "latency") -> list[Candidate]:
+    return [
+        Candidate(place=place, run_id=place, powers=Powers.of(METRIC[metric]), cost=cost)
+        for place, cost in enumerate(costs, 1)
+    ]
+
+
+def test_two_candidates_follow_the_closed_form() -> None:
+    first, second = rank_candidates(candidates(0.2, 0.0), split(run(1), run(2)))
+    assert (first.place, second.place) == (2, 1)
+    assert_close(first.probability_best, 1.0 / (1.0 + 9.0 ** (-0.2 / 0.3)), rel=1e-12)
+    assert first.probability_ahead is None
+    assert_close(second.probability_best + first.probability_best, 1.0, rel=1e-12)
+    assert_close(second.probability_ahead or 0.0, second.probability_best, rel=1e-12)
+    assert not second.is_likely_best
+
+
+def test_a_metric_without_an_error_has_one_best() -> None:
+    found = rank_candidates(candidates(0.1, 0.0, 0.2, metric="memory"), split(run(1), run(2), run(3)))
+    assert [one.probability_best for one in found] == [1.0, 0.0, 0.0]
+
+
+def test_a_candidate_without_a_prediction_is_left_out_unless_it_is_alone() -> None:
+    errors = split(run(1), run(2))
+    assert [one.place for one in rank_candidates(candidates(0.1, 0.0, 0.2), errors)] == [2, 1]
+    (alone,) = rank_candidates(candidates(0.0), split())
+    assert (alone.probability_best, alone.is_likely_best) == (1.0, True)
+
+
+def test_a_front_holds_what_is_best_in_either_cost() -> None:
+    errors = split(run(1), run(2), run(3))
+    x = Axis(powers=Powers(1.0, 0.0), costs=np.array([0.0, 9.0, 30.0]), has_price=False)
+    y = Axis(powers=Powers(0.0, 1.0), costs=np.array([9.0, 0.0, 30.0]), has_price=False)
+    prices = ["", "", ""], ["", "", ""], np.zeros(3)
+    front = estimate_front([1, 2, 3], (x, y), prices, errors)
+    assert front.tolist() == [1.0, 1.0, 0.0]
+
+
+CALLING: Final = """WITH case_of AS (
+    SELECT unnest([1, 2]) AS place, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
+),
+chance AS (FROM probabilities_of(case_of))
+SELECT place, probability, is_told_apart FROM chance ORDER BY place"""
+
+
+def test_a_query_gets_what_numpy_computes() -> None:
+    connection = open_in_memory()
+    assert is_computed(CALLING)
+    computed = compute(connection, CALLING, {"ahead": 0.3, "unused": 1})
+    rows = connection.execute(place(CALLING, computed), {"ahead": 0.3}).fetchall()
+    assert [row[::2] for row in rows] == [(1, False), (2, True)]
+    assert rows[0][1] == 0.5
+    assert_close(rows[1][1], 0.9, rel=1e-12)
+    assert connection.execute(place_none(CALLING), {"ahead": 0.3}).fetchall() == []
+
+
+def test_a_query_without_calls_is_left_as_it_is() -> None:
+    assert not is_computed("SELECT 1")
+    assert place("SELECT 1", compute(open_in_memory(), "SELECT 1", {})) == "SELECT 1"
+
+
+def test_a_call_says_which_column_it_lacks() -> None:
+    with pytest.raises(SqlError, match="half_width"):
+        compute(open_in_memory(), CALLING.replace("AS half_width", "AS width"), {"ahead": 0.3})
+
+
+@pytest.mark.parametrize("name", list(COMPUTED))
+def test_no_rows_have_the_types_that_a_function_returns(name: str) -> None:
+    rows = connect(IN_MEMORY).execute(f"DESCRIBE {place_none(f'SELECT * FROM {name}(nothing)')}").fetchall()
+    assert {column: kind for column, kind, *_ in rows} == dict(COMPUTED[name].returns)
