@@ -52,7 +52,7 @@ def compare(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Compare hardware on energy, latency, memory and utilization.
+    """Compare hardware on energy, latency and memory.
 
     Built-in models need no torch. Any other model is traced once, which takes a few seconds. Results are stored.
 

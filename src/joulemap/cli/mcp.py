@@ -290,10 +290,10 @@ def mcp(
     max_memory: str = option("4GB", "Maximum memory per call.", metavar="SIZE"),
     database: DatabaseOptions,
 ) -> None:
-    """Serve commands as tools of the Model Context Protocol (MCP).
+    """Serve commands as tools to an MCP client.
 
-    The tools are compare, explain, diff, verify, sql and others. A client starts the server and talks to it over stdin
-    and stdout. A failed call returns the error line of its command.
+    MCP is the Model Context Protocol. The tools are compare, explain, diff, verify, sql and others. A client starts the
+    server and talks to it over stdin and stdout. A failed call returns the error line of its command.
 
     \b
     joulemap mcp

@@ -154,7 +154,7 @@ class UsageOptions:
     )
     busy_hours: float | None = option(
         None,
-        "Hours of work per 24 hours that a chip is powered or rented.",
+        "Hours of work per 24 powered or rented hours.",
         metavar="HOURS",
         shown="12",
         is_advanced=True,

@@ -89,7 +89,7 @@ Models = Annotated[
         autocompletion=complete_words,
     ),
 ]
-LIMIT_HELP: Final = "Maximum rows per table on screen."
+LIMIT_HELP: Final = "Maximum rows shown per table."
 
 Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OUTPUT)]
 

@@ -65,7 +65,9 @@ class DemandOptions:
         panel=COST,
         is_advanced=True,
     )
-    release: bool = option(False, "Release or switch off devices while the rate is lower.", is_advanced=True)
+    release: bool = option(
+        False, "Release rented devices and switch off owned ones that a lower rate does not need.", is_advanced=True
+    )
     variation: float = option(
         0.0, "Coefficient of variation of batch times; 1 is exponential.", metavar="RATIO", is_advanced=True
     )

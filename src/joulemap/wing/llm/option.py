@@ -52,7 +52,7 @@ class ServerOptions:
         "",
         "Tensor-parallel devices; several to compare.",
         metavar="N,...",
-        shown="fewest that hold the model",
+        shown="fewest that fit; fleet: up to a node",
     )
     expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
     data_devices: int = option(1, "Data-parallel groups of these devices in attention.", min=1, is_advanced=True)
@@ -124,7 +124,7 @@ class ServingOptions(ServerOptions):
     )
     prefill_on: str = option(
         "",
-        "Hardware of a separate prefill pool; needs --decode-on and a load.",
+        "Hardware of a separate prefill pool; needs --decode-on and a request load.",
         metavar="HARDWARE",
         complete=complete_hardware,
         is_advanced=True,
