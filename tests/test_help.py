@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -36,6 +37,10 @@ VERBS: Final = (
     "Serve", "Show", "Update", "Write",
 )  # fmt: skip
 """Verbs that begin the description of a command."""
+
+FRAGMENT: Final = re.compile(r"(?:Of|That|What|Whether|Those|So many|How|Where|Which|In place)\b")
+
+SOURCE: Final = Path(__file__).parents[1] / "src" / "joulemap"
 
 
 def walk(manual: Manual) -> Iterator[Manual]:
@@ -149,3 +154,16 @@ def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:
     fields = attrs.fields(RunOptions)
     assert fields.calibration.metadata[PLACE] == Place("", is_advanced=True)
     assert fields.precision.metadata[PLACE] == Place("", is_advanced=False)
+
+
+def list_docstrings(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a file, those of fields and constants included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+def test_docstrings_of_the_command_line_do_not_begin_with_a_fragment() -> None:
+    options = [path for name in ("command", "option") for path in SOURCE.glob(f"wing/*/*{name}.py")]
+    paths = [*SOURCE.glob("cli/**/*.py"), *options]
+    assert [(path.name, text) for path in paths for text in list_docstrings(path) if FRAGMENT.match(text)] == []

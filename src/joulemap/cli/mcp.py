@@ -111,7 +111,7 @@ class Host:
 
         words = self.spell(tool, given)
         bounds = ["--timeout", str(self.timeout_s), "--max-rows", str(MOST_READ)] if tool.bounds else []
-        asked = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
+        line = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
         try:
             if self._slots.locked():
                 await asyncio.wait_for(self._slots.acquire(), self.timeout_s)
@@ -120,7 +120,7 @@ class Host:
         except TimeoutError as error:
             raise UsageError(f"{self.most_calls} calls are running, the maximum of --max-calls") from error
         try:
-            output = await self._run(asked)
+            output = await self._run(line)
             found, left = await asyncio.to_thread(_read_answer, output, self.most_rows, self.most_characters)
         finally:
             self._slots.release()
@@ -149,7 +149,7 @@ class Host:
             raise UsageError(f"cannot start the call: {reason}") from error
         try:
             _bound_memory(process.pid, self.most_memory_bytes)
-            output, told = await asyncio.wait_for(_read_both(process), self.timeout_s + GRACE_S)
+            output, errors = await asyncio.wait_for(_read_both(process), self.timeout_s + GRACE_S)
         except TimeoutError as error:
             raise UsageError(
                 f"no answer within {self.timeout_s:g} s: ask for less, or start the server with a longer --timeout"
@@ -160,7 +160,7 @@ class Host:
             with contextlib.suppress(TimeoutError):  # unread output in the pipes delays the end
                 await asyncio.wait_for(process.communicate(), GRACE_S)
         if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE):  # a measurement outside an interval is an answer
-            lines = told.decode(errors="replace").strip().splitlines()
+            lines = errors.decode(errors="replace").strip().splitlines()
             line = (lines or ["internal error: the process ended without a message"])[-1].removeprefix("joulemap: ")
             if "MemoryError" in line:
                 line = f"the call needs more than {self.most_memory_bytes / 1e9:g} GB of memory: ask for less"
@@ -197,13 +197,13 @@ async def _read_both(process: Process) -> tuple[bytes, bytes]:
         asyncio.create_task(read(process.stderr, MOST_TOLD_BYTES, is_cut=True)),
     ]
     try:
-        output, told = await asyncio.gather(*reads)
+        output, errors = await asyncio.gather(*reads)
         await process.wait()
     finally:
         for one in reads:
             one.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
-    return output, told
+    return output, errors
 
 
 def _read_answer(output: bytes, most_rows: int, most_characters: int) -> tuple[dict[str, Any], str]:
@@ -252,15 +252,15 @@ def make_server(host: Host) -> Server[Any]:
             + [types.Tool(name=OPTIONS, description=OPTIONS_HELP, input_schema=dict(OPTIONS_SCHEMA))]
         )
 
-    async def call(_context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call(_context: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            given = dict(asked.arguments or {})
-            if asked.name not in (*tools, OPTIONS):
+            given = dict(request.arguments or {})
+            if request.name not in (*tools, OPTIONS):
                 from joulemap.system.errors import UnknownNameError
 
-                raise UnknownNameError("tool", asked.name, [*tools, OPTIONS])
-            is_asked_of = asked.name == OPTIONS
-            found = describe_options(given) if is_asked_of else await host.answer(tools[asked.name], given)
+                raise UnknownNameError("tool", request.name, [*tools, OPTIONS])
+            wants_options = request.name == OPTIONS
+            found = describe_options(given) if wants_options else await host.answer(tools[request.name], given)
         except JoulemapError as error:
             line = make_plain(" ".join(str(error).splitlines()))
             return types.CallToolResult(content=[types.TextContent(type="text", text=line)], is_error=True)

@@ -110,22 +110,22 @@ def _check_format(name: str) -> str:
     return found
 
 
-def choose_format(asked: str, output: Path | None) -> str:
+def choose_format(given: str, output: Path | None) -> str:
     """Return the format of an output: the given one, else that of the file's suffix, else a table.
 
     Raises UsageError for an unknown suffix without a given format, and for the suffix of another format.
     """
     suffix = "" if output is None or is_stream(output) else output.suffix.lower()
-    said = SUFFIXES.get(suffix, "")
-    if asked and said and asked != said:
-        own = next(one for one, form in SUFFIXES.items() if form == asked)
+    implied = SUFFIXES.get(suffix, "")
+    if given and implied and given != implied:
+        own = next(one for one, form in SUFFIXES.items() if form == given)
         raise UsageError(
-            f"{output} would hold {asked}: name it {Path(output or '').with_suffix(own)}, or leave out --format {asked}"
+            f"{output} would hold {given}: name it {Path(output or '').with_suffix(own)}, or leave out --format {given}"
         )
-    if suffix and not said and not asked:
+    if suffix and not implied and not given:
         known = ", ".join(SUFFIXES)
         raise UsageError(f"{output}: unknown suffix {suffix}; known: {known}; or name the format with --format")
-    return asked or said or TABLE
+    return given or implied or TABLE
 
 
 COMPRESSED: Final = (".gz", ".pb", ".pprof")
@@ -315,7 +315,7 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def has_colour(self) -> bool:
-        """Whether charts may have colours: on a terminal that supports them, unless `NO_COLOR` is set."""
+        """True if charts may have colours: on a terminal that supports them, unless `NO_COLOR` is set."""
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
         return is_terminal and is_wanted and self.written_form == TABLE

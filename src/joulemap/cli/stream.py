@@ -50,8 +50,8 @@ def capping(bounds: Bounds) -> Iterator[None]:
 
     Raises SqlError if an allocation fails. Systems without such a limit rely on the engine.
     """
-    held = _held_bytes()
-    if held is None:
+    used = _read_data_bytes()
+    if used is None:
         yield
         return
     import resource
@@ -59,7 +59,7 @@ def capping(bounds: Bounds) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     slack = SLACK_BYTES + SLACK_BYTES_PER_CORE * (os.cpu_count() or 1)
     most = min((one for one in (soft, hard) if one >= 0), default=2**62)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(most, int(held + 2.0 * bounds.max_memory_bytes + slack)), hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (min(most, int(used + 2.0 * bounds.max_memory_bytes + slack)), hard))
     try:
         yield
     except MemoryError as error:
@@ -70,7 +70,7 @@ def capping(bounds: Bounds) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _held_bytes() -> int | None:
+def _read_data_bytes() -> int | None:
     """Return the data memory of this process as Linux counts it against the limit; None on other systems."""
     with contextlib.suppress(OSError):
         found = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)

@@ -158,8 +158,8 @@ class Tool:
         """JSON schema of the listed arguments, with `more` for all others."""
         found = {name: _describe(one, is_brief=True) for name, one in self.parameters.items() if name in self.listed}
         if len(found) < len(self.parameters):
-            told = f"Other arguments by name, described by the tool {OPTIONS}."
-            found[MORE] = {"type": "object", "description": told}
+            description = f"Other arguments by name, described by the tool {OPTIONS}."
+            found[MORE] = {"type": "object", "description": description}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
         return {"type": "object", "properties": found, "required": required, "additionalProperties": False}
 
@@ -241,7 +241,7 @@ def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
     usual = parameter.show_default if isinstance(getattr(parameter, "show_default", None), str) else ""
     text = (getattr(parameter, "help", "") or parameter.name).removesuffix(".")
     text, usual = (_shorten(text), "") if is_brief else (text, usual)
-    told = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
+    described = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
     kind = parameter.type.name
     one: dict[str, Any] = {"type": "string"}
     if getattr(parameter, "is_flag", False):
@@ -253,7 +253,7 @@ def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
     if _call(parameter) in COUNTS:
         one = {"type": ["integer", "string"]}
     is_several = parameter.nargs == -1 or getattr(parameter, "multiple", False) or _call(parameter) == "hardware"
-    return {**({"type": "array", "items": one} if is_several else one), **told}
+    return {**({"type": "array", "items": one} if is_several else one), **described}
 
 
 def _shorten(text: str) -> str:
