@@ -102,7 +102,7 @@ def _show_default(parameter: Any, context: typer.Context) -> str:
         return str(parameter.show_default)
     value = parameter.get_default(context, call=False) if parameter.show_default else None
     if getattr(parameter, "is_flag", False):
-        return ""
+        return str(parameter.opts[0] if value else parameter.secondary_opts[0]) if parameter.secondary_opts else ""
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)

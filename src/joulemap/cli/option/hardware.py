@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords
 
 ONE_HARDWARE: Final = "Chip id, alias, class or file, optionally with @MODE; see `joulemap hardware list`."
-SEVERAL_HARDWARE: Final = (
-    "Ids, aliases, classes (gpu is one chip, gpus are all), files or folders, optionally with @MODE."
-)
+SEVERAL_HARDWARE: Final = "Ids, aliases, classes (gpu: one chip, gpus: all), files or folders."
 
 
 def several_hardware(shown: str) -> Any:
@@ -122,7 +120,11 @@ class NamedHardwareOptions(HardwareOptions):
 
     named: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[HARDWARE]...", help="Hardware, as for --hardware.", autocompletion=complete_hardware),
+        typer.Argument(
+            metavar="[HARDWARE]...",
+            help="Hardware, as for --hardware; NAME@MODE sets a power mode.",
+            autocompletion=complete_hardware,
+        ),
     ] = None
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
@@ -203,7 +205,7 @@ class ClassHardwareOptions(NamedHardwareOptions):
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Candidate hardware, from which an answer chooses."""
 
-    hardware: str = several_hardware("the whole catalogue")
+    hardware: str = several_hardware("all chips")
     power_mode: str = option(
         "",
         "Power mode of hardware named without one, e.g. 15W; default means the chip's own.",
