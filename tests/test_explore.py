@@ -380,7 +380,7 @@ def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
             "--solve cores: kpu_t256 has no constant 'cores'; it has clock, units",
         ),
         (["--vary", "units=2", "--cluster", "tcp://host:1"], "--cluster tcp://host:1 needs --lake FOLDER"),
-        (["--vary", "units=2", "--max-area", "10"], "'10' is no area: write 100mm2"),
+        (["--vary", "units=2", "--max-area", "10"], "'10' is not an area: write 100mm2"),
         (["--vary", "units=2", "--objective", "speed"], "unknown objective 'speed'"),
         (["--vary", "units=2", "--set", "tdp=60W"], "in place of --set tdp=60W write --vary tdp=60W"),
     ):

@@ -423,7 +423,7 @@ def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> No
 def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
     asked = PassRunOptions(phase="decode", devices=8, expert_devices=4)
     assert asked.name("qwen3-30b-a3b") == "qwen3-30b-a3b(cached=2048,devices=8,expert_devices=4,engine=vllm)"
-    with pytest.raises(UsageError, match="--expert-devices is of a pass: add --phase"):
+    with pytest.raises(UsageError, match="--expert-devices needs a pass: add --phase"):
         PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
 
 

@@ -191,7 +191,7 @@ def test_arguments_are_the_words_of_a_command(tool: str, given: dict[str, Any], 
         ({}, "compare needs model:"),
         ({"model": ["resnet18"], "db": "x"}, "unknown argument of compare 'db'"),
         ({"model": ["resnet18", "--db=x"]}, "model begins with -"),
-        ({"model": ["resnet18"], "batch": {"a": 1}}, "batch is {'a': 1}, expected a text"),
+        ({"model": ["resnet18"], "batch": {"a": 1}}, "batch is {'a': 1}, expected a string"),
     ],
 )
 def test_arguments_that_a_command_lacks_are_refused(given: dict[str, Any], told: str) -> None:
@@ -238,7 +238,7 @@ def test_an_answer_is_cut_to_size_and_says_so() -> None:
     assert left == "rows: 10 of 200; ids: 12 of 50"
     assert found["rows"][0] == {"name": "row 0", "value": 0.333333, "none": None} and len(json.dumps(found)) <= 1000
     assert cut({"rows": rows[:2]}, 200, 1000)[1] == ""
-    assert cut({"text": "x" * 2000}, 200, 1000) == ({}, "all of it, which is longer than an answer may be")
+    assert cut({"text": "x" * 2000}, 200, 1000) == ({}, "the whole answer, which is longer than the limit")
 
 
 def test_without_the_sdk_a_line_says_what_to_install(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +271,7 @@ def test_a_file_that_names_others_names_none_outside(tmp_path: Path) -> None:
     mix = inside / "mix.toml"
     for text in ('[models]\n"../secret.json" = 1.0\n', f'model = "{tmp_path}/secret.json(tokens=1)"\n'):
         mix.write_text(text)
-        with pytest.raises(UsageError, match="it names"):
+        with pytest.raises(UsageError, match="names"):
             check_files(["mix.toml"], [inside], inside, runs_code=False)
     mix.write_text('source = "https://example.org/a.json"\nnote = "J / op, ~kpu_t256"\n[models]\n"fine.json" = 1.0\n')
     check_files(["mix.toml"], [inside], inside, runs_code=False)
@@ -307,7 +307,7 @@ def test_calls_that_are_too_many_are_refused(database: Path) -> None:
         slow = "SELECT sum(a.range * b.range) FROM range(100000000) AS a, range(100000000) AS b"
         told = await _many(call, 4, statement=slow)
         assert all(failed for failed, _ in told)
-        assert any("calls are at work already" in line for _, line in told)
+        assert any("--max-calls" in line for _, line in told)
 
     session(make_server(host(database, most_calls=1, timeout_s=1.5)), work)
 

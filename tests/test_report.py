@@ -240,7 +240,7 @@ def test_two_that_are_named_must_run(joulemap: Run) -> None:
         (("resnet18", "-o", "out.json"), "out.json would hold a page: name it out.html"),
         (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
         (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
-        (("resnet18", "--p99", "9ms"), "say how many requests come: --rate 2000/s, or --rates FILE.csv"),
+        (("resnet18", "--p99", "9ms"), "no request rate: add --rate 2000/s"),
         (("resnet18", "--between", "l4"), "name two hardware to explain, A and B; found 1"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_page_without_what_draws_images_has_its_figures_in_characters(
 ) -> None:
     done = joulemap("report", "mlp", "l4", "t4", "-o", "page.html", "--db", workspace.path)
     assert done.returncode == 0, done.stderr
-    assert "in characters: `pip install 'joulemap[plot]'`" in done.stderr
+    assert "text charts; `pip install 'joulemap[plot]'`" in done.stderr
     text = (tmp_path / "page.html").read_text()
     assert "<script" not in text and "script-src" not in text and "<svg" not in text
     assert "Figures are drawn in characters" in text and text.count("<pre aria-label=") >= 3
@@ -279,7 +279,7 @@ def test_a_page_without_what_draws_images_has_its_figures_in_characters(
 @pytest.mark.usefixtures("no_converter")
 def test_a_plot_without_what_draws_images_is_an_svg_of_characters(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("plot", "sweep", "resnet18", "l4", "t4", "--batch", "1,8", "-o", "sweep.svg")
-    assert done.returncode == 0 and "drawn in characters" in done.stderr
+    assert done.returncode == 0 and "text chart" in done.stderr
     drawn = ElementTree.fromstring((tmp_path / "sweep.svg").read_text())
     assert drawn.tag.endswith("svg") and len(drawn.findall(".//{*}text")) > 5
     refused = joulemap("plot", "sweep", "resnet18", "l4", "t4", "-o", "sweep.png")

@@ -51,8 +51,8 @@ def list_manuals(manual: Manual) -> Iterator[Manual]:
 
 def test_a_manual_has_what_its_command_takes() -> None:
     manual = read_manual("edp")
-    assert manual.usage == "joulemap edp [OPTIONS] {model} [HARDWARE]"
-    assert manual.paragraphs[0].startswith("Rank what makes up")
+    assert manual.usage == "joulemap edp [OPTIONS] {MODEL} [HARDWARE]"
+    assert manual.paragraphs[0].startswith("Rank the parts")
     assert manual.examples[0] == "joulemap edp resnet18 h100_sxm5"
     assert "--level <subgraph|operator>" in [one.names for one in manual.options]
     assert not any("--hardware" in one.names for one in manual.options)  # hidden: the argument is the same

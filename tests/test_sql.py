@@ -71,11 +71,11 @@ def test_a_file_answers_like_the_statement_in_every_format(joulemap: Run, databa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "nothing is asked"),
+        ((), "no statement"),
         (("SELECT 1", "--file", "a.sql"), "not both"),
         (("--file", "absent.sql"), "cannot read absent.sql"),
         (("SELECT 1", "-f", "parquet"), "needs a file"),
-        (("SELECT 1", "-p", "a"), "not of the form key=value"),
+        (("SELECT 1", "-p", "a"), "does not have the form key=value"),
         (("SELECT $a", "-p", "a=1", "-p", "a=2"), "given twice"),
     ],
 )

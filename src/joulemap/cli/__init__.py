@@ -1,14 +1,14 @@
-"""The command line: parse, call one workspace method, hand rows to the report."""
+"""Command line: parse options, call a method of the workspace, write the answer."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what is imported before Ctrl-C is watched for is little
+if TYPE_CHECKING:  # keep imports few until Ctrl-C is handled
     from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line as the process; what takes time is imported once Ctrl-C is watched for."""
+    """Run the command line as the process. Slow imports follow after Ctrl-C is handled."""
     import os
     import signal
     import sys
@@ -19,11 +19,11 @@ def main() -> NoReturn:
 
     signal.signal(signal.SIGINT, end)
     given = [name for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if name in os.environ]
-    if not given and "measure" not in sys.argv:  # which times what others compute with
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads of numpy take longer to begin than its short arrays
+    if not given and "measure" not in sys.argv:  # measures the threads that other programs use
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # starting threads of numpy takes longer than its short arrays
     import gc
 
-    gc.disable()  # a command is short: what it imports and makes is not worth collecting
+    gc.disable()  # a command is too short to gain from collecting garbage
     from joulemap.cli.interrupt import open_standard_descriptors, watch
 
     open_standard_descriptors()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.system.errors import UsageError
@@ -18,25 +18,25 @@ def analyze(
     hardware: OneHardwareOptions,
     level: RunDivision | None = option(
         None,
-        "The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
-        "its allocation; by operator, with what fusing it saves; or how often each event happens.",
+        "Table: energy by category, action, subgraph or operator, or the number of each event.",
         shown="action; subgraph with --by or --subgraph",
     ),
     by: EnergyDivision | None = option(
         None,
-        "With --level subgraph or operator: what each spends its energy on.",
+        "Energy breakdown of each subgraph or operator.",
         shown="no breakdown; action with --subgraph",
     ),
-    subgraph: str = option("", "Look inside this subgraph, as --level subgraph names it.", shown="all"),
-    limit: int = option(8, "Actions, subgraphs or operators to show, the largest; json and csv have all.", min=1),
+    subgraph: str = option("", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False),
+    limit: Limit = 8,
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Take one run apart: where its energy and time go, what bounds it, what its units do, whether it fits.
+    """Break down the energy and time of one run.
 
-    Works alike on every class of hardware. json has every level, csv the table of one.
+    Shows what limits the run, how busy the units are and whether the model fits in memory. json has every level, csv
+    one table.
 
     \b
     joulemap analyze resnet18 xeon_8490h

@@ -1,4 +1,4 @@
-"""Put the commands together, and turn every failure into one line and an exit code."""
+"""Build the command line, and turn every failure into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any, Final, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from joulemap.cli.argument import OLDER, join_values, modernize, read_words
 from joulemap.cli.complete import VARIABLE, read_typed
@@ -27,11 +28,11 @@ from joulemap.system.errors import ExitCode, JoulemapError, UsageError
 from joulemap.system.wing import list_wings
 
 EPILOG = (
-    "Exit codes: 0 answered; 1 error inside joulemap or its database engine; 2 option or argument that cannot be read; "
-    "3 unknown name; 4 no chosen hardware can run it or keeps its limits; 5 database missing, locked, damaged, too new "
-    "or not writable; 6 an audit found broken rows; 7 model that cannot be built or traced; 8 SQL refused; 9 bad "
-    "hardware, measurement, calibration or archive file; 10 a change beyond --fail-above; 11 a measurement outside the "
-    "predicted interval; 12 no measured number could be scored; 130 interrupted."
+    "Exit codes: 0 success; 1 internal error; 2 bad option or argument; 3 unknown name; 4 no hardware runs the model "
+    "within the limits; 5 database missing, locked, damaged, too new or read-only; 6 broken rows found; 7 model cannot "
+    "be built or traced; 8 SQL refused; 9 bad hardware, measurement, calibration or archive file; 10 change above "
+    "--fail-above; 11 measurement outside the predicted interval; 12 no measurement could be scored; "
+    "130 interrupted."
 )
 
 PARTS: Final = frozenset(
@@ -40,6 +41,7 @@ PARTS: Final = frozenset(
         "argument",
         "command",
         "complete",
+        "help",
         "interrupt",
         "manual",
         "output",
@@ -49,35 +51,97 @@ PARTS: Final = frozenset(
         "voice",
     }
 )
-"""Modules of this room that are no command."""
+"""Modules of this room that are not commands."""
 
 MOST_MESSAGE: Final = 2_000
-"""Characters of an error; one that quotes what it is given can be far longer."""
+"""Maximum characters of an error message; a quoted input can be far longer."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
 """Commands that help lists first."""
 
 
 def list_commands() -> list[str]:
-    """Return the name of every command or group of them: modules of this room, and those of wings."""
+    """Return the names of all commands and groups: modules of this room, and those of wings."""
     return [*FIRST, *sorted(find_commands().keys() - set(FIRST))]
 
 
 @cache
 def find_commands() -> dict[str, str]:
-    """Return command or group -> the module that has it."""
+    """Return command or group -> its module."""
     found = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - PARTS
     others = {name: module for wing in list_wings() for name, module in wing.commands.items()}
     return others | {name: f"{__package__}.{name}" for name in found}
 
 
-def build(arguments: Sequence[str]) -> typer.Typer:
-    """Return the command line with the command that `arguments` name, or with the outlines of all where they name none.
+class HelpedCommand(TyperCommand):
+    """Command with `--help-all`."""
 
-    What is not asked for is not imported, an outline neither.
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._all = _make_option(_show_whole)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters, `--help` and `--help-all` last."""
+        return [*super().get_params(ctx), self._all]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help with the options and examples that most people need."""
+        from joulemap.cli.help import write_help
+
+        write_help(self, ctx, formatter)
+
+
+class HelpedGroup(TyperGroup):
+    """Group of commands. Its `--help` is short, so `--help-all` is accepted but not listed."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._all = _make_option(_show_help, hidden=True)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters, `--help` and `--help-all` last."""
+        return [*super().get_params(ctx), self._all]
+
+
+def _make_option(callback: Callable[..., None], *, hidden: bool = False) -> TyperOption:
+    """Return the option `--help-all`."""
+    return TyperOption(
+        param_decls=["--help-all"],
+        type=bool,
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        default=False,
+        help="Show every option and example, and exit.",
+        callback=callback,
+        hidden=hidden,
+    )
+
+
+def _show_help(context: Any, _parameter: object, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        print(context.get_help())
+        context.exit()
+
+
+def _show_whole(context: Any, _parameter: object, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from joulemap.cli.help import write_help
+
+        formatter = context.make_formatter()
+        write_help(context.command, context, formatter, is_whole=True)
+        print(formatter.getvalue().rstrip())
+        context.exit()
+
+
+def build(arguments: Sequence[str]) -> typer.Typer:
+    """Return the command line with the command that `arguments` name, or with an outline of every command.
+
+    Imports the named command only. An outline needs no import.
     """
     app = typer.Typer(
         name="joulemap",
+        cls=HelpedGroup,
         epilog=EPILOG,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -100,13 +164,24 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         app.add_typer(module.app, name=named)
     else:
         app.command(named)(getattr(module, named))
+    use_help(app)
     return app
 
 
-def _outline(name: str) -> Callable[[], None]:
-    """Return a command as the list of all shows it, without its options: of its module only the docstring is read.
+def use_help(app: typer.Typer) -> None:
+    """Make the commands of an app print joulemap's help, unless a command has a class of its own."""
+    for one in app.registered_commands:
+        one.cls = one.cls if one.cls not in (None, TyperCommand) else HelpedCommand
+    for group in app.registered_groups:
+        group.cls = HelpedGroup
+        if group.typer_instance is not None:
+            use_help(group.typer_instance)
 
-    That of a command is its function's, that of a group of them its module's.
+
+def _outline(name: str) -> Callable[[], None]:
+    """Return a command without options for the list of commands; only its docstring is read.
+
+    The docstring of a command is that of its function; the docstring of a group is that of its module.
     """
 
     def outline() -> None: ...
@@ -114,7 +189,7 @@ def _outline(name: str) -> Callable[[], None]:
     module = find_commands()[name]
     spec = find_spec(module)
     assert spec is not None
-    loader: Any = spec.loader  # of a file; importlib.abc, which has its type, takes 8 ms to import
+    loader: Any = spec.loader  # a loader of files; importing its type from importlib.abc takes 8 ms
     code = loader.get_code(module)
     functions = [part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name]
     outline.__doc__ = str([*functions, code][0].co_consts[0])
@@ -135,7 +210,7 @@ def root(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say which hardware a neural network should run on, and why.
+    """Choose hardware for a neural network, and see why.
 
     \b
     joulemap compare resnet18
@@ -149,10 +224,10 @@ def root(
 
 
 def main() -> NoReturn:
-    """Run the command line as the process, which leaves with an exit code of `ExitCode`.
+    """Run the command line and end the process with a code of `ExitCode`.
 
-    A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
-    once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
+    A command is short. Garbage collection and interpreter shutdown would cost a tenth of its time, and more once torch
+    is loaded, so both are skipped. Connections are closed and streams are flushed first.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -167,7 +242,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Return the exit code of a command; every error is one line on stderr."""
+    """Run a command and return its exit code; every error is one line on stderr."""
     try:
         voice.reset()
         read_words(arguments, os.environ)
@@ -177,38 +252,38 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
-        return _tell(str(error), error.exit_code)
+        return _report(str(error), error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
         if getattr(error, "option_name", "") in OLDER and (read := modernize(arguments)) != list(arguments):
             voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
-            voice.inform(f"joulemap: read as {shlex.join(('joulemap', *read))}")
+            voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
-            return _tell(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
+            return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         if os.environ.get("JOULEMAP_DEBUG"):
             raise
-        if isinstance(error, OSError) and (told := _explain_place(error)):
-            return _tell(*told)
+        if isinstance(error, OSError) and (refused := _explain_place(error)):
+            return _report(*refused)
         damage = "" if isinstance(error, ELSEWHERE) else _find_damage()
         if damage:
-            return _tell(f"{damage}; `joulemap db check` tells more", ExitCode.DATABASE)
-        message = f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where"
-        return _tell(message, ExitCode.INTERNAL)
+            return _report(f"{damage}; run `joulemap db check` for details", ExitCode.DATABASE)
+        message = f"internal error: {type(error).__name__}: {error}; set JOULEMAP_DEBUG=1 for the traceback"
+        return _report(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
 
 
 def _read_typed() -> list[str]:
-    """Return the words that a shell asks about, and make ready for it to be answered."""
+    """Return the words that a shell wants completed, and register typer's completion classes."""
     from typer.completion import get_completion_inspect_parameters
 
-    get_completion_inspect_parameters()  # makes typer's shells known, as its own options for completion do
+    get_completion_inspect_parameters()  # registers typer's shells, as its own completion options would
     return read_typed(os.environ)
 
 
 def _check_filled(arguments: Sequence[str]) -> None:
-    """Raise UsageError for an option with an empty value, as of a shell's variable that is not set."""
+    """Raise UsageError for an option with an empty value, for example from an unset shell variable."""
     for before, word in itertools.pairwise(("", *arguments)):
         name, equals, value = word.partition("=")
         if name.startswith("--") and equals and not value:
@@ -218,28 +293,28 @@ def _check_filled(arguments: Sequence[str]) -> None:
 
 
 ELSEWHERE: Final = (OSError, UnicodeError, RecursionError, MemoryError, OverflowError)
-"""Errors of files that people give and of the machine, which say nothing about the database."""
+"""Errors of input files and of the machine; none suggests a damaged database."""
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NAMELESS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
-"""Error numbers of a path that cannot name a file."""
+"""Error numbers of a path that cannot be a file name."""
 
 
 def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
-    """Return what a system's refusal of a file says to a person, and the exit code; None for any other failure."""
+    """Return the message and exit code for a file that the system refuses; None for any other failure."""
     named = f"{str(error.filename)[:60]}: " if error.filename else ""
     if error.errno in FULL:
-        return f"{named}{error.strerror}; nothing in the database is half written", ExitCode.DATABASE
+        return f"{named}{error.strerror}; the database is intact", ExitCode.DATABASE
     if error.errno in NAMELESS:
         return f"{named}{error.strerror}", ExitCode.USAGE
     with contextlib.suppress(OSError):
         os.getcwd()
         return None
-    return "the working folder is gone: change to another", ExitCode.USAGE
+    return "the working directory no longer exists: change to another one", ExitCode.USAGE
 
 
 def _find_damage() -> str:
-    """Return what is wrong with the database of a command that failed for no reason of its own; empty for nothing."""
+    """Return the damage of the database after a command failed for no known reason; empty for none."""
     from joulemap.cli.output import opened
     from joulemap.system.errors import DatabaseError
 
@@ -253,11 +328,11 @@ def _find_damage() -> str:
             except DatabaseError as error:
                 return str(error)
             if faults:
-                return f"{path} is damaged: it is not so that {faults[0][0]}"
+                return f"{path} is damaged: this rule does not hold: {faults[0][0]}"
     return ""
 
 
-def _tell(message: str, code: ExitCode) -> int:
+def _report(message: str, code: ExitCode) -> int:
     from joulemap.present.text import one_line
 
     if sys.stderr is not None and not is_asked():

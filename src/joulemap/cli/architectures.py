@@ -7,7 +7,7 @@ from typing import Annotated
 import attrs
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.hardware import ClassHardwareOptions
 from joulemap.cli.option.run import MODEL_HELP, ClassRunOptions
@@ -19,24 +19,29 @@ from joulemap.system.wing import find_parts
 @command
 def architectures(
     model: Annotated[
-        str, typer.Argument(help=f"{MODEL_HELP} llm: prefill and decode.", autocompletion=complete_models)
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help=f"{MODEL_HELP} llm contrasts prefill and decode.",
+            autocompletion=complete_models,
+        ),
     ] = "resnet18",
     *,
     level: ClassDivision = option(
         "class",
-        "class: all on a page; category: each class by the categories that all share, with what is known of "
-        "it; action: every action of each class, with its count, price and source.",
+        "Table: class (one page), category (energy by shared category) or action (count, energy and source).",
     ),
-    limit: int = option(4, "Actions of each class to show on the page; json and csv have all.", min=1),
+    limit: int = option(4, "Maximum actions per class; json and csv have all.", min=1, panel=OUTPUT),
     hardware: ClassHardwareOptions,
     run: ClassRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Contrast the architecture classes on a model: what each spends its joules on, what one MAC takes, and why.
+    """Contrast the architecture classes on one model.
 
-    For people who learn or teach how a CPU, GPU, TPU, KPU, DSP, NPU, DPU and CGRA differ. A hardware without the
-    precision is shown in the nearest that it has. json has every table, csv that of the level. `llm` sets the two
-    phases of a language model side by side on a CPU, GPU, TPU and NPU.
+    Shows how a CPU, GPU, TPU, KPU, DSP, NPU, DPU and CGRA spend energy, and the energy of one MAC. It is made for
+    learning and teaching. json has every table, csv one.
+
+    `llm` as MODEL contrasts prefill and decode of a language model on a CPU, GPU, TPU and NPU.
 
     \b
     joulemap architectures

@@ -1,4 +1,4 @@
-"""The words of a command line: whether they are text, which files they name, and what those of older tools mean."""
+"""Words of a command line: encoding, files that they name, and options of other tools."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Final
 from joulemap.system.errors import UsageError
 
 VARIABLES: Final = "JOULEMAP_"
-"""How the names of variables begin that stand for options or name files."""
+"""Prefix of environment variables that replace options or name files."""
 
 _line: ContextVar[tuple[str, ...]] = ContextVar("_line", default=())
 _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Take note of the words of a command line and of joulemap's variables; UsageError for what is no text."""
+    """Store the words of a command line and joulemap's variables; UsageError for a word that is not UTF-8."""
     named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
     for place, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"{place} is not UTF-8 text: {text[max(0, error.start - 30) : error.end + 30]!r}; rename what it names"
+                f"{place} is not UTF-8 text: {text[max(0, error.start - 30) : error.end + 30]!r}; rename that file"
             ) from None
     _line.set(tuple(words))
     _words.set((*words, *named.values()))
 
 
 def spell_line() -> str:
-    """Return the command line as a shell takes it."""
+    """Return the command line, quoted for a shell."""
     return shlex.join(["joulemap", *_line.get()])
 
 
 def named_files(output: Path) -> Iterator[Path]:
-    """Yield every file and folder that the command line names beside an output; it may name the output again."""
+    """Yield every file and folder that the command line names, and the output itself if it is named twice."""
     is_passed = False
     for word in _words.get():
         value = _strip(word)
@@ -63,14 +63,14 @@ OLDER: Final[Mapping[str, str]] = {
     "--input-shape": "--input",
     "--dtype": "--precision",
 }
-"""Option of older tools -> what it is called here; empty where what follows it is an argument.
+"""Option of other tools -> option of joulemap; empty if its values are arguments here.
 
-Architectures are named as hardware: a class means its default chip. What explains a difference is a command.
+Architectures become hardware, since a class means its default chip. `--explain-difference` becomes the command explain.
 """
 
 
 def modernize(words: Sequence[str]) -> list[str]:
-    """Return a command line with the options of older tools as they are called here; the model stands first."""
+    """Return a command line with options of other tools renamed and the model moved to the front."""
     models: list[str] = []
     rest: list[str] = []
     before = ""
@@ -93,7 +93,7 @@ def _split_older(word: str) -> list[str]:
 
 
 def join_values(words: Sequence[str]) -> list[str]:
-    """Return a command line in which several values after an option, as `--batch 1 8`, stand between commas."""
+    """Return a command line with commas between several values of an option, e.g. for `--batch 1 8`."""
     found: list[str] = []
     is_value: Callable[[str], bool] | None = None
     for place, word in enumerate(words):
@@ -137,7 +137,7 @@ SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
     "--precision": _is_precision,
     "--fail-above": _is_share,
 }
-"""Option that takes several values between commas -> what is one of them and can be nothing else there."""
+"""Option with a comma-separated list -> test for a word that can only be a further value."""
 
 
 def _strip(word: str) -> str:

@@ -19,37 +19,43 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class ReportOptions(OutputOptions):
-    """Where results are kept, and how the report of a calibration is written."""
+    """Options for the database and the report of a calibration."""
 
-    output: Path | None = option(None, "Write the report to this file, not to stdout.", "--report")
+    output: Path | None = option(None, "File for the report, instead of stdout.", "--report")
 
 
 @command
 def calibrate(
     hardware: Annotated[
-        str, typer.Argument(help="An id, alias or file, without power mode.", autocompletion=complete_hardware)
+        str,
+        typer.Argument(
+            metavar="HARDWARE", help="Chip id, alias or file, without power mode.", autocompletion=complete_hardware
+        ),
     ],
     *,
-    precision: list[str] | None = option(None, "Only what was measured at these.", shown="all"),
-    model: list[str] | None = option(None, "Only what was measured of these.", shown="all"),
-    operators: bool = option(False, "Count single operators and blocks beside whole models."),
+    precision: list[str] | None = option(None, "Precisions of the measurements to use.", metavar="NAME", shown=False),
+    model: list[str] | None = option(None, "Models of the measurements to use.", metavar="NAME", shown=False),
+    operators: bool = option(False, "Also fit single operators and blocks."),
     place: Path | None = option(
         None,
-        "Write the calibration to this file.",
+        "File for the calibration.",
         "--output",
         "-o",
         shown="your folder, where --calibration auto finds it",
     ),
-    dry_run: bool = option(False, "Fit and print; write no file."),
-    calibration: str = option("none", "Where the fit begins: none for class defaults, auto, a name or file."),
+    dry_run: bool = option(False, "Fit and print without writing a file."),
+    calibration: str = option(
+        "none", "Start of the fit: none (class defaults), auto, or a name or file.", metavar="NAME"
+    ),
     trust: TrustRows = False,
     report: ReportOptions,
 ) -> None:
-    """Fit the coefficients of a hardware to what was measured on it, and say how far off it is then.
+    """Fit the coefficients of a chip to its measurements.
 
-    Takes every measurement that ships, was imported or made here. Families are left out in turn, so that the errors of
-    models which no fit has seen stand beside those of the fit. The file is used from then on, unless --calibration says
-    otherwise. Few measurements move little; how much they count is told.
+    Uses all built-in, imported and own measurements, and reports the remaining errors. Each model family is also held
+    out in turn. Later commands use the written file unless `--calibration` says otherwise.
+
+    A few measurements change the coefficients only a little; the report states their weight.
 
     \b
     joulemap calibrate h200_sxm --dry-run

@@ -1,11 +1,11 @@
-"""Option records as options of a command, and the options that every command has."""
+"""Commands whose options are the fields of records, and the options that every command has."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 import typer
@@ -20,34 +20,76 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+OPTIONS: Final = "Options"
+"""Panel of options that state no other one: those that belong to one command only."""
+
+WORKLOAD: Final = "What to run"
+HARDWARE: Final = "Hardware"
+LIMITS: Final = "Limits"
+COST: Final = "Prices and use"
+OUTPUT: Final = "Output"
+GENERAL: Final = "General"
+
+PLACES: Final = "places"
+"""Attribute of a command's function: parameter -> its `Place`."""
+
 OPTION: Final = "option"
-"""Key of what a field says of its option."""
+"""Metadata key of a field's default, names and arguments for Typer."""
+
+PLACE: Final = "place"
+"""Metadata key of a field's position in help."""
+
+
+class Place(NamedTuple):
+    """Position of an option in help."""
+
+    panel: str
+    """Title of its panel; empty for that of its record."""
+    is_advanced: bool = False
+    """True if only `--help-all` lists it."""
+
+
+HIDDEN: Final = Place(GENERAL, is_advanced=True)
 
 
 def option(
-    default: Any, told: str = "", *names: str, shown: bool | str = True, complete: Any = None, **given: Any
+    default: Any,
+    description: str = "",
+    *names: str,
+    shown: bool | str = True,
+    complete: Any = None,
+    panel: str = "",
+    is_advanced: bool = False,
+    **given: Any,
 ) -> Any:
-    """Return a field of an option record, or the default of a command's parameter, that is an option of its name.
+    """Return a field of an option record, or the default of a command's parameter, that declares an option.
 
-    `told` is its help, `shown` what that says of the default, `complete` what completes a word for it; `names` are
-    those that it has in place of its own, and `given` is what else Typer takes.
+    `names` replace the name of the field. `shown` is the text that help prints as the default. `complete` completes a
+    word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` is that of its record (the
+    class attribute `panel`) unless given here. Typer takes the rest.
     """
-    asked = {"help": told or None, "show_default": shown, "autocompletion": complete, **given}
-    return attrs.field(default=default, metadata={OPTION: (default, names, asked)})
+    typed = {"help": description or None, "show_default": shown, "autocompletion": complete, **given}
+    return attrs.field(default=default, metadata={OPTION: (default, names, typed), PLACE: Place(panel, is_advanced)})
 
 
 def name_option(field: Any) -> str:
-    """Return how the option of a field is written."""
+    """Return the name of a field's option on the command line."""
     _, names, _ = field.metadata[OPTION]
     return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
 
 
-def _expect(name: str, default: Any, annotation: Any, metadata: Any) -> inspect.Parameter:
-    """Return a parameter as Typer takes it."""
+def find_place(annotation: object) -> Place:
+    """Return the place that an annotation states; the panel "Options" where it states none."""
+    return next((one for one in get_args(annotation) if isinstance(one, Place)), Place(OPTIONS))
+
+
+def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:
+    """Return a parameter as Typer takes it, with its place in help beside it."""
     if OPTION in metadata:
-        default, names, asked = metadata[OPTION]
+        default, names, typed = metadata[OPTION]
         names = names or (f"--{name.replace('_', '-')}",)
-        annotation = Annotated[annotation, typer.Option(*names, **asked)]
+        place = metadata[PLACE]
+        annotation = Annotated[annotation, typer.Option(*names, **typed), place._replace(panel=place.panel or panel)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -55,12 +97,12 @@ def _flag(name: str, annotation: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
 
 
-QUIET: Final = _flag("quiet", Quiet)
-VERBOSE: Final = _flag("verbose", Verbose)
+QUIET: Final = _flag("quiet", Annotated[Quiet, HIDDEN])
+VERBOSE: Final = _flag("verbose", Annotated[Verbose, HIDDEN])
 
 
 def _read_strictly(annotation: Any) -> None:
-    """Have an option of numbers take what people write as one, and not all that Python does: no `nan`, no `1_0`."""
+    """Make a numeric option refuse what only Python reads as a number: `nan`, `1_0`."""
     kind, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     plain = next((one for one in (int, float) if kind is one or one in get_args(kind)), None)
     for option in metadata if plain is not None else ():
@@ -71,7 +113,7 @@ def _read_strictly(annotation: Any) -> None:
 
 
 def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
-    """Return how a type of option reads a word that must be a number."""
+    """Return the conversion of an option type that first checks that a word is a number."""
     convert = kind.convert
 
     def check(value: Any, *place: Any) -> Any:
@@ -84,7 +126,7 @@ def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
 
 
 def name_command(function: Callable[..., Any]) -> str:
-    """Return the words of a command: its module or the name that a wing gives it, and in a group the function of it."""
+    """Return the words that call a command: the module's name or the wing's, then in a group the function's."""
     home, name = function.__module__, function.__name__.rstrip("_")
     named = {module: word for wing in list_wings() for word, module in wing.commands.items()}
     word = named.get(home) or home.rpartition(".")[2]
@@ -92,10 +134,10 @@ def name_command(function: Callable[..., Any]) -> str:
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function whose options are the fields of those parameters that are records, and --quiet and --verbose.
+    """Return a function with an option for each field of its record parameters, and with --quiet and --verbose.
 
-    A field of a record is annotated as an option of Typer; the function still gets the record. A function with a
-    parameter `verbose` of its own tells the voice itself.
+    Typer sees the options; the function still gets the records. A function with its own parameter `verbose` sets the
+    voice itself.
     """
     records: dict[str, Any] = {}
     spoken = [flag for flag in (QUIET, VERBOSE) if flag.name not in inspect.signature(function).parameters]
@@ -103,12 +145,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if not attrs.has(parameter.annotation):
             metadata = getattr(parameter.default, "metadata", {})
-            parameters.append(_expect(parameter.name, parameter.default, parameter.annotation, metadata))
+            parameters.append(_declare(parameter.name, parameter.default, parameter.annotation, metadata))
             continue
         records[parameter.name] = parameter.annotation
         hints = get_type_hints(parameter.annotation, include_extras=True)
+        panel = getattr(parameter.annotation, "panel", OPTIONS)
         parameters += [
-            _expect(field.name, field.default, hints[field.name], field.metadata)
+            _declare(field.name, field.default, hints[field.name], field.metadata, panel)
             for field in attrs.fields(parameter.annotation)
         ]
 
@@ -127,4 +170,5 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    setattr(call, PLACES, {parameter.name: find_place(parameter.annotation) for parameter in parameters})
     return call

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import HIDDEN, command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Models, RunOptions
+from joulemap.cli.option.run import Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import PartMetricName, RankMetricName
@@ -24,47 +24,49 @@ def compare(
     *,
     level: Level | None = option(
         None,
-        "summary: a row per hardware, or models against hardware; detailed: each run with the tree of its "
-        "energy; subgraph, operator: who wins each.",
+        "Table: summary (one row per chip), detailed (energy tree of each run), subgraph or operator (winner of each).",
         shown="summary; subgraph with --by or --subgraph",
     ),
     metric: PartMetricName = option(
         "energy",
-        "Who wins a subgraph, operator or model. Of a part, memory is bytes moved off chip and edp its share "
-        "of the run's.",
+        "Metric that decides the winner: energy, latency, edp or memory (off-chip bytes of a subgraph).",
     ),
     by: EnergyDivision | None = option(
         None,
-        "With --level subgraph or operator: what each spends its energy on, by the categories that all "
-        "architectures share or by action.",
+        "Energy breakdown of each subgraph or operator, by category or action.",
         shown="no breakdown; action with --subgraph",
+        is_advanced=True,
     ),
-    subgraph: str = option("", "Look inside this subgraph, as --level subgraph names it.", shown="all"),
-    baseline: str = option("", "Hardware that ratios are relative to.", shown="the first", complete=complete_hardware),
-    sort: RankMetricName | None = option(None, "Rank the hardware by this.", shown="no ranking"),
-    verbose: bool = option(False, "With the ranking: every subgraph, its units and what bounds it; also what -v says."),
-    talking: Talking = False,
-    limit: int = option(10, "Hardware, subgraphs or operators to show in a table; json and csv have all.", min=1),
+    subgraph: str = option(
+        "", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False, is_advanced=True
+    ),
+    baseline: str = option(
+        "", "Hardware that ratios are relative to.", metavar="HARDWARE", shown="the first", complete=complete_hardware
+    ),
+    sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
+    verbose: bool = option(False, "Rank the hardware with every subgraph, and print what -v prints.", is_advanced=True),
+    talking: Annotated[Talking, HIDDEN] = False,
+    limit: Limit = 10,
     hardware: HardwareOptions,
     run: RunOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Compare models on several hardware: energy, latency, memory, utilization, and what to choose.
+    """Compare hardware on energy, latency and memory.
 
-    Models by name ship traced; any other is traced the first time (a few seconds). Answers are stored.
+    Built-in models need no torch. Any other model is traced once, which takes a few seconds. Results are stored.
 
     \b
     joulemap compare resnet18
     joulemap compare resnet18 H100 "RTX 4090" cpu
-    joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
+    joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
+    joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
     joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
     joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
     joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
-    joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
@@ -106,7 +108,7 @@ def compare(
 def _check_options(
     level: Level, metric: PartMetricName, *, is_ranked: bool, is_summary: bool, is_divided: bool, baseline: str
 ) -> None:
-    """Raise UsageError for options that do not go together; `is_summary` is whether it is that of one model."""
+    """Raise UsageError for options that exclude each other; `is_summary` marks the summary of a single model."""
     if baseline and (is_ranked or not is_summary):
         raise UsageError("--baseline is for the summary of one model; leave it out")
     if is_ranked and not is_summary:

@@ -1,4 +1,4 @@
-"""Completions that a shell offers for a word that is being typed."""
+"""Completions of a word for a shell."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from importlib import import_module
 from typing import Any, Final, get_args
 
 VARIABLE: Final = "_JOULEMAP_COMPLETE"
-"""Set by the shell's function while it asks, as typer names it."""
+"""Variable that the shell's function sets for a completion, with typer's name."""
 
 WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
-"""Where the shell's function says what is typed: zsh, fish and PowerShell; bash."""
+"""Variables that hold the typed words: of zsh, fish and PowerShell, and of bash."""
 
 
 def read_typed(variables: Mapping[str, str]) -> list[str]:
-    """Return the words that are typed behind the command's name."""
+    """Return the typed words after the command's name."""
     return next((variables[name] for name in WORDS if variables.get(name)), "").split()[1:]
 
 
 def begin(incomplete: str, names: Iterable[str]) -> list[str]:
-    """Return what is typed with the rest of each name that it begins, in any case; a list goes on after its comma."""
+    """Return the completions of a word, or of the last entry of a list, ignoring case."""
     before, comma, last = incomplete.rpartition(",")
     folded = last.lower().replace("-", "_")
     return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.replace("-", "_").startswith(folded)]
 
 
 def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
-    """Return what completes a word by the names in `module.NAME`: a collection, a Literal, or a function that lists.
+    """Return a completion by the names in `module.NAME`: a collection, a Literal, or a function that lists.
 
-    The module is imported when a shell asks. A word that `is_one` is no list, and is completed as it is written.
+    The module is imported only for a completion. A word that `is_one` is a single name, not a list.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -41,7 +41,7 @@ def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return models."""
+    """Return the completions of a model."""
     from joulemap.answer.completion import list_model_names
 
     if "(" in incomplete:
@@ -61,5 +61,5 @@ complete_runtimes: Final = offer("domain.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:
-    """Return models, and hardware."""
+    """Return the completions of a model or hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]

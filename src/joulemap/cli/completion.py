@@ -12,11 +12,16 @@ from joulemap.cli.command import command, option
 @command
 def completion(
     context: typer.Context,
-    shell: Annotated[Literal["bash", "zsh", "fish", "powershell", "pwsh"], typer.Argument(help="Which shell.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish", "powershell", "pwsh"],
+        typer.Argument(metavar="SHELL", help="Shell: bash, zsh, fish, powershell or pwsh."),
+    ],
     *,
-    install: bool = option(False, "Write it where the shell reads it, and say where; else print it."),
+    install: bool = option(False, "Install the script and print its path, instead of the script."),
 ) -> None:
-    """Print what makes a shell complete commands, options, models, hardware, queries, metrics and precisions.
+    """Print the completion script of a shell.
+
+    It completes commands, options, models, hardware, queries, metrics and precisions.
 
     \b
     eval "$(joulemap completion bash)"

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions, pay_option, rent_option
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.name import split_names
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class RentOptions(PriceOptions):
+    """Prices that replace those of the catalogue, in a command about cost."""
+
+    price_per_hour: list[str] | None = rent_option(is_advanced=False)
+
+
+@frozen(kw_only=True)
+class PayOptions(UsageOptions):
+    """Payment, use and power of a chip, in a command about cost."""
+
+    pay: str = pay_option(is_advanced=False)
 
 
 @command
@@ -17,23 +32,25 @@ def cost(
     *,
     between: str = option(
         "",
-        "Two options for the break-even: A,B, each a hardware with :rented or :bought or without.",
-        shown="the cheapest bought, the cheapest rented",
+        "Two chips to break even, each with or without :rented or :bought.",
+        metavar="A,B",
+        shown="cheapest of each",
     ),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,
     limits: UseLimitOptions,
-    prices: PriceOptions,
-    usage: UsageOptions,
+    prices: RentOptions,
+    usage: PayOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Say what a million inferences cost, rented or bought, with their energy and carbon by grid.
+    """Compute cost, energy and carbon of a million inferences.
 
-    Every hardware is taken at its cheapest configuration that keeps the limits. What is bought pays for its electricity
-    and for a share of a host, which a rent contains; no staff. Rents and purchases are ranked apart unless both are
-    asked for. Every assumption is told by --details.
+    Each chip runs in its cheapest configuration within the limits. `--details` lists every assumption.
+
+    A purchased chip also pays for electricity and for part of a host; a rental price includes both. Staff is not
+    counted. Rented and purchased chips are ranked separately unless `--pay both` is given.
 
     \b
     joulemap cost resnet18

@@ -1,4 +1,4 @@
-"""The results database: what it holds, its version, its health."""
+"""Inspect, check, move and repair the results database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
@@ -17,7 +17,9 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 @app.command()
 @command
 def info(*, output: OutputOptions) -> None:
-    """Show file, schema version, size and the views that statements read; --details adds the internal tables.
+    """Show the schema version, size and views of the database.
+
+    `--details` adds the internal tables.
 
     \b
     joulemap db info
@@ -29,7 +31,7 @@ def info(*, output: OutputOptions) -> None:
 @app.command()
 @command
 def migrate(*, database: DatabaseOptions) -> None:
-    """Bring the database to this version's schema; make it if there is none.
+    """Update the database to the current schema, or create it.
 
     \b
     joulemap db migrate --db results.duckdb
@@ -40,13 +42,15 @@ def migrate(*, database: DatabaseOptions) -> None:
 @app.command()
 @command
 def diff(
-    run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; see `joulemap query run run.list`.")],
-    run_b: Annotated[int, typer.Argument(metavar="B", help="Run id.")],
+    run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; `joulemap query run run.list` lists them.")],
+    run_b: Annotated[int, typer.Argument(metavar="B", help="Run id of the other run.")],
     *,
-    limit: int = option(20, "Rows to show in a table; json has all.", min=1),
+    limit: int = option(20, "Maximum rows per table; json has all rows.", min=1, panel=OUTPUT),
     output: OutputOptions,
 ) -> None:
-    """Show what changed from run A to run B: settings, versions, constants, and what each action moved.
+    """Show the differences between two stored runs.
+
+    Compares settings, versions, constants and the contribution of each action.
 
     \b
     joulemap db diff 1 5
@@ -59,15 +63,17 @@ def diff(
 @app.command()
 @command
 def export(
-    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty.")],
-    run: list[int] | None = option(None, "Run id; repeat for several.", shown="every run"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New or empty folder.")],
+    run: list[int] | None = option(None, "Run id; repeatable.", metavar="ID", shown="all runs"),
     form: ArchiveFormat = option(
-        "parquet", "parquet: whole, to be imported; json or csv: the views of these runs.", "--format", "-f"
+        "parquet", "Format: parquet (complete, for import), or json or csv (views only).", "--format", "-f"
     ),
     *,
     database: DatabaseOptions,
 ) -> None:
-    """Write runs to a folder, with their workloads, hardware, calibrations, versions and digests.
+    """Export runs to a folder.
+
+    Includes their workloads, hardware, calibrations, versions and digests.
 
     \b
     joulemap db export results
@@ -81,27 +87,31 @@ def export(
 @app.command("import")
 @command
 def import_(
-    folder: Annotated[Path, typer.Argument(help="What `joulemap db export` wrote as Parquet.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that `db export` wrote as parquet.")],
     *,
     database: DatabaseOptions,
 ) -> None:
-    """Read exported runs into a database, made if there is none; runs that it has are left as they are.
+    """Import exported runs into a database.
+
+    Creates the database if there is none. Runs that are already stored stay unchanged.
 
     \b
     joulemap db import results --db new.duckdb
     """
     fresh, known = database.open().import_runs(folder)
-    emit_line(f"{database.db}: {fresh} new, {known} stored already")
+    emit_line(f"{database.db}: {fresh} new, {known} already stored")
 
 
 @app.command()
 @command
 def recover(
-    path: Annotated[Path, typer.Argument(metavar="NEW", help="A database that is not there yet.")],
+    path: Annotated[Path, typer.Argument(metavar="NEW", help="New database file.")],
     *,
     database: DatabaseOptions,
 ) -> None:
-    """Put what can be read of a damaged database into a new one; exit code 6 and a line for each thing that is lost.
+    """Copy the readable data of a damaged database to a new one.
+
+    Prints a line for each loss. Exits with 6 if anything is lost.
 
     \b
     joulemap db recover sound.duckdb --db damaged.duckdb
@@ -114,13 +124,15 @@ def recover(
     for line in recovery.lost:
         emit_line(f"lost: {line}")
     if recovery.lost:
-        raise ConservationError(f"{len(recovery.lost)} things could not be recovered from {database.db}")
+        raise ConservationError(f"{len(recovery.lost)} items could not be recovered from {database.db}")
 
 
 @app.command()
 @command
 def check(*, output: OutputOptions) -> None:
-    """Read all of it: nothing was damaged or changed, every part adds up; exit code 6 and a row for each broken rule.
+    """Check the database for damage, changes and wrong sums.
+
+    Reads every byte. Prints a row for each broken rule, and then exits with 6.
 
     \b
     joulemap db check

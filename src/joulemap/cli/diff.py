@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import RunOptions
 from joulemap.cli.output import OutputOptions
@@ -15,25 +15,24 @@ from joulemap.cli.value import read_shares
 
 @command
 def diff(
-    before: Annotated[str, typer.Argument(help="A model, or REV:path/to/file.py:NAME of a commit.")],
-    after: Annotated[str, typer.Argument(help="Its other version, named likewise.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Model, or REV:path/to/file.py:NAME of a commit.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Other version of the model, named in the same way.")],
     *,
     hardware: NamedHardwareOptions,
     fail_above: list[str] | None = option(
         None,
-        "Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
-        "cost; for several with commas, or repeated.",
+        "Exit with 10 if latency, energy, memory or cost surely grows by more, e.g. energy=5%; repeatable.",
         metavar="METRIC=PERCENT",
         shown="never",
     ),
-    limit: int = option(5, "Operators to show that differ; json has all.", min=1),
+    limit: int = option(5, "Maximum changed operators to show; json has all.", min=1, panel=OUTPUT),
     run: RunOptions,
     output: OutputOptions,
 ) -> None:
-    """Say what a change of a model changes: latency, energy, memory and cost before and after, and how sure it is.
+    """Compare two versions of a model.
 
-    Both versions share the errors of a prediction on the same hardware; a change is sure where its 80 % interval does
-    not hold none. Code is traced as it stands, or as the commit has it.
+    Shows latency, energy, memory and cost before and after. Code is traced from the working tree or from a commit. A
+    change is sure if its 80 % interval excludes zero; prediction errors that both versions share cancel out.
 
     \b
     joulemap diff resnet18 resnet34

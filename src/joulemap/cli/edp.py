@@ -17,9 +17,13 @@ def edp(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    level: ModelDivision = option("subgraph", "The table to show: by subgraph, or by operator."),
+    level: ModelDivision = option("subgraph", "Parts to rank."),
     against: str = option(
-        "", "Hardware, comma-separated, to set each subgraph beside.", shown="none", complete=complete_hardware
+        "",
+        "Other hardware to compare each subgraph with.",
+        metavar="NAME,...",
+        shown=False,
+        complete=complete_hardware,
     ),
     limit: Limit = 12,
     mode: ModeOptions,
@@ -27,9 +31,10 @@ def edp(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Rank what makes up a run's energy-delay product, and bound what could be gained.
+    """Rank the parts of a run by energy-delay product (EDP).
 
-    Shares add up to energy x delay exactly. json has both levels, csv the table of one.
+    Shows the maximum gain from each part. The shares add up to energy x delay exactly. json has both levels, csv one
+    table.
 
     \b
     joulemap edp resnet18 h100_sxm5

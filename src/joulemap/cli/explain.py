@@ -16,27 +16,28 @@ def explain(
     model: Model,
     *,
     hardware: TwoHardwareOptions,
-    metric: PartMetricName = option("energy", "What to explain; memory is the peak, weights and activations."),
+    metric: PartMetricName = option("energy", "Metric to explain; memory is the peak of weights and activations."),
     level: DifferenceDivision | None = option(
         None,
-        "The table to show: by category, by what the work is for in a language model, by what "
-        "energy is for, action by action, by subgraph.",
-        shown="category; purpose for a pass of a language model",
+        "Table: difference by category, purpose (language models), role, action or subgraph.",
+        shown="category, or purpose with --phase",
     ),
     subgraph: str = option(
         "",
-        "Look inside this subgraph, as --level subgraph names it: terms sum to its difference.",
-        shown="the whole runs",
+        "One subgraph, by its name in --level subgraph.",
+        metavar="NAME",
+        shown="the whole model",
     ),
     limit: Limit = 12,
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Explain why B needs more or less than A: what each spends on what, and why the greater is greater.
+    """Explain why chip B needs more or less than chip A.
 
-    The table adds up to the difference exactly. `--level action` shows its terms: an action that only one side has, a
-    shared action that happens more often (count) or costs more each time (price), static energy; a term of the latency
-    is likewise of what bounds each subgraph. json has every level, csv the table of one.
+    The table adds up exactly to the difference. `--level action` lists its terms: actions of one chip only, different
+    counts, different energies per action, and static energy.
+
+    A difference in latency is split by what bounds each subgraph. json has every level, csv one table.
 
     \b
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy

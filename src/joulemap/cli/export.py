@@ -1,4 +1,4 @@
-"""One run as a file for other programs: pprof, Perfetto, Model Explorer."""
+"""Export one run to pprof, Perfetto or Model Explorer."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 PROFILE: Final = (".pb.gz", "a gzipped profile")
 TRACE: Final = (".json", "a trace in JSON")
 NODE_DATA: Final = (".json", "node data in JSON")
-"""What the name of a file ends with, and what it holds."""
+"""File suffix and content of each format."""
 
 
 @frozen(kw_only=True)
 class FileOptions(DatabaseOptions):
-    """Where results are kept, and the file that is written."""
+    """Options for the database and the exported file."""
 
-    output: Path | None = option(None, "Write to this file.", "--output", "-o", shown="stdout, for what is text")
+    output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout, except for pprof")
     force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:
         """Return the workspace of the database.
 
-        Raises UsageError, before anything is asked, for an output that cannot be written or whose name says that it
-        holds something else.
+        Raises UsageError, before any work, for an output that cannot be written or has the suffix of another format.
         """
         check_suffix(self.output, suffix, what)
         if self.output is not None:
@@ -50,7 +49,7 @@ class FileOptions(DatabaseOptions):
         return self.open()
 
     def write(self, opened: AbstractContextManager[Iterator[bytes]]) -> None:
-        """Write the pieces of a file as they come."""
+        """Write the pieces of a file one by one."""
         with opened as pieces:
             if self.output is None:
                 emit_pieces(piece.decode() for piece in pieces)
@@ -66,17 +65,19 @@ def pprof(
     hardware: OneHardwareOptions,
     against: str = option(
         "",
-        "Another hardware, of which amounts are subtracted: HARDWARE minus this one.",
-        shown="none",
+        "Hardware to subtract: the profile is HARDWARE minus this one.",
+        metavar="NAME",
+        shown=False,
         complete=complete_hardware,
     ),
     mode: ModeOptions,
     run: RunOptions,
     file: FileOptions,
 ) -> None:
-    """Write where a run's energy, time, bytes and MACs go as a profile, for flame graphs of pprof and speedscope.
+    """Write a run as a profile for pprof or speedscope.
 
-    Stacks are model, modules, operator, action. Samples sum to the run exactly, in femtojoules and femtoseconds.
+    Samples are energy, time, bytes and MACs; they sum to the run exactly, in femtojoules and femtoseconds. Stacks are
+    model, modules, operator and action.
 
     \b
     joulemap export pprof resnet18 l4 -o l4.pb.gz
@@ -84,7 +85,7 @@ def pprof(
     """
     settings, named = run.settings(**mode.keywords()), hardware.read()
     if file.output is None:
-        raise UsageError("a profile is no text: name a file with --output, say profile.pb.gz")
+        raise UsageError("a profile is a binary file: name it with --output, e.g. profile.pb.gz")
     file.write(file.workspace(*PROFILE).export(model, named, "pprof", settings, against=against or None))
 
 
@@ -93,7 +94,9 @@ def pprof(
 def perfetto(
     model: Model, *, hardware: OneHardwareOptions, mode: ModeOptions, run: RunOptions, file: FileOptions
 ) -> None:
-    """Write a run as a trace, which ui.perfetto.dev and chrome://tracing draw: kernels, power and memory over time.
+    """Write a run as a trace for Perfetto or chrome://tracing.
+
+    Shows kernels, power and memory over time, for example at ui.perfetto.dev.
 
     \b
     joulemap export perfetto resnet18 l4 -o l4.json
@@ -109,16 +112,14 @@ def explorer(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    metric: PartMetricName = option(
-        "energy", "What nodes are coloured by; edp is the share that adds up, memory the bytes off chip."
-    ),
+    metric: PartMetricName = option("energy", "Metric that colours the nodes; memory is off-chip bytes."),
     mode: ModeOptions,
     run: RunOptions,
     file: FileOptions,
 ) -> None:
-    """Write what each node of a saved program takes, as node data by which Model Explorer colours its graph.
+    """Write node data that colour a graph in Model Explorer.
 
-    MODEL is a .pt2 file of torch.export.save; needs torch.
+    MODEL is a .pt2 file of torch.export.save. Needs torch.
 
     \b
     joulemap export explorer net.pt2 l4 -o net.json

@@ -17,18 +17,17 @@ def flip(
     model: Model,
     *,
     hardware: TwoHardwareOptions,
-    metric: VariedMetricName = option("energy", "What one of the two is better in."),
+    metric: VariedMetricName = option("energy", "Metric in which one chip wins."),
     limit: Limit = 10,
     run: PassRunOptions,
     usage: UsageOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Say how wrong each constant would have to be for the other of two hardware to be better, and what to measure.
+    """Find how far each constant must change to reverse a winner.
 
-    For each price, static power, bandwidth, clock, efficiency and other constant of A, B or both: the value at which
-    they are alike, and the chance that it is that wrong; how sure the winner is, whose numbers make the doubt, and the
-    measurement that would take most of it away. --details has the names that --set takes.
+    Shows the break-even value of each constant of A and B, and the probability that it is reached. Also shows the
+    confidence in the winner and the most useful measurement. `--details` lists the names for `--set`.
 
     \b
     joulemap flip resnet18 h100_sxm5 tpu_v4 --metric energy

@@ -15,17 +15,17 @@ def fusion(
     *,
     hardware: OneHardwareOptions,
     level: FusionDivision = option(
-        "pattern", "The table to show below the run: by fusion pattern, subgraph or operator; none for run."
+        "pattern", "Table below the run: savings by fusion pattern, subgraph or operator; run for none."
     ),
     limit: Limit = 12,
     mode: ModeOptions,
     run: RunOptions,
     output: OutputOptions,
 ) -> None:
-    """Show what fusing operators saves, or costs, beside each operator as a kernel of its own on the same hardware.
+    """Show what operator fusion saves or costs on one chip.
 
-    Energy, latency, energy x delay, bytes off chip and bytes moved; each level adds up to the run exactly. With
-    --runtime eager or graph, where nothing is fused, that run stands beside the same in fused.
+    Compares the run with one kernel per operator in energy, latency, EDP and bytes moved. Each level adds up to the run
+    exactly. With `--runtime eager` or `graph`, the other run is the same model in fused mode.
 
     \b
     joulemap fusion resnet18 h100_sxm5

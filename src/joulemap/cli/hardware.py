@@ -1,4 +1,4 @@
-"""The hardware that joulemap knows, and yours."""
+"""List, show and check hardware, or write a hardware file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
 from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
@@ -30,24 +30,30 @@ SHOWN: Final = (
     "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
-File = Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")]
+File = Annotated[Path | None, typer.Option("--output", "-o", help="File to write, instead of stdout.")]
 
 
 @app.command("list")
 @command
 def list_(
     *,
-    architecture: str = option("", "Only this class, e.g. gpu.", shown="all"),
-    deployment: str = option("", "Only for datacenter, edge or embedded.", shown="all"),
-    precision: str = option("", "Only what runs this precision.", shown="all"),
-    max_power: str = option("", "At most this TDP, e.g. 30W.", shown="any"),
-    min_memory: str = option("", "At least this memory, e.g. 16GB.", shown="any"),
-    max_price: str = option("", "At most this purchase price, e.g. 500USD; unknown ones drop out.", shown="any"),
-    limit: int | None = option(None, "Rows to show.", min=1, shown="a screen on a terminal, else all"),
-    boxes: bool = option(False, "Boxes of several devices in place of single hardware."),
+    architecture: str = option("", "Architecture class, e.g. gpu.", metavar="NAME", shown=False),
+    deployment: str = option("", "Deployment: datacenter, edge or embedded.", metavar="NAME", shown=False),
+    precision: str = option("", "Precision that the hardware supports.", metavar="NAME", shown=False),
+    max_power: str = option("", "Maximum TDP, e.g. 30W.", metavar="POWER", shown=False),
+    min_memory: str = option("", "Minimum memory, e.g. 16GB.", metavar="SIZE", shown=False),
+    max_price: str = option(
+        "", "Maximum purchase price, e.g. 500USD; drops unknown prices.", metavar="PRICE", shown=False
+    ),
+    limit: int | None = option(
+        None, "Maximum rows to show.", min=1, shown="one screen on a terminal, else all", panel=OUTPUT
+    ),
+    boxes: bool = option(False, "List boxes of several devices instead of single chips."),
     output: OutputOptions,
 ) -> None:
-    """List the hardware targets; ~ marks those that can be neither bought nor rented.
+    """List the hardware.
+
+    ~ marks hardware that cannot be bought or rented.
 
     \b
     joulemap hardware list
@@ -79,17 +85,20 @@ def show(
     hardware: Annotated[
         str,
         typer.Argument(
-            help="Id, alias or class, with @MODE or without, a box, or a file of either.",
+            metavar="HARDWARE",
+            help="Chip id, alias, class or file, optionally with @MODE, or a box.",
             autocompletion=complete_hardware,
         ),
     ],
     *,
-    energy: bool = option(False, "The energy reference table instead of the other numbers."),
-    calibration: str = option("auto", CALIBRATION_HELP),
-    boundary: str = option(BOARD, f"Of the energies. {BOUNDARY_HELP}", complete=complete_boundaries),
+    energy: bool = option(False, "Show energies per action instead of the other numbers."),
+    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
+    boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries),
     output: OutputOptions,
 ) -> None:
-    """Print every number of a hardware with unit, basis and source, its ridge points, and what is uncertain.
+    """Show every number of a chip with unit, basis and source.
+
+    Includes its ridge points and uncertain numbers.
 
     \b
     joulemap hardware show h100_sxm5
@@ -115,12 +124,14 @@ def show(
 @command
 def template(
     *,
-    like: str = option("", "Start from this hardware, with all its numbers and sources."),
-    architecture: str = option("", "Start from the fewest fields that this class needs."),
+    like: str = option("", "Hardware to copy, with all numbers and sources.", metavar="HARDWARE"),
+    architecture: str = option("", "Architecture class whose required fields to print.", metavar="CLASS"),
     output: File = None,
     force: Force = False,
 ) -> None:
-    """Print a hardware file to start from: a copy of a known one, or the smallest of a class.
+    """Print a hardware file to start from.
+
+    Copies a known chip, or prints the required fields of an architecture class.
 
     \b
     joulemap hardware template --like tpu_v4 > mine.toml
@@ -140,14 +151,14 @@ def template(
 @command
 def detect(
     *,
-    device: Device = option("cpu", "What of this machine."),
-    threads: int | None = option(None, "Only so many cores, as a program of so many threads uses.", shown="all"),
+    device: Device = option("cpu", "Device of this machine."),
+    threads: int | None = option(None, "Number of CPU cores to describe.", shown=False),
     output: File = None,
     force: Force = False,
 ) -> None:
-    """Print a hardware file of this machine to start from: what it tells, and rules for what it does not.
+    """Print a hardware file of this machine.
 
-    Memory bandwidth and TDP of a processor cannot be read: they are marked assumed and are yours to replace.
+    Memory bandwidth and TDP of a CPU cannot be read. They are estimated and marked as assumed; replace them.
 
     \b
     joulemap hardware detect --output this.toml
@@ -163,10 +174,13 @@ def detect(
 
 @app.command()
 @command
-def sanity(*, hardware: str = option("", SEVERAL_HARDWARE, shown="all"), output: OutputOptions) -> None:
-    """Probe hardware from the top down: what a large matrix product and a stream copy draw against the power cap.
+def sanity(
+    *, hardware: str = option("", SEVERAL_HARDWARE, metavar="NAME,...", shown=False), output: OutputOptions
+) -> None:
+    """Compare the predicted power of two simple kernels with limits.
 
-    A product at any precision should draw 0.6 to 1.0 of the cap, a copy its measured power within a quarter.
+    A large matrix product should draw 0.6 to 1.0 of the power cap. A stream copy should draw its measured power within
+    25 %.
 
     \b
     joulemap hardware sanity
@@ -180,11 +194,13 @@ def sanity(*, hardware: str = option("", SEVERAL_HARDWARE, shown="all"), output:
 @app.command()
 @command
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Hardware files or folders of them.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Hardware files, or folders of them.")],
     *,
     output: OutputOptions,
 ) -> None:
-    """Check hardware files: every rule, what was left out and filled in, and a trial on three models.
+    """Check hardware files and try them on three models.
+
+    Reports broken rules, and omitted fields with their default values.
 
     \b
     joulemap hardware check mine.toml

@@ -1,9 +1,9 @@
-"""Ctrl-C ends a command within a second, whatever it is doing.
+"""End of a command within a second of Ctrl-C.
 
-An exception raised by the signal's handler could stand anywhere: in the middle of importing it leaves locks behind that
-another thread then waits for without end, in a call-back of the interpreter it is dropped, and while the engine works
-it is not raised at all. So the signal wakes a thread. The command may stop by itself, where it looks (`heed`); if it
-does not, the thread ends the process, which a database survives as it survives a kill.
+An exception raised by a signal handler is unsafe: during an import it leaves locks for which another thread then waits
+forever, in a callback of the interpreter it is dropped, and while the engine works it is not raised at all. Instead,
+the signal wakes a thread. The command stops by itself at the next call of `heed`. If there is none in time, the thread
+ends the process; the database survives that as it survives a kill.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from joulemap.system.background import ends, uninterrupted
 from joulemap.system.errors import ExitCode, Interrupted
 
 GRACE_S: Final = 0.4
-"""How long a command has to come to a place where it looks."""
+"""Seconds until the next call of `heed` before the process is ended."""
 
 FINISH_S: Final = 20.0
-"""How long it may then take to store what is evaluated; a second Ctrl-C ends that too."""
+"""Seconds after that to store finished results; a second Ctrl-C ends the process at once."""
 
 TEXT: Final = "joulemap: interrupted; nothing in the database is half written"
 SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
-"""What undoes a progress bar."""
+"""Escape sequence that removes a progress bar."""
 
 _ending = Lock()
 _asked = Event()
@@ -33,7 +33,7 @@ _heeded = Event()
 
 
 def open_standard_descriptors() -> None:
-    """Open those of stdin, stdout and stderr that are closed: the next file would get the number, and be printed to."""
+    """Open those of stdin, stdout and stderr that are closed; the next file would get the number and the output."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -42,7 +42,7 @@ def open_standard_descriptors() -> None:
 
 
 def watch() -> None:
-    """Let Ctrl-C end this process from now on."""
+    """Start to end this process on Ctrl-C."""
     woken, signalled = os.pipe()
     os.set_blocking(signalled, False)
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
@@ -52,23 +52,23 @@ def watch() -> None:
 
 
 def is_asked() -> bool:
-    """Return whether Ctrl-C has been pressed."""
+    """Return True after Ctrl-C."""
     return _asked.is_set()
 
 
 def heed() -> None:
-    """Raise Interrupted if Ctrl-C has been pressed: called where stopping loses nothing."""
+    """Raise Interrupted after Ctrl-C; called where stopping loses nothing."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()
         raise Interrupted
 
 
 def end(text: str = TEXT, code: int = ExitCode.INTERRUPTED) -> NoReturn:
-    """Say that the command was interrupted, or what else, and end the process, once it is not in a checkpoint."""
+    """Print a message and end the process, after a running checkpoint of the database."""
     _ending.acquire()
     uninterrupted.acquire(timeout=FINISH_S)
     drafts = sys.modules.get("joulemap.system.draft")
-    if drafts is not None:  # it is not imported for this, because who presses Ctrl-C early waits for what is imported
+    if drafts is not None:  # not imported here, since an early Ctrl-C would wait for the import
         drafts.discard()
     undo = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""
     try:
@@ -87,7 +87,7 @@ def _wait(woken: int) -> None:
 
 
 def _wait_for_one(woken: int) -> None:
-    """Wait for a Ctrl-C; other signals that somebody handles wake too."""
+    """Wait for Ctrl-C; other handled signals wake this thread too."""
     while os.read(woken, 1) != bytes([signal.SIGINT]):
         pass
 

@@ -1,17 +1,13 @@
-"""Commands as records, for those who write about them: what `--help` is made of."""
+"""Commands as records, for pages and tests that restate `--help-all`."""
 
 from __future__ import annotations
-
-from typing import Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from joulemap.cli.app import build
+from joulemap.cli.help import describe_parameter, split_help
 from joulemap.system.record import frozen
-
-EXAMPLES: Final = "\b\n"
-"""Begins the paragraph of a command's help that is its examples."""
 
 
 @frozen(kw_only=True)
@@ -19,9 +15,9 @@ class Parameter:
     """An argument or option."""
 
     names: str
-    """With its value, as `-f, --format <table|json>`."""
+    """Names and metavar, e.g. `-f, --format FORMAT`."""
     meaning: str
-    """With its default."""
+    """Description with its default."""
 
 
 @frozen(kw_only=True)
@@ -29,17 +25,17 @@ class Manual:
     """A command, or a group of commands."""
 
     path: str
-    """As it is called: `joulemap db export`."""
+    """Words that call it: `joulemap db export`."""
     usage: str
     paragraphs: tuple[str, ...]
-    """The first says what it does."""
+    """Description; the first paragraph is one sentence."""
     examples: tuple[str, ...]
     """Lines for a shell."""
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
-    """Without those that help hides."""
+    """Without hidden ones."""
     commands: tuple[Manual, ...]
-    """Of a group."""
+    """Commands of a group; empty for a command."""
 
 
 def read_manual(name: str) -> Manual:
@@ -52,19 +48,19 @@ def read_manual(name: str) -> Manual:
 def _read(command: object, path: str) -> Manual:
     assert isinstance(command, TyperCommand | TyperGroup)
     context = typer.Context(command, info_name=path)
-    paragraphs = [" ".join(one.split()) for one in (command.help or "").split("\n\n") if not one.startswith(EXAMPLES)]
-    shown = [one.removeprefix(EXAMPLES) for one in (command.help or "").split("\n\n") if one.startswith(EXAMPLES)]
-    told: dict[str, list[Parameter]] = {"argument": [], "option": []}
+    paragraphs, examples = split_help(command.help or "")
+    described: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for parameter in command.params:
-        if record := parameter.get_help_record(context):
-            told[parameter.param_type_name].append(Parameter(names=record[0], meaning=record[1]))
+        if not getattr(parameter, "hidden", False):
+            entry = describe_parameter(parameter, context)
+            described[parameter.param_type_name].append(Parameter(names=entry.names, meaning=entry.meaning))
     inner = command.commands if isinstance(command, TyperGroup) else {}
     return Manual(
         path=path,
         usage=" ".join((path, *command.collect_usage_pieces(context))),
         paragraphs=tuple(paragraphs),
-        examples=tuple(line for one in shown for line in one.splitlines()),
-        arguments=tuple(told["argument"]),
-        options=tuple(told["option"]),
+        examples=tuple(examples),
+        arguments=tuple(described["argument"]),
+        options=tuple(described["option"]),
         commands=tuple(_read(one, f"{path} {word}") for word, one in inner.items()),
     )

@@ -29,48 +29,48 @@ if TYPE_CHECKING:
     from joulemap.cli.tool import Tool
 
 INSTRUCTIONS: Final = (
-    "Predictions of latency, energy, memory and cost of neural networks on hardware. A figure has an 80 % interval "
+    "Predictions of latency, energy, memory and cost of neural networks on hardware. A number has an 80 % interval "
     "(low and high, or a half-width h of its logarithm: v exp(-h) to v exp(h)) and a basis: measured, published, "
-    "derived, scaled, recalled or assumed. Tell both with it. `command` repeats an answer in a shell; `left_out` says "
-    "which rows did not fit: ask for less, or use sql on what compare, explain and recommend have stored. Names of "
-    "hardware: hardware_list; tables: `SHOW TABLES` and `DESCRIBE runs` of sql."
+    "derived, scaled, recalled or assumed. Report both. `command` repeats an answer in a shell. `left_out` names "
+    "rows that did not fit: ask for less, or query stored results of compare, explain and recommend with sql. Names of "
+    "hardware: hardware_list. Tables: `SHOW TABLES` and `DESCRIBE runs` in sql."
 )
 
 
 OPTIONS_HELP: Final = (
-    "Describe every argument of a tool in full. Those that its schema does not list go into its argument `more`, as "
+    "Describe every argument of a tool in full. Arguments missing in the schema go into its argument `more`, e.g. "
     '{"weight_precision": "int4"}.'
 )
 """Description of the tool `options`."""
 
 MOST_READ: Final = 10_000
-"""Rows of a statement from which on it is refused; of fewer the first are shown."""
+"""Maximum rows of a statement; more are refused, and of fewer the first are shown."""
 
 MOST_BYTES: Final = 16_000_000
-"""Longest answer that is read of a call's process."""
+"""Maximum bytes of an answer that are read from a call's process."""
 
 MOST_TOLD_BYTES: Final = 100_000
-"""Longest part of its standard error that is read."""
+"""Maximum bytes of its standard error that are read."""
 
 MOST_LINE: Final = 2_000
-"""Characters of an error."""
+"""Maximum characters of an error."""
 
 GRACE_S: Final = 2.0
-"""Time for a call to end by itself after its own limit."""
+"""Seconds that a call may overrun its limit before it is killed."""
 
 MEMORY_PER_CORE_BYTES: Final = 64e6
-"""Memory that the numeric libraries of a call reserve for each core. Source: assumed; OpenBLAS reserves 32 MB."""
+"""Memory that numeric libraries of a call reserve per core. Source: assumed; OpenBLAS reserves 32 MB."""
 
 HALF: Final = re.compile(
     r"(?P<before>(?<!\\)(?:\\\\)*)(?:(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
-"""Escape of a pair of UTF-16, or of half of one, in JSON."""
+"""JSON escape of a UTF-16 surrogate pair, or of half a pair."""
 
 
 @frozen(kw_only=True)
 class Host:
-    """What answers calls of tools: each in a process of its own, which ends with the call."""
+    """Executor of tool calls, each in its own process, which ends with the call."""
 
     db: Path
     wait: float
@@ -84,7 +84,7 @@ class Host:
 
     @property
     def here(self) -> Path:
-        """The folder that relative paths are from: the first that is allowed, else one that holds nothing of use."""
+        """Folder at which relative paths start: the first allowed one, else the root."""
         return self.folders[0] if self.folders else Path(os.sep)
 
     @cached_property
@@ -94,50 +94,50 @@ class Host:
         return asyncio.Semaphore(self.most_calls)
 
     def spell(self, tool: Tool, given: dict[str, Any], more: Sequence[str] = ()) -> list[str]:
-        """Return the command that answers a call, with `more` options; UsageError for what may not be asked."""
+        """Return the command line of a call with `more` options; UsageError for a forbidden request."""
         from joulemap.cli.tool import check_files
 
-        if not tool.bounds:  # what a statement may read is checked by the engine's guard
+        if not tool.bounds:  # the guard of the engine checks what a statement may read
             words = tool.spell(given)
             check_files(words[len(tool.command) :], self.folders, self.here, runs_code=self.runs_code)
         return tool.spell(given, ["--db", str(self.db.absolute()), *more])
 
     async def answer(self, tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what a call answers, with the command that repeats it; JoulemapError with its one line.
+        """Return the answer of a call with the command that repeats it; JoulemapError with its one-line error.
 
-        A call that waits longer than it may take for others to end is refused.
+        A call is refused if it waits for others longer than its own time limit.
         """
         import asyncio
 
         words = self.spell(tool, given)
         bounds = ["--timeout", str(self.timeout_s), "--max-rows", str(MOST_READ)] if tool.bounds else []
-        asked = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
+        line = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
         try:
             if self._slots.locked():
                 await asyncio.wait_for(self._slots.acquire(), self.timeout_s)
             else:
                 await self._slots.acquire()
         except TimeoutError as error:
-            raise UsageError(f"{self.most_calls} calls are at work already, as many as --max-calls allows") from error
+            raise UsageError(f"{self.most_calls} calls are running, the maximum of --max-calls") from error
         try:
-            output = await self._run(asked)
+            output = await self._run(line)
             found, left = await asyncio.to_thread(_read_answer, output, self.most_rows, self.most_characters)
         finally:
             self._slots.release()
         command = shlex.join(["joulemap", *words])
-        found.pop("command", None)  # the whole command line says more
+        found.pop("command", None)  # replaced by the whole command line
         made = {"source": f"joulemap {package_version('joulemap')}, {self.db.absolute()}"}
         return {"command": command, **made, **({"left_out": left} if left else {}), **found}
 
     async def _run(self, words: list[str]) -> bytes:
-        """Return what a command writes; JoulemapError with what it says where it fails, or takes too long or too much.
+        """Return the output of a command; JoulemapError with its message if it fails or exceeds a limit.
 
-        Its memory is bounded by the operating system, and what is read of it by `MOST_BYTES`.
+        The operating system limits its memory; `MOST_BYTES` limits its output.
         """
         import asyncio
         from asyncio.subprocess import DEVNULL, PIPE
 
-        # a commit's files are below the folder as others are: no repository above it is one
+        # git must not find a repository above the folder, whose commits would give access to other files
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.here.parent)}
         try:
             process = await asyncio.create_subprocess_exec(
@@ -146,10 +146,10 @@ class Host:
             )  # fmt: skip
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise UsageError(f"the call cannot be made: {reason}") from error
+            raise UsageError(f"cannot start the call: {reason}") from error
         try:
             _bound_memory(process.pid, self.most_memory_bytes)
-            output, told = await asyncio.wait_for(_read_both(process), self.timeout_s + GRACE_S)
+            output, errors = await asyncio.wait_for(_read_both(process), self.timeout_s + GRACE_S)
         except TimeoutError as error:
             raise UsageError(
                 f"no answer within {self.timeout_s:g} s: ask for less, or start the server with a longer --timeout"
@@ -157,19 +157,19 @@ class Host:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
-            with contextlib.suppress(TimeoutError):  # what is left in its pipes keeps it from having ended
+            with contextlib.suppress(TimeoutError):  # unread output in the pipes delays the end
                 await asyncio.wait_for(process.communicate(), GRACE_S)
         if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE, ExitCode.UNSCORED):  # both are answers
-            lines = told.decode(errors="replace").strip().splitlines()
-            line = (lines or ["internal error: it ended without a word"])[-1].removeprefix("joulemap: ")
+            lines = errors.decode(errors="replace").strip().splitlines()
+            line = (lines or ["internal error: the process ended without a message"])[-1].removeprefix("joulemap: ")
             if "MemoryError" in line:
-                line = f"it takes more than {self.most_memory_bytes / 1e9:g} GB of memory: ask for less"
+                line = f"the call needs more than {self.most_memory_bytes / 1e9:g} GB of memory: ask for less"
             raise UsageError(line[:MOST_LINE])
         return output
 
 
 def _bound_memory(process: int, most_bytes: float) -> None:
-    """Let a process take no more memory than this, where the operating system can bound it."""
+    """Limit the memory of a process, if the operating system supports it."""
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         import resource
 
@@ -178,7 +178,7 @@ def _bound_memory(process: int, most_bytes: float) -> None:
 
 
 async def _read_both(process: Process) -> tuple[bytes, bytes]:
-    """Return what a process writes to its two streams, once it has ended; UsageError where that is too much."""
+    """Return stdout and stderr of a process after its end; UsageError for too much output."""
     import asyncio
 
     async def read(stream: asyncio.StreamReader | None, most: int, *, is_cut: bool) -> bytes:
@@ -197,17 +197,17 @@ async def _read_both(process: Process) -> tuple[bytes, bytes]:
         asyncio.create_task(read(process.stderr, MOST_TOLD_BYTES, is_cut=True)),
     ]
     try:
-        output, told = await asyncio.gather(*reads)
+        output, errors = await asyncio.gather(*reads)
         await process.wait()
     finally:
         for one in reads:
             one.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
-    return output, told
+    return output, errors
 
 
 def _read_answer(output: bytes, most_rows: int, most_characters: int) -> tuple[dict[str, Any], str]:
-    """Return a command's json cut to size, and what was left out; what JSON cannot say is null."""
+    """Return the JSON of a command cut to size, and a text on the omitted rows; NaN and infinities are null."""
     from joulemap.cli.tool import cut
 
     found, left = cut(json.loads(output, parse_constant=lambda _: None), most_rows, most_characters)
@@ -216,17 +216,17 @@ def _read_answer(output: bytes, most_rows: int, most_characters: int) -> tuple[d
 
 
 def make_plain(text: str) -> str:
-    """Return a text with a question mark for each half of a Unicode pair, which no stream takes."""
+    """Return a text with a question mark for each lone surrogate, which streams refuse."""
     return text.encode("utf-8", errors="replace").decode()
 
 
 def mend_line(line: str) -> str:
-    r"""Return a line of JSON with U+FFFD for each escaped half of a Unicode pair, which its reader refuses."""
+    r"""Return a line of JSON with U+FFFD for each escaped lone surrogate, which the reader refuses."""
     return HALF.sub(lambda found: found[0] if found["whole"] else f"{found['before']}\\ufffd", line)
 
 
 def make_server(host: Host) -> Server[Any]:
-    """Return a server of the tools; MissingPackageError where the SDK is not installed."""
+    """Return an MCP server of the tools; MissingPackageError if the SDK is not installed."""
     if package_version("mcp") == "absent":
         raise MissingPackageError("mcp", "mcp")
 
@@ -238,7 +238,7 @@ def make_server(host: Host) -> Server[Any]:
     tools = list_tools()
 
     def hint(tool: Tool) -> types.ToolAnnotations:
-        only_reads = tool.bounds or tool.command[0] == "hardware"  # the others store what they evaluate
+        only_reads = tool.bounds or tool.command[0] == "hardware"  # other tools store their results
         return types.ToolAnnotations(
             read_only_hint=only_reads, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
@@ -252,15 +252,15 @@ def make_server(host: Host) -> Server[Any]:
             + [types.Tool(name=OPTIONS, description=OPTIONS_HELP, input_schema=dict(OPTIONS_SCHEMA))]
         )
 
-    async def call(_context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call(_context: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            given = dict(asked.arguments or {})
-            if asked.name not in (*tools, OPTIONS):
+            given = dict(request.arguments or {})
+            if request.name not in (*tools, OPTIONS):
                 from joulemap.system.errors import UnknownNameError
 
-                raise UnknownNameError("tool", asked.name, [*tools, OPTIONS])
-            is_asked_of = asked.name == OPTIONS
-            found = describe_options(given) if is_asked_of else await host.answer(tools[asked.name], given)
+                raise UnknownNameError("tool", request.name, [*tools, OPTIONS])
+            wants_options = request.name == OPTIONS
+            found = describe_options(given) if wants_options else await host.answer(tools[request.name], given)
         except JoulemapError as error:
             line = make_plain(" ".join(str(error).splitlines()))
             return types.CallToolResult(content=[types.TextContent(type="text", text=line)], is_error=True)
@@ -280,19 +280,20 @@ def make_server(host: Host) -> Server[Any]:
 def mcp(
     *,
     allow: list[Path] | None = option(
-        None, "Tools may read files below this folder; repeat for several.", shown="none"
+        None, "Folder whose files tools may read; repeatable.", metavar="FOLDER", shown=False
     ),
-    run_code: bool = option(False, "Tools may run the code of models below it: FILE.py:NAME, FILE.pt2."),
-    timeout: float = option(60.0, "End a call after so many seconds.", min=0.1),
-    max_rows: int = option(200, "Rows of each table in an answer.", min=1),
-    max_characters: int = option(20_000, "Of an answer; rows are left out until it fits.", min=1000),
-    max_calls: int = option(4, "Calls at work at a time; others wait.", min=1),
-    max_memory: str = option("4GB", "Memory of each call."),
+    run_code: bool = option(False, "Allow tools to run model code there: FILE.py:NAME, FILE.pt2."),
+    timeout: float = option(60.0, "Maximum seconds per call.", metavar="SECONDS", min=0.1),
+    max_rows: int = option(200, "Maximum rows per table of an answer.", min=1),
+    max_characters: int = option(20_000, "Maximum characters of an answer; rows are dropped until it fits.", min=1000),
+    max_calls: int = option(4, "Maximum concurrent calls; others wait.", min=1),
+    max_memory: str = option("4GB", "Maximum memory per call.", metavar="SIZE"),
     database: DatabaseOptions,
 ) -> None:
-    """Serve compare, explain, diff, verify, sql and more as tools of the Model Context Protocol.
+    """Serve commands as tools to an MCP client.
 
-    A client starts it and speaks to it over stdin and stdout. An error of a tool is the line that its command says.
+    MCP is the Model Context Protocol. The tools are compare, explain, diff, verify, sql and others. A client starts the
+    server and talks to it over stdin and stdout. A failed call returns the error line of its command.
 
     \b
     joulemap mcp
@@ -300,7 +301,7 @@ def mcp(
     """
     for folder in allow or ():
         if not folder.is_dir():
-            raise UsageError(f"--allow {folder}: there is no such folder")
+            raise UsageError(f"--allow {folder}: no such folder")
     host = Host(
         db=database.db,
         wait=database.wait,
@@ -326,9 +327,9 @@ def mcp(
 
 @contextlib.asynccontextmanager
 async def mending(read: Any) -> AsyncIterator[Any]:
-    """Give out a stream of messages in which those that have half of a Unicode pair are read all the same.
+    """Yield a stream of messages in which messages with a lone surrogate are repaired.
 
-    The SDK hands over what it could not read as an error, which nobody would answer.
+    The SDK delivers an unreadable message as an error, which no code would answer.
     """
     import anyio
     from mcp.shared.message import SessionMessage

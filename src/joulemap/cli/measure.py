@@ -12,16 +12,18 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 HOST: Final = "host"
-"""In place of a model: this machine as what launches kernels."""
+"""Name that replaces a model to measure kernel launches of this machine."""
 
 
 @frozen(kw_only=True)
 class MeasuredRunOptions(RunOptions):
-    """How a model is run on this machine."""
+    """Options for running a model on this machine."""
 
-    precision: str = option("fp32", "fp32, bf16 or fp16.")
+    precision: str = option("fp32", "Numeric precision: fp32, bf16 or fp16.", metavar="NAME")
     runtime: str = option(
-        "eager", "eager: operator by operator; graph: replay of a captured CUDA graph; fused: torch.compile."
+        "eager",
+        "Execution mode: eager, graph (replay of a CUDA graph) or fused (torch.compile).",
+        metavar="MODE",
     )
 
 
@@ -29,20 +31,20 @@ class MeasuredRunOptions(RunOptions):
 def measure(
     model: Model,
     *,
-    device: Device = option("cpu", "What of this machine."),
-    hardware: str = option("", "Id, alias or file of what this machine is.", shown="as detected"),
-    threads: int | None = option(None, "Threads of a CPU.", shown="torch's choice"),
-    seconds: float = option(2.0, "Length of the window that is timed."),
+    device: Device = option("cpu", "Device of this machine."),
+    hardware: str = option("", "Chip id, alias or file of this machine.", metavar="NAME", shown="as detected"),
+    threads: int | None = option(None, "Number of CPU threads.", shown="torch's choice"),
+    seconds: float = option(2.0, "Length of the timed window in seconds.", metavar="SECONDS"),
     run: MeasuredRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Run a model on this machine and set its latency, energy and memory beside the prediction; both are stored.
+    """Measure a model here and compare it with the prediction.
 
-    `host` in place of a model times how long a thread of this machine takes to launch a kernel on a GPU, which runs in
-    `eager` take from their host.
+    Stores latency, energy and memory of both. Needs torch; weights are random and nothing is downloaded. Energy comes
+    from the counters of the CPU package or board, if they are readable.
 
-    Needs torch. Weights are random, nothing is downloaded. Energy is what the package or board counts, if it may be
-    read.
+    `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Eager runs use that time of
+    their `--host`.
 
     \b
     joulemap measure resnet18

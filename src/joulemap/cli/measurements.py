@@ -1,4 +1,4 @@
-"""Measurements of others, to score predictions against."""
+"""List and import measurements of models and operators."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_hardware, complete_models
+from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
@@ -30,13 +31,15 @@ SERVED: Final = (
 @command
 def list_(
     *,
-    hardware: str = option("", "Only this hardware.", shown="all", complete=complete_hardware),
-    model: str = option("", "Only this model or kind of operator.", shown="all", complete=complete_models),
-    served: bool = option(False, "Those of language models as they are served, in place of single runs."),
-    limit: int = option(200, "Rows of a table to show; json and csv have all.", min=1),
+    hardware: str = option("", "Hardware to list.", metavar="NAME", shown=False, complete=complete_hardware),
+    model: str = option("", "Model or operator type to list.", metavar="NAME", shown=False, complete=complete_models),
+    served: bool = option(False, "List measurements of served language models instead."),
+    limit: int = option(200, LIMIT_HELP, min=1, panel=OUTPUT),
     output: OutputOptions,
 ) -> None:
-    """List measurements; json and csv have source and conditions of each.
+    """List measurements.
+
+    json and csv have the source and conditions of each.
 
     \b
     joulemap measurements list --hardware H200 --model resnet50
@@ -55,30 +58,36 @@ def list_(
 @command
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="CSV or JSON with the columns of `measurements list --format csv`, or public:NAME.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="CSV or JSON file with the columns of `measurements list`, or public:NAME."
+        ),
     ],
     *,
     database: DatabaseOptions,
 ) -> None:
-    """Store the measurements of a file: all of its rows, or none with the lines that are wrong.
+    """Import measurements from a file.
 
-    Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j and
-    peak_memory_bytes, per batch, throughput_per_s (inferences per second of one device at its steady rate), power_w
-    and wall_power_w (of a whole system at the wall plug, over its devices); optional device_count (of that system),
-    scope, conditions, seen and stream_count: on a GPU the framework's peak holds a workspace for each stream that the
-    process had used, so it is scored where that count is given.
-    A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file,
-    whose code `validate` and `calibrate` run with --trust alone.
+    Stores every row of the file, or none if a line is wrong; the error names the lines. `measurements import
+    --help-all` lists the columns. Unknown hardware and models are stored too.
 
-    A file with columns of `measurements list --served --format csv` is of language models as they are served: source,
-    hardware, model, scope (prefill_step, decode_step, request, offline or steady_serving) and at least one of
-    time_to_first_token_s, inter_token_latency_s (one step of the whole batch), request_latency_s, output_tokens_per_s,
-    total_tokens_per_s, energy_per_output_token_j, energy_per_request_j and power_w, of all devices together; optional
-    all else that tells rows apart: batch, prompt_tokens, output_tokens, engine, date, device_count, tensor_parallel,
-    weight_precision and others. Hardware and models that are not known here are stored too: `validate` says why they
-    are not predicted.
+    Required columns are hardware, model, precision, batch, runtime and source. At least one result is required:
+    latency_s, energy_j and peak_memory_bytes are per batch. throughput_per_s is the steady rate of one device, power_w
+    its power, and wall_power_w the wall power of a system divided by its devices. Optional columns are device_count (of
+    the system), scope, conditions, seen and stream_count. The peak memory of a GPU includes a workspace per stream, so
+    it is scored only with stream_count.
 
-    public:NAME is one of the tables that others published, mostly of single operators; docs/accuracy.md lists them.
+    A model is any MODEL of `compare`; an operator such as gemm(m=128,n=4096,k=4096) needs quotes in a CSV. The code of
+    a model file runs only if `validate` or `calibrate` is called with `--trust`.
+
+    For served language models, use the columns of `measurements list --served --format csv`. Required are source,
+    hardware, model and scope (prefill_step, decode_step, request, offline or steady_serving). At least one result of
+    all devices together is required: time_to_first_token_s, inter_token_latency_s (one step of the whole batch),
+    request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j or
+    power_w. Optional columns describe the run: batch, prompt_tokens, output_tokens, engine, date, device_count,
+    tensor_parallel, weight_precision and others.
+
+    public:NAME imports a published table, mostly of single operators; docs/accuracy.md lists them.
 
     \b
     joulemap measurements import mine.csv
@@ -90,4 +99,4 @@ def import_(
     joulemap validate --by source
     """
     stored, known = database.open().import_measurements(file)
-    emit_line(f"{file}: {stored} measurements stored, {known} were there already")
+    emit_line(f"{file}: {stored} measurements stored, {known} already present")

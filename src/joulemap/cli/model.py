@@ -1,4 +1,4 @@
-"""Models: which there are, what they consist of."""
+"""List models and show their profiles and operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 @app.command("list")
 @command
 def list_(*, output: OutputOptions) -> None:
-    """List the models known by name. Needs no torch.
+    """List the built-in models, which need no torch.
 
     \b
     joulemap model list
@@ -34,20 +34,20 @@ def show(
     *,
     energy: str = option(
         "",
-        "By module what it takes on this: an id, alias, class or file, with @MODE or without.",
+        "Hardware on which to show latency and energy of each module.",
         metavar="HARDWARE",
-        shown="none",
+        shown=False,
         complete=complete_hardware,
     ),
-    depth: int | None = option(None, "How far into modules.", min=0, shown="as a screen holds"),
+    depth: int | None = option(None, "Maximum depth of the module tree.", min=0, shown="fits a screen"),
     limit: Limit = 12,
     run: RunOptions,
     output: OutputOptions,
 ) -> None:
-    """Show a model's profile: MACs, bytes, arithmetic intensity, operation mix, activation peak, fusion patterns.
+    """Show MACs, bytes, intensity and operators of a model.
 
-    It depends on no hardware. With `--energy` it is a table of modules instead: output, weights and MACs of each, and
-    the latency and energy on that hardware, which add up exactly.
+    The profile is independent of hardware. With `--energy`, a table of modules shows output, weights, MACs, latency and
+    energy on one chip; the modules add up exactly.
 
     \b
     joulemap model show vit_b_16
@@ -70,7 +70,9 @@ def show(
 @app.command()
 @command
 def trace(model: Model, *, build: ModelOptions, output: OutputOptions) -> None:
-    """Show a model's operators in execution order, with shapes, counts, bytes and subgraphs.
+    """List the operators of a model in execution order.
+
+    Shows shapes, counts, bytes and subgraphs.
 
     \b
     joulemap model trace resnet18

@@ -1,4 +1,4 @@
-"""The options of every command: the database, and how an answer is written; and all that is said on stderr."""
+"""Options of every command for the database and the output, and the functions that write answers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import option
+from joulemap.cli.command import OUTPUT, Place, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
-from joulemap.cli.voice import tell, voice
+from joulemap.cli.voice import voice, write_message
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
-"""A format that only a file can hold: the table that csv writes."""
+"""Format of the same table as csv, for files only."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
-"""Formats for people, which need not show every row."""
+"""Formats for people; they may cut rows."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 
@@ -50,35 +50,43 @@ SUFFIXES: Final = {
     ".html": "html",
     ".parquet": PARQUET,
 }
-"""End of an output's name -> the format that it says."""
+"""File suffix -> output format."""
 
 COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""What sets a colour, or ends it."""
+"""Escape sequence that starts or ends a colour."""
 
 opened: Final[list[Path]] = []
-"""Databases that this process was asked about."""
+"""Databases that this process has opened."""
 
 
 @frozen(kw_only=True)
 class DatabaseOptions:
-    """Where results are kept, and how long to wait for others who hold them."""
+    """Options for the results database."""
 
-    db: Path = option(Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE)
+    panel: ClassVar[str] = OUTPUT
+    db: Path = option(
+        Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE, is_advanced=True
+    )
     wait: float = option(
-        WAIT_S, "How long to wait for others who hold the database.", envvar="JOULEMAP_WAIT", min=0.0, metavar="SECONDS"
+        WAIT_S,
+        "Seconds to wait while another process writes to the database.",
+        envvar="JOULEMAP_WAIT",
+        min=0.0,
+        metavar="SECONDS",
+        is_advanced=True,
     )
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
-        """Return what an output must not replace: the database with what belongs to it, and what the words name."""
+        """Return the files that an output must not replace: the database with its companions, and all inputs."""
         database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if output is None else (*database, *named_files(output))
 
     def open(
         self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
     ) -> Workspace:
-        """Return the workspace of the database, which ends at Ctrl-C where that loses nothing.
+        """Return the workspace of the database. Ctrl-C ends its work where that loses nothing.
 
-        What takes time is said on stderr, to people only unless it is that others hold the database.
+        Progress goes to stderr if that is a terminal; waiting for another process is always reported.
         """
         from joulemap.store.connection import Patience
         from joulemap.workspace import Workspace
@@ -89,7 +97,9 @@ class DatabaseOptions:
 
 
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace a file that joulemap did not write, or that was changed since.")
+    bool,
+    typer.Option("--force", help="Overwrite a file that joulemap did not write or that has changed."),
+    Place(OUTPUT, is_advanced=True),
 ]
 
 
@@ -100,68 +110,66 @@ def _check_format(name: str) -> str:
     return found
 
 
-def choose_format(asked: str, output: Path | None) -> str:
-    """Return the format of an output: what was asked for, else what the suffix of its file says, else a table.
+def choose_format(given: str, output: Path | None) -> str:
+    """Return the format of an output: the given one, else that of the file's suffix, else a table.
 
-    Raises UsageError for a suffix that is of no format where none was asked for, and for one that is of another.
+    Raises UsageError for an unknown suffix without a given format, and for the suffix of another format.
     """
     suffix = "" if output is None or is_stream(output) else output.suffix.lower()
-    said = SUFFIXES.get(suffix, "")
-    if asked and said and asked != said:
-        own = next(one for one, form in SUFFIXES.items() if form == asked)
+    implied = SUFFIXES.get(suffix, "")
+    if given and implied and given != implied:
+        own = next(one for one, form in SUFFIXES.items() if form == given)
         raise UsageError(
-            f"{output} would hold {asked}: name it {Path(output or '').with_suffix(own)}, or leave out --format {asked}"
+            f"{output} would hold {given}: name it {Path(output or '').with_suffix(own)}, or leave out --format {given}"
         )
-    if suffix and not said and not asked:
+    if suffix and not implied and not given:
         known = ", ".join(SUFFIXES)
-        raise UsageError(f"{output}: {suffix} says no format; known: {known}; or say which with --format")
-    return asked or said or TABLE
+        raise UsageError(f"{output}: unknown suffix {suffix}; known: {known}; or name the format with --format")
+    return given or implied or TABLE
 
 
 COMPRESSED: Final = (".gz", ".pb", ".pprof")
-"""Ends of the names of profiles."""
+"""File suffixes of profiles."""
 
 
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
-    """Raise UsageError for an output whose name says that it holds something else than it will."""
+    """Raise UsageError for an output whose suffix is that of another format; `what` names the real content."""
     fitting = COMPRESSED if suffix.endswith(COMPRESSED) else (suffix,)
     if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, ".toml", ".sql"}.difference(fitting):
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
+OUTPUT_HELP: Final = "File: .txt, .json, .csv, .md, .html or .parquet."
+
+
 @frozen(kw_only=True)
 class OutputOptions(DatabaseOptions):
-    """Where results are kept, and how an answer is written."""
+    """Options for the database and for how an answer is written."""
 
     form: str = option(
         "",
-        "How to write the answer; parquet needs a file (-o).",
+        f"Format: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} (files only).",
         "--format",
         "-f",
-        metavar=f"[{'|'.join(FORMATS)}]",
+        metavar="FORMAT",
         callback=_check_format,
         complete=lambda incomplete: begin(incomplete, FORMATS),
-        shown="table, or what the name of the output ends with",
+        shown="by suffix",
     )
-    output: Path | None = option(
-        None,
-        "Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
-        "--output",
-        "-o",
-    )
+    output: Path | None = option(None, OUTPUT_HELP, "--output", "-o")
     force: Force = False
-    raw: bool = option(False, "csv: leave texts that a spreadsheet would run (=1+1) as they are.")
+    raw: bool = option(False, "Write csv without escaping spreadsheet formulas such as =1+1.", is_advanced=True)
     envelope: bool = option(
-        False, "json: an object for a table alone too: schema_version, command, program, and its rows under `rows`."
+        False, "Write a json table as an object with schema_version, command, program and rows.", is_advanced=True
     )
-    wide: bool = option(False, "Show every column, however narrow the terminal is.")
-    notes: bool = option(False, "Also what the words mean, what is assumed and what is left out.")
-    details: bool = option(False, "Also every other table of the answer.")
-    show_sql: bool = option(False, "Also print the queries behind the answer, on stderr.")
+    wide: bool = option(False, "Show every column, even beyond the terminal's width.", is_advanced=True)
+    notes: bool = option(False, "Show definitions, assumptions and omissions too.", is_advanced=True)
+    details: bool = option(False, "Show all other tables of the answer too.")
+    show_sql: bool = option(False, "Print the queries behind the answer to stderr.", is_advanced=True)
 
     @property
     def written_form(self) -> str:
-        """The format of the answer; raises as `choose_format`."""
+        """Format of the answer; raises as `choose_format` does."""
         return choose_format(self.form, self.output)
 
     def check_place(self) -> None:
@@ -172,10 +180,10 @@ class OutputOptions(DatabaseOptions):
             raise UsageError("--format parquet needs a file: name one with -o")
 
     def workspace(self) -> Workspace:
-        """Return the workspace of the database; what takes time is said on stderr, to people only.
+        """Return the workspace of the database.
 
-        Raises UsageError, before anything is asked, for an output that cannot be written. Where the answer will be
-        drawn for people, what draws it is imported while the engine works.
+        Raises UsageError, before any work, for an output that cannot be written. For an answer that people read, the
+        modules that lay it out are imported while the engine works.
         """
         self.check_place()
         if self.written_form in (TABLE, "markdown"):
@@ -186,7 +194,7 @@ class OutputOptions(DatabaseOptions):
 
     @contextlib.contextmanager
     def watched_workspace(self, noun: str = "runs") -> Iterator[Workspace]:
-        """Give out the workspace with a progress bar on stderr, for people only, unless more or less is to be said."""
+        """Yield the workspace, with a progress bar on a terminal unless --quiet or --verbose is given."""
         from joulemap.present.progress import watching
 
         workspace = self.workspace()
@@ -202,15 +210,15 @@ class OutputOptions(DatabaseOptions):
             yield self.open(say, tell)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
-        """Return the options that a follow-up command must repeat: those of the runs, and the database."""
+        """Return the options that a follow-up command repeats: those of the runs, and the database."""
         return (*options.repeat(), *self.repeat_database())
 
     def repeat_database(self) -> tuple[str, ...]:
-        """Return the option of the database; none for the default."""
+        """Return the words for the option `--db`; none for the default database."""
         return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
 
     def write(self, document: Document) -> None:
-        """Write a document, and if asked the statements behind it."""
+        """Write a document, and with --show-sql the statements behind it."""
         if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 
@@ -240,7 +248,7 @@ class OutputOptions(DatabaseOptions):
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
-        self._tell_sql(tables)
+        self._print_sql(tables)
 
     def write_table(
         self,
@@ -252,9 +260,10 @@ class OutputOptions(DatabaseOptions):
         most_of: str = "",
         answer: str = "",
     ) -> None:
-        """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest.
+        """Write a table: all columns for programs, `columns` for people.
 
-        People see `most` rows of it, or of each value of a column, and how many more there are, below `answer`.
+        A narrow terminal folds the columns in `keep` last. People see `most` rows, or `most` of each value of the
+        column `most_of`, below the sentence `answer`, and the number of further rows.
         """
         from joulemap.present.document import table_document
 
@@ -264,7 +273,7 @@ class OutputOptions(DatabaseOptions):
             _inform(note)
 
     def _fold(self, table: Table[Any], most: int | None, most_of: str) -> tuple[Table[Any], str]:
-        """Return what people see of a table, and what is said of the rest."""
+        """Return the part of a table that people see, and a sentence on the other rows."""
         if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
             return table, ""
         import attrs
@@ -281,18 +290,18 @@ class OutputOptions(DatabaseOptions):
         rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
         return attrs.evolve(table, rows=tuple(kept)), rest if len(kept) < len(table) else ""
 
-    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
-        """Tell the statements behind an answer, if they were asked for."""
+    def _print_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
+        """Print the statements behind an answer to stderr, with --show-sql."""
         for table in tables if self.show_sql else ():
             if "@" in table.title:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
-                tell(show_sql(find_query(table.title, queries), table), keep="\n\t", end="\n\n")
+                write_message(show_sql(find_query(table.title, queries), table), keep="\n\t", end="\n\n")
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal, or those that `COLUMNS` says; None for as wide as it is."""
+        """Width of the terminal in characters, or `COLUMNS`; None for no limit."""
         if self.wide or self.output is not None:
             return None
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -300,20 +309,20 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def height(self) -> int | None:
-        """The lines of the terminal, or those that `LINES` says; None where there is none."""
+        """Height of the terminal in lines, or `LINES`; None without a terminal."""
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         return shutil.get_terminal_size().lines if is_terminal or os.environ.get("LINES") else None
 
     @property
     def has_colour(self) -> bool:
-        """Whether what is drawn may have colours: on a terminal that takes them, unless `NO_COLOR` is set."""
+        """True if charts may have colours: on a terminal that supports them, unless `NO_COLOR` is set."""
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
         return is_terminal and is_wanted and self.written_form == TABLE
 
 
 def make_head() -> dict[str, Any]:
-    """Return what a JSON document begins with: its schema, its command and the program."""
+    """Return the first keys of a JSON document: schema version, command and program."""
     from joulemap.present.format import SCHEMA_VERSION
     from joulemap.system.resource import package_version
 
@@ -322,7 +331,7 @@ def make_head() -> dict[str, Any]:
 
 
 def _put_head(document: Document, *, is_wrapped: bool) -> Document:
-    """Return a document whose data begins with its head; rows of a table stay alone unless they are wrapped."""
+    """Return a document with the head before its data; the rows of a lone table get none unless `is_wrapped`."""
     import attrs
 
     if isinstance(document.data, Mapping):
@@ -350,10 +359,10 @@ def emit(
     force: bool = False,
     is_coloured: bool = False,
 ) -> None:
-    """Write a text to stdout, or whole to a file; a reader that has left is no error.
+    """Write a text to stdout, or completely to a file. A closed pipe is no error.
 
-    `inputs` are what the output must not replace, by default the files that the command line names; `is_coloured` is
-    whether a terminal obeys what sets colours in it.
+    The output never replaces one of `inputs`, by default the files that the command line names. Colours reach a
+    terminal if `is_coloured`.
     """
     emit_pieces((f"{text}\n",), output, inputs, force=force, is_coloured=is_coloured)
 
@@ -366,7 +375,7 @@ def emit_pieces(
     force: bool = False,
     is_coloured: bool = False,
 ) -> None:
-    """Write a text as `emit` does, each piece when it comes."""
+    """Write the pieces of a text one by one, as `emit` writes a whole text."""
     if output is not None:
         if write_pieces(output, pieces, named_files(output) if inputs is None else inputs, force=force):
             voice.inform(f"wrote {output}")
@@ -385,11 +394,11 @@ def emit_pieces(
 
 
 def _show(text: str, *, is_coloured: bool) -> str:
-    """Return a text that a terminal does not obey, but for colours where they are wanted."""
+    """Return a text without control sequences that a terminal would obey; colours stay if `is_coloured`."""
     parts = COLOUR.split(text) if is_coloured else [text]
     return "".join(part if index % 2 else make_visible(part, keep="\n\t") for index, part in enumerate(parts))
 
 
 def emit_line(text: str) -> None:
-    """Write a sentence for people to stdout."""
+    """Write a sentence to stdout."""
     emit(make_visible(text))

@@ -15,8 +15,8 @@ from joulemap.domain.metric import MetricName
 def pareto(
     model: Model,
     *,
-    x: MetricName = option("latency", "One metric."),
-    y: MetricName = option("energy_per_inference", "The other one."),
+    x: MetricName = option("latency", "First metric."),
+    y: MetricName = option("energy_per_inference", "Second metric."),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
@@ -24,11 +24,10 @@ def pareto(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Find the configurations that no other beats in two metrics at once, and who beats the rest.
+    """Find the Pareto front of configurations in two metrics.
 
-    Hardware, power modes, precisions and batches are all combined. Latency, memory, energy and edp are of a batch;
-    energy_per_inference and edp_per_inference say what they are of, cost and carbon are of a million inferences. What
-    is not stored is evaluated.
+    Combines all hardware, power modes, precisions and batch sizes. Latency, memory, energy and edp are per batch; cost
+    and carbon are per million inferences.
 
     \b
     joulemap pareto resnet18

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.run import Model, RunOptions, precisions
+from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
@@ -26,40 +26,48 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
 
 DRAWN: Final = (".svg", ".png", ".json")
-"""Ends of the names of figures; json is the specification with its data."""
+"""File suffixes of figures; .json is the Vega-Lite specification with its data."""
 
 
 MOST_DRAWN: Final = 40
-"""Rows that are drawn in characters."""
+"""Maximum rows of a text chart."""
 
 
 @frozen(kw_only=True)
 class PlotRunOptions(RunOptions):
-    """How a model is run for a figure."""
+    """Options for running a model for a figure."""
 
     precision: str = precisions(
         "",
-        "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
+        f"{PRECISION_HELP.rstrip('.')}; several for pareto.",
+        is_list=True,
         shown="that of the question",
     )
 
 
 @command
 def plot(
-    figure: Annotated[FigureName, typer.Argument(help="What is drawn.")],
+    figure: Annotated[FigureName, typer.Argument(metavar="FIGURE", help=f"Figure: {', '.join(get_args(FigureName))}.")],
     model: Model,
     *,
-    metric: MetricName | None = option(None, "Of a waterfall, tornado, flip or heatmap.", shown="energy"),
-    theme: Theme = option("light", "Of the page that it stands on; json has none."),
+    metric: MetricName | None = option(None, "Metric of a waterfall, tornado, flip or heatmap.", shown="energy"),
+    theme: Theme = option("light", "Background of the page; not in json.", panel=OUTPUT),
     width: int | None = option(
-        None, "Pixels of an svg; a png has twice as many.", min=200, max=4000, shown="that of the figure"
+        None,
+        "Width of an svg in pixels; a png has twice as many.",
+        metavar="PIXELS",
+        min=200,
+        max=4000,
+        shown="that of the figure",
+        panel=OUTPUT,
     ),
     output: Path | None = option(
         None,
-        "The file: .svg, .png, or .json for the specification of Vega-Lite.",
+        "File to write: .svg, .png, or .json for the Vega-Lite specification.",
         "--output",
         "-o",
-        shown="drawn on a terminal, json in a pipe",
+        shown="text on a terminal, json in a pipe",
+        panel=OUTPUT,
     ),
     force: Force = False,
     hardware: NamedHardwareOptions,
@@ -68,9 +76,8 @@ def plot(
 ) -> None:
     """Draw one figure for a slide or a paper.
 
-    It is the figure of the question that has its numbers: a waterfall and a flip are about two hardware, a tornado and
-    an edp about one. Images need vl-convert-python (pip install 'joulemap[plot]'); without it an svg holds the figure
-    in characters.
+    A waterfall or flip needs two chips, a tornado or edp one. Images need vl-convert-python (pip install
+    'joulemap[plot]'). Without it, an svg holds a text chart.
 
     \b
     joulemap plot sweep resnet18 l4 h100_sxm5 -o sweep.svg
@@ -82,9 +89,9 @@ def plot(
     """
     suffix = "" if output is None or is_stream(output) else output.suffix.lower()
     if suffix not in ("", *DRAWN):
-        raise UsageError(f"{output}: {suffix} is no format of a figure: name it .svg, .png or .json")
+        raise UsageError(f"{output}: {suffix} is not a format of figures: use .svg, .png or .json")
     if output is not None and not suffix and not is_stream(output):
-        raise UsageError(f"{output} says no format: name it .svg, .png or .json")
+        raise UsageError(f"{output} has no suffix: use .svg, .png or .json")
     inputs = database.guarded(output)
     if output is not None:
         check_output(output, inputs, force=force)
@@ -106,7 +113,7 @@ def plot(
 
     drawn: str | bytes
     if suffix == ".svg" and not is_installed():
-        voice.inform(f"joulemap: drawn in characters: {INSTALL} draws images")
+        voice.inform(f"joulemap: the svg holds a text chart; {INSTALL} draws images")
         drawn = draw_text_svg(made, theme)
     else:
         drawn = draw_svg(made, theme, width) if suffix == ".svg" else draw_png(made, theme, width)
@@ -116,7 +123,7 @@ def plot(
 
 
 def _draw(figure: Figure) -> None:
-    """Write a figure to the terminal, in characters."""
+    """Print a figure as a text chart."""
     from joulemap.figure.sketch import make_sketches
     from joulemap.present.document import Document, Section
 

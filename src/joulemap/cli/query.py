@@ -1,4 +1,4 @@
-"""Versioned questions: list them, read their SQL, run them."""
+"""List, show and run the versioned queries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_queries
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
@@ -16,21 +16,25 @@ from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.", autocompletion=complete_queries)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY", help="Name of a query: topic.name or topic.name@version.", autocompletion=complete_queries
+    ),
+]
 Queries = Annotated[
     Path | None,
-    typer.Option(
-        "--queries", envvar="JOULEMAP_QUERIES", help="A folder of your own query files: TOPIC/NAME.vN.sql, checked."
-    ),
+    typer.Option("--queries", envvar="JOULEMAP_QUERIES", help="Folder of your own query files, TOPIC/NAME.vN.sql."),
 ]
 
 
 @app.command("list")
 @command
 def list_(*, queries: Queries = None, output: OutputOptions) -> None:
-    """List the queries that ship with joulemap, and those of your own folder after a check of every file.
+    """List the built-in queries, and those of your own folder.
 
-    What each takes is not shown on a terminal, but with --wide, in a pipe and by `joulemap query show`.
+    Every file of `--queries` is checked. A terminal shows the parameters only with `--wide`; `joulemap query show`
+    shows them too.
 
     \b
     joulemap query list
@@ -46,10 +50,12 @@ def show(
     name: Name,
     *,
     queries: Queries = None,
-    output: Path | None = option(None, "Write it to this file, not to stdout.", "--output", "-o"),
+    output: Path | None = option(None, "File to write, instead of stdout.", "--output", "-o", panel=OUTPUT),
     force: Force = False,
 ) -> None:
-    """Print a query: its header, with what each parameter and column is, and its SQL.
+    """Show the header and the SQL of a query.
+
+    The header describes every parameter and column.
 
     \b
     joulemap query show compare.summary
@@ -72,7 +78,9 @@ def show(
 def run(
     name: Name,
     *,
-    parameter: list[str] | None = option(None, "key=value; repeat for several.", "--parameter", "-p"),
+    parameter: list[str] | None = option(
+        None, "Value of a query parameter; repeatable.", "--parameter", "-p", metavar="NAME=VALUE"
+    ),
     queries: Queries = None,
     bound: BoundOptions,
     output: StreamOptions,

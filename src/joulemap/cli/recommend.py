@@ -16,17 +16,19 @@ def recommend(
     model: Model,
     *,
     limits: LimitOptions,
-    objective: MetricName = option("energy_per_inference", "What to be best in."),
+    objective: MetricName = option("energy_per_inference", "Metric to optimize."),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     usage: UsageOptions,
     output: OutputOptions,
 ) -> None:
-    """Recommend a configuration within limits, and say what the others miss and by how much.
+    """Recommend a configuration within limits.
 
-    Hardware, power modes, precisions and batches are all combined. Where nothing keeps every limit, the exit code is 4
-    and the nearest miss is the one whose largest relative violation is the smallest. What is not stored is evaluated.
+    Combines all hardware, power modes, precisions and batch sizes, and shows by how much the others miss a limit. If
+    none keeps every limit, the answer is the nearest miss and the exit code is 4.
+
+    The nearest miss has the smallest worst relative violation of a limit.
 
     \b
     joulemap recommend resnet18 --max-latency 50ms --max-power 15W

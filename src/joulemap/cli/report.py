@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.part import ReportOptions, split_records
@@ -19,11 +19,14 @@ from joulemap.domain.name import split_names
 def report(
     words: Models,
     *,
-    output: Path = option(Path("report.html"), "The page to write.", "--output", "-o"),
+    output: Path = option(
+        Path("report.html"), "HTML file to write.", "--output", "-o", metavar="FILE.html", panel=OUTPUT
+    ),
     between: str = option(
         "",
-        "Two hardware, A,B: what is explained, and what would flip it.",
-        shown="the best against each other; the runner-up is what would flip it",
+        "Two chips whose difference is explained.",
+        metavar="A,B",
+        shown="the best with each other chip",
         complete=complete_hardware,
     ),
     force: Force = False,
@@ -32,10 +35,10 @@ def report(
     run: RunOptions,
     database: DatabaseOptions,
 ) -> None:
-    """Write a page on models and hardware: which one, how sure, why, with figures, tables and every source.
+    """Write an HTML report on models and hardware.
 
-    One file that opens from disk, without a network or JavaScript, on a phone, in print and in the dark. Images need
-    vl-convert-python (pip install 'joulemap[plot]'); without it figures are drawn in characters.
+    The page has the decision, its confidence, reasons, figures, tables and sources, in one file without JavaScript.
+    Images need vl-convert-python (pip install 'joulemap[plot]'). Without it, figures are text charts.
 
     \b
     joulemap report resnet18
@@ -64,6 +67,6 @@ def report(
 
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
-    """Return the options of hardware that the page's own command has."""
+    """Return the words for the options of hardware in the command that the page prints."""
     names = ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")
     return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

@@ -15,7 +15,7 @@ from joulemap.domain.metric import VariedMetricName
 def sensitivity(
     model: Model,
     *,
-    metric: VariedMetricName = option("energy", "What the constants are sorted by."),
+    metric: VariedMetricName = option("energy", "Metric to rank the constants by."),
     limit: Limit = 10,
     hardware: NamedHardwareOptions,
     run: RunOptions,
@@ -23,11 +23,10 @@ def sensitivity(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Say how much each constant of a hardware moves energy, latency and throughput, and between which ends.
+    """Rank the constants of a chip by their effect on a metric.
 
-    Prices per action, static power, clocks, bandwidths, units, efficiencies and every other coefficient that the run
-    asks for: what the metric would be at the low and the high end of each, and the percent that it moves for each
-    percent of the constant. --details has the names that --set takes.
+    Shows the metric at the low and the high end of each constant, and its change per percent of the constant. Constants
+    include energies per action, static power, clocks and bandwidths. `--details` lists the names for `--set`.
 
     \b
     joulemap sensitivity resnet18 h100_sxm5

@@ -15,24 +15,26 @@ from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_input, read_text
 
 MOST_BYTES: Final = 20_000_000
-"""Of a statement."""
+"""Maximum size of a statement."""
 
 
 @command
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT over the views.", show_default=False)] = "",
+    statement: Annotated[
+        str, typer.Argument(metavar="STATEMENT", help="One SELECT on the views.", show_default=False)
+    ] = "",
     *,
-    file: Path | None = option(None, "Read the SELECT from this file; - is stdin.", allow_dash=True),
+    file: Path | None = option(None, "File that holds the SELECT; - is stdin.", allow_dash=True),
     parameter: list[str] | None = option(
-        None, "name=value of a $name; as JSON, else text; repeat for several.", "--parameter", "-p"
+        None, "Value of $NAME, as JSON or else text; repeatable.", "--parameter", "-p", metavar="NAME=VALUE"
     ),
     bound: BoundOptions,
     output: StreamOptions,
 ) -> None:
     """Run one SQL statement on the results, read-only.
 
-    "SHOW TABLES" lists the views that stay as they are, "DESCRIBE runs" the columns of one. Most is in runs,
-    subgraph_results, operator_results, energy_ledger, operators, hardware, hardware_facts and energy_reference.
+    "SHOW TABLES" lists the stable views, "DESCRIBE runs" the columns of one. The main views are runs, operator_results,
+    subgraph_results, energy_ledger, operators, hardware, hardware_facts and energy_reference.
 
     \b
     joulemap sql "SHOW TABLES"
@@ -42,7 +44,7 @@ def sql(
     joulemap sql "SELECT * FROM energy_ledger" | head -3
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
 
-    Views of your own stand in a database of your own, which any DuckDB client makes:
+    Keep your own views in your own database, made with any DuckDB client:
 
     \b
     ATTACH 'joulemap.duckdb' AS results (READ_ONLY);
@@ -57,10 +59,10 @@ def sql(
 
 
 def _read(statement: str, file: Path | None) -> str:
-    """Return the statement that was typed, or that is in the file."""
+    """Return the statement of the argument or of the file."""
     if file is None:
         if not statement.strip():
-            raise UsageError("nothing is asked: type a SELECT, or name a file with --file")
+            raise UsageError("no statement: type a SELECT, or name a file with --file")
         return statement
     if statement:
         raise UsageError("type a statement or name a file, not both")

@@ -1,8 +1,8 @@
-"""The rows of a statement, written as they come, however many they are.
+"""Writer of a statement's rows as they arrive, in any number.
 
-Here is also the last resort against a query that the engine does not stop. Where it takes too long the process ends,
-which a database survives. Memory is bounded by the operating system, because
-the engine's own bound does not hold within one call of a function: it is refused what is beyond.
+This module also stops a query that the engine does not stop. After too much time the process ends; the database
+survives that. The operating system limits memory, since the limit of the engine does not hold within one call of a
+function.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 GRACE_S: Final = 1.0
-"""How long the engine may take to stop by itself."""
+"""Seconds that the engine may overrun the limit before the process ends."""
 SLACK_BYTES: Final = 512e6
-"""What a command takes beside the bounds of a query: modules, buffers."""
+"""Memory of a command outside of the query: modules, buffers."""
 
 SLACK_BYTES_PER_CORE: Final = 16e6
-"""The same of each thread of the engine."""
+"""Memory per thread of the engine, outside of the query."""
 
 One = TypeVar("One")
 
 
 @contextlib.contextmanager
 def capping(bounds: Bounds) -> Iterator[None]:
-    """Let the process take no more memory inside than the bounds allow the engine, and again the rows.
+    """Limit the memory of the process inside to twice the bounds: once for the engine, once for the rows.
 
-    Raises SqlError where it is refused some. Systems without such a limit have the engine's own bound alone.
+    Raises SqlError if an allocation fails. Systems without such a limit rely on the engine.
     """
-    held = _held_bytes()
-    if held is None:
+    used = _read_data_bytes()
+    if used is None:
         yield
         return
     import resource
@@ -59,7 +59,7 @@ def capping(bounds: Bounds) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     slack = SLACK_BYTES + SLACK_BYTES_PER_CORE * (os.cpu_count() or 1)
     most = min((one for one in (soft, hard) if one >= 0), default=2**62)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(most, int(held + 2.0 * bounds.max_memory_bytes + slack)), hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (min(most, int(used + 2.0 * bounds.max_memory_bytes + slack)), hard))
     try:
         yield
     except MemoryError as error:
@@ -70,8 +70,8 @@ def capping(bounds: Bounds) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _held_bytes() -> int | None:
-    """Return the memory that this process may write to, as Linux counts it against the limit; None elsewhere."""
+def _read_data_bytes() -> int | None:
+    """Return the data memory of this process as Linux counts it against the limit; None on other systems."""
     with contextlib.suppress(OSError):
         found = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
         return 1024 * int(found[1]) if found else None
@@ -80,9 +80,9 @@ def _held_bytes() -> int | None:
 
 @contextlib.contextmanager
 def ending_late(bounds: Bounds, sign: Callable[[], object] | None = None) -> Iterator[None]:
-    """End the process, with the reason, where what happens inside takes longer than its time and does not stop.
+    """End the process with a message if the code inside exceeds the time limit and does not stop.
 
-    Its time begins anew whenever `sign` of life has changed at its end.
+    The time restarts if `sign`, a sign of progress, has changed by its end.
     """
     over = Event()
 
@@ -101,7 +101,7 @@ def ending_late(bounds: Bounds, sign: Callable[[], object] | None = None) -> Ite
 
 
 def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
-    """Yield what comes, as long as each comes in time; what is done with it takes the time that it likes."""
+    """Yield the items; the time limit holds for producing each item, not for its use."""
     while True:
         with ending_late(bounds):
             item = next(items, None)
@@ -111,37 +111,37 @@ def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
 
 
 def _end(bounds: Bounds) -> NoReturn:
-    from joulemap.cli.voice import tell
+    from joulemap.cli.voice import write_message
     from joulemap.store.bound import tell_time
 
     discard()
-    tell(f"joulemap: {tell_time(bounds)}")
+    write_message(f"joulemap: {tell_time(bounds)}")
     os._exit(ExitCode.SQL)
 
 
 SHOWN: Final = 200
-"""Rows of a table that a terminal shows unless told otherwise."""
+"""Default maximum rows on a terminal."""
 
 COUNT_S: Final = 2.0
-"""How long counting the rows that are not shown may take."""
+"""Maximum seconds for counting the rows that are not shown."""
 
 Open = Callable[["Workspace", Path | None], AbstractContextManager["Statement"]]
-"""What opens a statement, for an output that the engine itself writes or for none."""
+"""Function that opens a statement, for an output file that the engine writes or for None."""
 
 
 @frozen(kw_only=True)
 class StreamOptions(OutputOptions):
-    """Where results are kept, and how the rows of a statement are written."""
+    """Options for the database and for the rows of a statement."""
 
     limit: int | None = option(
         None,
-        "Rows of a table to show; json, csv and parquet have all.",
+        "Maximum rows to show; json, csv and parquet have all.",
         min=1,
         shown=f"{SHOWN} on a terminal, else all",
     )
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
-        """Write the rows of a statement; `queries` is a person's own folder of them. Raises what running it does."""
+        """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises as running does."""
         from joulemap.present.format import write_rows
 
         workspace = self.workspace()
@@ -165,7 +165,7 @@ class StreamOptions(OutputOptions):
                 )
             for note in statement.tell_most(done[0]):
                 voice.inform(note)
-            self._tell_sql((statement.head(),), queries)
+            self._print_sql((statement.head(),), queries)
 
     def _save(self, workspace: Workspace, open_: Open, bounds: Bounds, queries: Path | None) -> None:
         from joulemap.present.cell import show_quantity
@@ -186,10 +186,10 @@ class StreamOptions(OutputOptions):
         heads: list[Any] = []
         write_file(output, save, self.guarded(self.output), force=self.force)
         voice.inform(f"wrote {output}")
-        self._tell_sql(heads, queries)
+        self._print_sql(heads, queries)
 
     def _most(self) -> int | None:
-        """Return how many rows are shown at most; None for all of them."""
+        """Return the maximum number of rows to show; None for all."""
         if self.written_form not in DRAWN:
             return None
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
@@ -208,12 +208,12 @@ class StreamOptions(OutputOptions):
             total = statement.count(COUNT_S)
             rest = "more rows" if total is None else show_count(total - most, "more row")
             shows = "--limit N shows N of them" if total is None else f"--limit {total} shows all"
-            rest += f"; {shows}, and `-o FILE` or a pipe takes all"
+            rest += f"; {shows}, `-o FILE` or a pipe gets all"
         document = table_document(statement.head(rows[:most]), rest=rest)
         return write(document, self.written_form, self.width)
 
     def _fills_file(self) -> bool:
-        """Return whether the rows go to a file, so that nobody sees them come."""
+        """Return True if the rows go to a file, where nobody sees progress."""
         if self.output is not None:
             return True
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -222,7 +222,7 @@ class StreamOptions(OutputOptions):
 
 
 def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
-    """Pass batches on, and add their rows up."""
+    """Yield the batches and add up their rows."""
     for batch in batches:
         done[0] += len(batch)
         yield batch
@@ -230,7 +230,7 @@ def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
 
 @contextlib.contextmanager
 def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[Batch]]:
-    """Give out what passes batches on; it tells people on stderr how many rows came."""
+    """Yield an iterator of the batches that reports the number of rows on stderr."""
     if not is_told:
         yield batches
         return
@@ -251,7 +251,7 @@ def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[B
 
 
 def _wrap(pieces: Iterator[str]) -> Iterator[str]:
-    """Yield an array of JSON as the rows of a document, behind its head."""
+    """Yield a JSON array as the rows of an object that begins with the head."""
     from joulemap.present.writer.json import dump
 
     yield dump(make_head()).removesuffix("\n}") + ',\n  "rows": '

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import LIMITS, command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, ManyRunOptions, Models, precisions, repeat_options
+from joulemap.cli.option.run import PRECISIONS_HELP, Limit, ManyRunOptions, Models, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -16,15 +16,23 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class SweepRunOptions(ManyRunOptions):
-    """How models are run, each way with each other."""
+    """Options for running models in every combination."""
 
-    batch: str = option("", "Batches: 1,8,32, or with dots as 1,2,4,...,128.", "--batch", "-b", shown="1,2,4,...,128")
-    precision: str = precisions("fp32", "One or several, e.g. fp32,bf16,int8.")
+    batch: str = option(
+        "",
+        "Batch sizes, e.g. 1,8,32 or 1,2,4,...,128.",
+        "--batch",
+        "-b",
+        metavar="N,...",
+        shown="1,2,4,...,128",
+    )
+    precision: str = precisions("fp32", PRECISIONS_HELP, is_list=True)
     runtime: str = option(
         "",
-        "One or several of eager, graph, fused, engine.",
+        "Execution modes to try: eager, graph, fused or engine.",
+        metavar="MODE,...",
         complete=complete_runtimes,
-        shown="engine with --deployment or --scenario, else fused",
+        shown="fused; engine for a deployment",
     )
 
 
@@ -32,11 +40,10 @@ class SweepRunOptions(ManyRunOptions):
 def sweep(
     words: Models,
     *,
-    max_latency: str = option("", "Latency budget of a batch, e.g. 50ms.", shown="none"),
+    max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False, panel=LIMITS),
     level: SweepDivision = option(
         "hardware",
-        "The table to show: hardware: best batches of each; batch: every run; winner: the best hardware at "
-        "each batch; crossing: pairs whose order turns round.",
+        "Table: best batch size per hardware, every batch, winner per batch, or crossing (where the ranking reverses).",
     ),
     limit: Limit = 12,
     hardware: HardwareOptions,
@@ -44,10 +51,10 @@ def sweep(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Run models at many batches: the best batch of each hardware, and from which batch on another one is best.
+    """Find the best batch size of each chip.
 
-    What is stored is not evaluated again, so a sweep that was interrupted goes on where it stopped. json has every
-    level, csv the table of one.
+    Also shows the batch sizes at which another chip becomes best. An interrupted sweep continues where it stopped. json
+    has every level, csv one table.
 
     \b
     joulemap sweep resnet18

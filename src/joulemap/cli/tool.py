@@ -1,7 +1,7 @@
-"""Commands as tools of a program: what each takes as a JSON schema, the command line of a call, its answer cut to size.
+"""Commands as tools of the Model Context Protocol: JSON schemas, command lines of calls, and answers cut to size.
 
-A tool is a command of this room: its description is the docstring, its arguments are the options with their helps and
-values. What says where and how a person reads an answer is left out.
+A tool is a command. Its description comes from the docstring, and its arguments come from the options. Options for the
+database and the layout of an answer are left out.
 """
 
 from __future__ import annotations
@@ -45,67 +45,67 @@ KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
     | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
 )
-"""Parameters that are the server's or a person's to choose."""
+"""Parameters that the server sets, or that only people need."""
 
 CODE: Final = re.compile(r"\.(?:py|pt2)\b", re.IGNORECASE)
-"""What stands in the name of a model whose code is run."""
+"""Pattern of a model name whose code runs."""
 
 PATH: Final = re.compile(r"(?:^|/)\.\.?(?:/|$)|^[/~]|\.(?:toml|json|csv|sql|duckdb|parquet)$", re.IGNORECASE)
-"""What is a path whether there is something or not."""
+"""Pattern of a text that is a path even if no file exists."""
 
 MOST_SCANNED_BYTES: Final = 10_000_000
-"""Of a file that may name code."""
+"""Maximum bytes read from a file that may name code."""
 
 MOST_ARGUMENT_CHARACTERS: Final = 100_000
-"""Longest argument: Linux takes 131,072 bytes in a word of a command line."""
+"""Maximum characters of an argument; Linux accepts 131,072 bytes per word of a command line."""
 
 BREAKS: Final = re.compile(r"[,=@():;\s]")
-"""Signs at which commands cut an argument into names, versions, modes and paths."""
+"""Characters at which commands split an argument into names, versions, modes and paths."""
 
 MOST_BREAKS: Final = 200
-"""Such signs in one argument; each two of them enclose something that may be a path."""
+"""Maximum number of these characters in an argument; the text between any two may be a path."""
 
 DIGITS: Final = 6
-"""Of a number in an answer that is cut to size."""
+"""Significant digits of a number in an answer that is cut to size."""
 
 MOST_PLAIN: Final = 12
-"""Entries that lists of texts or numbers keep at least."""
+"""Minimum entries kept of a list of texts or numbers."""
 
 CALLED: Final[Mapping[str, str]] = {"words": "model", "named": "hardware"}
-"""Positional parameter -> argument."""
+"""Positional parameter -> argument of the tool."""
 
 LONG: Final = 200
-"""Characters from which on a tool's description takes no further sentence."""
+"""Length in characters after which a tool's description takes no further sentence."""
 
 BRIEF: Final = 40
-"""Characters of a help in a schema, where a clause ends before: the tool `options` has the whole helps."""
+"""Maximum characters of a description in a schema, if a clause ends before; the tool `options` has the full text."""
 
 SPOKEN: Final = frozenset(
     {"model", "hardware", "precision", "batch", "runtime", "scenario", "power_budget", "engine", "devices", "prompt"}
     | {"output", "rate", "metric", "level", "objective", "max_power", "max_price"}
 )
-"""Arguments that every tool describes, however many tools have them."""
+"""Arguments that every schema lists, even if many tools share them."""
 
 SHARED: Final = 2
-"""Number of tools with an argument from which on it is described by the tool `options` alone."""
+"""Minimum number of tools with an argument for which only the tool `options` describes it."""
 
 COUNTS: Final = frozenset({"batch", "devices", "output"})
-"""Arguments that are one number for some tools and several, comma-separated, for others: all take both."""
+"""Arguments that are one number in some tools and a comma-separated list in others; all schemas accept both."""
 
 MORE: Final = "more"
-"""Argument that holds the ones which the schema of a tool does not list."""
+"""Argument that holds all arguments missing in the schema."""
 
 OPTIONS: Final = "options"
-"""Tool that describes all arguments of another."""
+"""Name of the tool that describes all arguments of another tool."""
 
 
 @frozen(kw_only=True)
 class Tool:
-    """A command as a program calls it."""
+    """Command that a program calls."""
 
     name: str
     command: tuple[str, ...]
-    """Its words."""
+    """Words that call it."""
 
     @cached_property
     def _parsed(self) -> Any:
@@ -118,7 +118,7 @@ class Tool:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Argument -> parameter of the command; options are called as a person writes them, with `_`."""
+        """Argument -> parameter of the command; the name is that of the option, with `_` for `-`."""
         bounds = {field.name for field in attrs.fields(BoundOptions)}
         known = {parameter.name: parameter for parameter in self._parsed.params}
         hidden = KEPT | (bounds if bounds <= known.keys() else set())
@@ -128,24 +128,24 @@ class Tool:
 
     @property
     def bounds(self) -> bool:
-        """Whether it takes the bounds of a query."""
+        """True for a tool that takes the limits of a query."""
         return any(parameter.name == "timeout" for parameter in self._parsed.params)
 
     @property
     def description(self) -> str:
-        """Description of the tool: first sentences of its command's docstring."""
+        """First sentences of the command's docstring."""
         sentences = re.split(r"(?<=[.:])\s+", self.help)
         count = next((index for index in range(1, len(sentences)) if len(" ".join(sentences[:index])) > LONG), None)
         return " ".join(sentences[:count])
 
     @property
     def help(self) -> str:
-        """The docstring of its command without the examples, which are lines of a shell."""
+        """Docstring of the command without its examples."""
         return inspect.cleandoc(self._parsed.help or "").partition("\b\n")[0].strip()
 
     @cached_property
     def listed(self) -> frozenset[str]:
-        """Arguments that its schema lists: those that few tools have, those that it needs and the usual ones."""
+        """Arguments that the schema lists: required ones, common ones, and those of few tools."""
         counts = Counter(name for tool in list_tools().values() for name in tool.parameters)
         return frozenset(
             name
@@ -155,24 +155,24 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments: those listed, and `more` for all others."""
+        """JSON schema of the listed arguments, with `more` for all others."""
         found = {name: _describe(one, is_brief=True) for name, one in self.parameters.items() if name in self.listed}
         if len(found) < len(self.parameters):
-            told = f"Other arguments by name, described by the tool {OPTIONS}."
-            found[MORE] = {"type": "object", "description": told}
+            description = f"Other arguments by name, described by the tool {OPTIONS}."
+            found[MORE] = {"type": "object", "description": description}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
         return {"type": "object", "properties": found, "required": required, "additionalProperties": False}
 
     @property
     def whole(self) -> dict[str, Any]:
-        """The schemas of all arguments by name, with their whole helps."""
+        """Argument -> schema with the full description, for all arguments."""
         return {name: _describe(one) for name, one in self.parameters.items()}
 
     def spell(self, given: Mapping[str, Any], more: Sequence[str] = ()) -> list[str]:
-        """Return the words of the command with these arguments and `more` options; UsageError for wrong arguments."""
+        """Return the command line for these arguments and `more` options; UsageError for a wrong argument."""
         rest = given.get(MORE) or {}
         if not isinstance(rest, Mapping):
-            raise UsageError(f"{MORE} is {rest!r}, expected arguments by name; the tool {OPTIONS} describes them")
+            raise UsageError(f"{MORE} is {rest!r}, expected an object of arguments; the tool {OPTIONS} describes them")
         given = {**{name: one for name, one in given.items() if name != MORE}, **rest}
         words: list[str] = []
         options: list[str] = []
@@ -189,7 +189,7 @@ class Tool:
             texts = [_spell(name, one) for one in value] if isinstance(value, list) else [_spell(name, value)]
             if parameter.param_type_name == "argument":
                 if any(text.startswith("-") for text in texts) and not self.bounds:
-                    raise UsageError(f"{name} begins with -: options are arguments of their own")
+                    raise UsageError(f"{name} begins with -: give an option as an argument of its own")
                 words += texts if parameter.nargs == -1 else [" ".join(texts)]
                 continue
             for text in texts if parameter.multiple else [",".join(texts)]:
@@ -204,12 +204,12 @@ class Tool:
 
 @cache
 def list_tools() -> dict[str, Tool]:
-    """Return every tool of the core and of wings by its name."""
+    """Return name -> tool, for the core and the wings."""
     return {name: Tool(name=name, command=tuple(command.split())) for name, command in ALL.items()}
 
 
 def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all arguments of a tool with their whole helps; UnknownNameError for a tool that is not there."""
+    """Return all arguments of a tool with full descriptions; UnknownNameError for an unknown tool."""
     name = str(given.get("tool", ""))
     if name not in list_tools():
         raise UnknownNameError("tool", name, list_tools())
@@ -226,7 +226,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def _call(parameter: Any) -> str:
-    """Return how a parameter is called as an argument; an option takes the place of a positional one of its name."""
+    """Return the name of a parameter as an argument; an option replaces a positional parameter of the same name."""
     if parameter.param_type_name == "argument":
         return CALLED.get(parameter.name, str(parameter.name))
     return _option(parameter).strip("-").replace("-", "_")
@@ -237,11 +237,11 @@ def _option(parameter: Any) -> str:
 
 
 def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
-    """Return the schema of a parameter: its help, its values, its default; of a brief one the first sentence."""
+    """Return the schema of a parameter: description, values and default, or a brief description without default."""
     usual = parameter.show_default if isinstance(getattr(parameter, "show_default", None), str) else ""
     text = (getattr(parameter, "help", "") or parameter.name).removesuffix(".")
     text, usual = (_shorten(text), "") if is_brief else (text, usual)
-    told = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
+    described = {"description": f"{text}. Default: {usual}." if usual else f"{text}."}
     kind = parameter.type.name
     one: dict[str, Any] = {"type": "string"}
     if getattr(parameter, "is_flag", False):
@@ -253,11 +253,11 @@ def _describe(parameter: Any, *, is_brief: bool = False) -> dict[str, Any]:
     if _call(parameter) in COUNTS:
         one = {"type": ["integer", "string"]}
     is_several = parameter.nargs == -1 or getattr(parameter, "multiple", False) or _call(parameter) == "hardware"
-    return {**({"type": "array", "items": one} if is_several else one), **told}
+    return {**({"type": "array", "items": one} if is_several else one), **described}
 
 
 def _shorten(text: str) -> str:
-    """Return the first sentence of a help, to the last clause that ends within `BRIEF` characters."""
+    """Return the first sentence of a description, up to the last clause that ends within `BRIEF` characters."""
     text = re.split(r"(?<!e\.g)\. ", text)[0]
     ends = [found.start() for found in re.finditer(r"; |, |: | \(", text)]
     return text[: max([end for end in ends if end <= BRIEF] or ends[:1])] if len(text) > BRIEF and ends else text
@@ -265,25 +265,25 @@ def _shorten(text: str) -> str:
 
 def _spell(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"{name} is {value!r}, expected a text or a number, or a list of them")
+        raise UsageError(f"{name} is {value!r}, expected a string, a number, or a list of them")
     text = str(value)
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise UsageError(f"{name} has a character that is none: a zero, or half of a pair")
+        raise UsageError(f"{name} has an invalid character: NUL, or half of a surrogate pair")
     if len(text) > MOST_ARGUMENT_CHARACTERS:
         raise UsageError(f"{name} has {len(text):,} characters, expected at most {MOST_ARGUMENT_CHARACTERS:,}")
     return text
 
 
 def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
-    """Raise UsageError for a value that names code that may not run, or a path outside of these folders.
+    """Raise UsageError for a value that names forbidden code, or a path outside of these folders.
 
-    Relative paths are from `here`. Every part of a value that stands between two signs at which a command may cut it,
-    and the whole of it, is resolved as the command would open it: names of files have spaces and commas too. A file of
-    a folder may name no code either, and a file that names others none outside.
+    Relative paths start at `here`. A file name may contain spaces and commas, so the whole value and every part between
+    two splitting characters is resolved as the command would open it. The same rules hold for code and paths that a
+    file names.
     """
     for value in values:
         if CODE.search(value) and not runs_code:
-            raise UsageError(f"{value}: it would run code; `joulemap mcp --run-code` allows it")
+            raise UsageError(f"{value} runs code, which needs `joulemap mcp --run-code`")
         for piece in _cut_pieces(value):
             for place in {here / piece, here / os.path.expanduser(piece)}:
                 if PATH.search(piece) or CODE.search(piece) or _is_there(place):
@@ -291,10 +291,10 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
 
 
 def _cut_pieces(value: str) -> Iterator[str]:
-    """Yield every part of a value that begins and ends where a command may cut it; UsageError for too many."""
+    """Yield every part of a value between two splitting characters; UsageError for too many."""
     breaks = [found.span() for found in BREAKS.finditer(value)]
     if len(breaks) > MOST_BREAKS:
-        raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}: ask for fewer at once")
+        raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}")
     begins = [0, *(end for _, end in breaks)]
     ends = [*(start for start, _ in breaks), len(value)]
     found = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
@@ -302,33 +302,33 @@ def _cut_pieces(value: str) -> Iterator[str]:
 
 
 def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
-    """Raise UsageError for a path outside of these folders, or a file that names such a one, or code that may not run.
+    """Raise UsageError for a path outside of these folders, or a file that names such a path or forbidden code.
 
-    Only a TOML file names others: what a measured file calls its model is never a path.
+    Only TOML files name other files; the model of a measurement file is never a path.
     """
     place = Path(os.path.realpath(place))
     if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
-        raise UsageError(f"{piece}: it is outside of what `joulemap mcp --allow FOLDER` names")
+        raise UsageError(f"{piece} is outside of the folders of `joulemap mcp --allow`")
     if place.suffix == ".duckdb" or not place.is_file():
         return
     try:
         with open_regular(place) as stream:
             text = stream.read(MOST_SCANNED_BYTES).decode(errors="replace")
     except (OSError, FileError) as error:
-        raise UsageError(f"{piece}: it cannot be read: {error}") from error
+        raise UsageError(f"cannot read {piece}: {error}") from error
     if runs_code:
         return
     if CODE.search(text):
-        raise UsageError(f"{piece}: it names code; `joulemap mcp --run-code` allows that")
+        raise UsageError(f"{piece} names code, which needs `joulemap mcp --run-code`")
     for named in _list_texts(text) if place.suffix == ".toml" else ():
         for one in (named, *re.split(r"[,=@():]", named)):
             target = Path(os.path.realpath(here / os.path.expanduser(one.strip())))
             if PATH.search(one) and not any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
-                raise UsageError(f"{piece}: it names {one[:60]}, outside of what `joulemap mcp --allow FOLDER` names")
+                raise UsageError(f"{piece} names {one[:60]}, outside of the folders of `joulemap mcp --allow`")
 
 
 def _list_texts(text: str) -> Iterator[str]:
-    """Yield the keys and texts of TOML but addresses; nothing of what is no TOML."""
+    """Yield the keys and strings of a TOML text, except URLs; nothing if it is not TOML."""
     try:
         waiting: list[Any] = [tomllib.loads(text)]
     except (ValueError, RecursionError):
@@ -346,22 +346,22 @@ def _list_texts(text: str) -> Iterator[str]:
 def _is_there(place: Path) -> bool:
     try:
         return os.path.lexists(place)
-    except ValueError:  # no path at all
+    except ValueError:  # not a valid path
         return False
 
 
 def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:
-    """Return an answer with as many rows of each table as fit, numbers to six digits, and what was left out."""
+    """Return an answer with as many rows per table as fit and six-digit numbers, and a text on the omitted rows."""
     for most in [one for one in (most_rows, 100, 50, 20, 10, 5, 3, 2, 1, 0) if one <= most_rows]:
         left: list[str] = []
         found = _cut(answer, most, "", left)
         if len(json.dumps(found, ensure_ascii=False)) <= most_characters:
             return found, "; ".join(left)
-    return {}, "all of it, which is longer than an answer may be"
+    return {}, "the whole answer, which is longer than the limit"
 
 
 def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
-    """Return a value with `most` rows of each table, more of plain lists, and nothing beside tables that is empty."""
+    """Return a value with at most `most` rows per table, more entries of plain lists, and no empty entries."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if not isinstance(value, Mapping | list):

@@ -15,29 +15,33 @@ def utilization(
     model: Model,
     *,
     limit: Limit = 10,
-    pairing: bool = option(False, "Also say which of the hardware suits which size of model, by what is stored."),
+    pairing: bool = option(False, "Show which chip suits which model size, from stored runs."),
     advice: bool = option(
         True,
-        "Say what would use each hardware better: evaluates other batches, precisions, power modes and hardware.",
+        "Evaluate and show better batch sizes, precisions, power modes and chips.",
         "--advice/--no-advice",
     ),
     grades: str = option(
         "",
-        "Least shares of a peak that are excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
+        "Minimum fractions of a peak for excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
+        metavar="A,B,C,D",
         shown="`joulemap query run utilization.grade`",
+        is_advanced=True,
     ),
-    min_compute: float = option(0.2, "Flag compute utilization below this, from 0 to 1."),
-    max_bandwidth: float = option(0.9, "Flag a share of the sustained bandwidth above this, from 0 to 1."),
-    max_idle: float = option(0.8, "Flag a share of idle units above this, from 0 to 1."),
+    min_compute: float = option(0.2, "Flag compute utilization below this fraction.", metavar="FRACTION"),
+    max_bandwidth: float = option(
+        0.9, "Flag bandwidth utilization above this fraction of the sustained rate.", metavar="FRACTION"
+    ),
+    max_idle: float = option(0.8, "Flag idle units above this fraction.", metavar="FRACTION"),
     hardware: NamedHardwareOptions,
     run: RunOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Show how much of each hardware a model uses, where it stands on the roofline, and what is unhealthy about it.
+    """Show how much of each chip a model uses, on a roofline.
 
-    What would be better is evaluated, never a rule of thumb: each remedy has its gain. json has every row and sentence,
-    csv the table of hardware.
+    Flags low utilization. Each remedy is evaluated and listed with its gain. json has every row and sentence, csv the
+    table of hardware.
 
     \b
     joulemap utilization resnet18

@@ -27,33 +27,37 @@ KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_
 KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bias_fraction", "covered_fraction")
 
 SOURCES: Final = 2
-"""Of each quantity, those with the most rows, that a screen has."""
+"""Maximum sources per quantity on a screen; those with the most rows come first."""
 
 
 @command
 def validate(
     *,
-    hardware: str = option("", "Only this hardware.", shown="all that was measured", complete=complete_hardware),
-    model: str = option("", "Only this model or kind of operator.", shown="all", complete=complete_models),
-    precision: str = option("", "Only this precision.", shown="all"),
-    by: Literal[ScoreDivision, "operator"] = option("runtime", "What divides a hardware's rows."),
-    source: str = option("", "Only measurements whose source holds this text.", shown="all"),
-    calibration: str = option("auto", CALIBRATION_HELP),
+    hardware: str = option(
+        "", "Hardware to score.", metavar="NAME", shown="all with measurements", complete=complete_hardware
+    ),
+    model: str = option("", "Model or operator type to score.", metavar="NAME", shown=False, complete=complete_models),
+    precision: str = option("", "Precision to score.", metavar="NAME", shown=False),
+    by: Literal[ScoreDivision, "operator"] = option("runtime", "Grouping of the measurements."),
+    source: str = option("", "Text that the source of a measurement contains.", metavar="TEXT", shown=False),
+    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
     trust: TrustRows = False,
     output: OutputOptions,
 ) -> None:
-    """Score predictions against measurements: errors, bias, worst case, rank correlation.
+    """Score predictions against measurements.
 
-    The first line says how many measurements are scored, and how many quantities of them.
+    The first line counts the scored measurements and their quantities. The table shows errors, bias, worst case, rank
+    correlation and interval coverage. Configurations that are not stored are evaluated first, in about half a minute
+    for all built-in measurements.
 
-    Every measured configuration that is not stored is evaluated first (half a minute for all that ships). `seen` is the
-    part of the rows that coefficients of the model were chosen with in view: those score no prediction; `--by split`
-    separates them. `covered` is the part of the rows whose 80 % interval holds what was measured. A rate is scored
-    against the predicted rate, never against 1 / latency. Wall power is that of a system over its boards: `exceeded`
-    counts the rows where a board would draw more. Single operators that were measured alone stand apart from models:
-    `--by kind` divides them by what they are. `--by operator` scores device times inside models, by kind of operator.
-    Language models as they are served have a score for each quantity measured; what cannot be predicted of them is
-    counted below, with the reason. `--by source` and `--by quantity` take all hardware together.
+    `seen` is the fraction of measurements used for fitting; they do not test the model, and `--by split` separates
+    them. `covered` is the fraction inside the 80 % interval. A throughput is scored against the predicted throughput,
+    never against 1 / latency. `exceeded` counts boards whose predicted power exceeds the wall power of their system,
+    divided by its boards.
+
+    Single operators are scored separately from models: `--by kind` groups them by type. `--by operator` scores device
+    times of operators inside models. Each quantity of a served language model has its own score; unpredicted
+    measurements are counted below with the reason. `--by source` and `--by quantity` combine all hardware.
 
     \b
     joulemap validate --hardware h200_sxm

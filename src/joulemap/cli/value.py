@@ -1,4 +1,4 @@
-"""Values of what a person wrote on the command line."""
+"""Conversion of texts of the command line to values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from joulemap.system.number import check_digits, read_real, read_whole
 Record = TypeVar("Record")
 
 BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
-"""A number without a unit, be it with a prefix."""
+"""Number without a unit, with or without an SI prefix."""
 
 MOST_BATCHES: Final = 10_000
-"""In one list."""
+"""Maximum batch sizes in one list."""
 
 MOST_QUANTITY: Final = 60
-"""Characters of a number with its unit; the time to read one grows faster than its length."""
+"""Maximum characters of a quantity; the time to parse one grows faster than its length."""
 
 
 def read_quantity(option: str, text: str, unit: str) -> float | None:
-    """Return what a person wrote as `30W` or `16GB` in `unit`, None for nothing; UsageError names the option."""
+    """Return a quantity such as `30W` or `16GB` in `unit`, None for an empty text; UsageError names the option."""
     value = read_number(option, text, unit)
     if value is not None and not value > 0.0:
         raise UsageError(f"{option}: {text!r} is not above 0")
@@ -36,7 +36,7 @@ def read_quantity(option: str, text: str, unit: str) -> float | None:
 
 
 def read_number(option: str, text: str, unit: str) -> float | None:
-    """Return as `read_quantity` does, also where it is not above 0."""
+    """Return a quantity as `read_quantity` does, but accept zero and negative values."""
     if not text:
         return None
     if len(text) > MOST_QUANTITY:
@@ -54,18 +54,18 @@ def read_number(option: str, text: str, unit: str) -> float | None:
 
 
 def _example(text: str, unit: str) -> str:
-    """Return a number with a unit that people write it with."""
+    """Return a number with its usual unit."""
     return text + {"s": "ms", "B": "MB", "1/s": "/s"}.get(unit, unit)
 
 
 UNITS: Final = {"_bytes_per_s": "B/s", "_per_s": "1/s", "_bytes": "B", "_s": "s", "_j": "J", "_w": "W"}
-"""End of a field's name -> the unit that it is read in."""
+"""Suffix of a field name -> unit of its value."""
 
 
 def read_as(record: type[Record], options: object, **given: Any) -> Record:
-    """Return a record of what options of the same names say, each with its unit where the field's name ends with one.
+    """Return a record with the values of the options of the same names; a suffix such as `_w` sets the unit.
 
-    `given` are fields that are read otherwise. UsageError names the option that cannot be read.
+    `given` holds fields that are converted elsewhere. UsageError names an option that cannot be read.
     """
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     for name in (field.name for field in fields if field.name not in given):
@@ -80,7 +80,7 @@ def read_as(record: type[Record], options: object, **given: Any) -> Record:
 
 
 def read_fractions(option: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of `0.7,0.5`; UsageError names the option."""
+    """Return the numbers of a list such as `0.7,0.5`; UsageError names the option."""
     try:
         return tuple(read_real(part) for part in split_names(text))
     except ValueError:
@@ -88,7 +88,7 @@ def read_fractions(option: str, text: str) -> tuple[float, ...]:
 
 
 def read_counts(option: str, text: str) -> tuple[int, ...]:
-    """Return the whole numbers of `1,2,4`; UsageError names the option."""
+    """Return the integers of a list such as `1,2,4`; UsageError names the option."""
     try:
         return tuple(read_whole(part) for part in split_names(text))
     except ValueError as error:
@@ -96,9 +96,9 @@ def read_counts(option: str, text: str) -> tuple[int, ...]:
 
 
 def read_batches(text: str) -> tuple[int, ...]:
-    """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
+    """Return the batch sizes of a list such as `1,2,4` or `1,2,4,...,128`; dots continue equal steps or factors.
 
-    Raises UsageError for anything else.
+    Raises UsageError for any other text.
     """
     found: list[int] = []
     is_open = False
@@ -128,7 +128,7 @@ def _check_count(count: int) -> None:
 
 
 def _fill(found: list[int], last: int, text: str) -> list[int]:
-    """Return what stands between the numbers so far and the last one."""
+    """Return the numbers that the dots stand for, between the numbers so far and the last one."""
     pairs = list(pairwise(found))
     steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
     filled, number = [], found[-1] if found else 0
@@ -141,19 +141,19 @@ def _fill(found: list[int], last: int, text: str) -> list[int]:
             filled.append(number)
     if number != last:
         raise UsageError(
-            f"the dots in {text!r} do not lead to {last}: write two or more numbers with equal steps or factors before "
+            f"the dots in {text!r} do not reach {last}: write at least two numbers with equal steps or factors before "
             "them, e.g. 1,2,4,...,128"
         )
     return filled
 
 
 def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
-    """Return key -> value of `key=value`s; UsageError for one that is not of this form, or given twice."""
+    """Return key -> value of texts such as `key=value`; UsageError for another form or a repeated key."""
     pairs: dict[str, str] = {}
     for item in written or ():
         key, separator, value = item.partition("=")
         if not separator or not key:
-            raise UsageError(f"parameter {item!r} is not of the form key=value")
+            raise UsageError(f"parameter {item!r} does not have the form key=value")
         if key in pairs:
             raise UsageError(f"parameter {key} is given twice")
         pairs[key] = value
@@ -161,7 +161,7 @@ def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
 
 
 def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:
-    """Return name -> fraction of what a person wrote as `energy=5%,latency=10%`; UsageError names the option."""
+    """Return name -> fraction of texts such as `energy=5%,latency=10%`; UsageError names the option."""
     found: dict[str, float] = {}
     for item in (part for text in written or () for part in split_names(text)):
         name, _, text = (part.strip() for part in item.partition("="))
@@ -171,7 +171,7 @@ def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:
             share = read_real(text.removesuffix("%").strip()) / 100.0
         except ValueError as error:
             expected = f"{name or 'energy'}=5%"
-            raise UsageError(f"{option}: {item!r} is no percentage, expected one such as {expected}") from error
+            raise UsageError(f"{option}: {item!r} is not a percentage, expected e.g. {expected}") from error
         if found.setdefault(name.lower(), share) != share:
             raise UsageError(f"{option}: {name} is given twice")
     return found

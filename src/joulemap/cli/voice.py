@@ -1,4 +1,4 @@
-"""How much a command says on stderr beside its errors."""
+"""Messages of a command on stderr, apart from errors: progress, timings, hints."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ import typer
 
 from joulemap.present.text import make_visible
 
-TALK_HELP: Final = "Say on stderr what takes time, and which queries are behind the answer."
+TALK_HELP: Final = "Print timings and the names of queries to stderr."
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors to stderr.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=TALK_HELP)]
 Talking = Annotated[bool, typer.Option("-v", help=TALK_HELP)]
 
 
 class Voice:
-    """What is said of the command that runs."""
+    """Messages of the running command."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a command."""
+        """Start a command: clear the flags and restart the clock."""
         self.is_quiet = self.is_verbose = False
         self.command = ""
         self._began_s = time.monotonic()
 
     def set(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        """Take what was asked for, before the command or with it."""
+        """Turn on a flag; one given before the command stays on."""
         self.is_quiet |= quiet
         self.is_verbose |= verbose
 
     def inform(self, text: str) -> None:
-        """Say something on stderr that is no error."""
+        """Print a message to stderr, unless --quiet is given."""
         if not self.is_quiet:
-            tell(text)
+            write_message(text)
 
     def talk(self, text: str) -> None:
-        """Say what takes time, to people only unless it was asked for."""
+        """Print progress to a terminal, or with its time if --verbose is given."""
         if self.is_verbose and not self.is_quiet:
-            tell(f"{time.monotonic() - self._began_s:.2f} s: {text}")
+            write_message(f"{time.monotonic() - self._began_s:.2f} s: {text}")
         elif sys.stderr is not None and sys.stderr.isatty():
             self.inform(text)
 
     def detail(self, text: str) -> None:
-        """Say something that only those hear who asked for it."""
+        """Print a message only if --verbose is given."""
         if self.is_verbose:
             self.talk(text)
 
 
 voice: Final = Voice()
-"""Of this process, which runs one command at a time."""
+"""Messages of this process, which runs one command at a time."""
 
 
-def tell(text: str, *, keep: str = "", end: str = "\n") -> None:
-    """Say something on stderr; what steers a terminal is shown, but for the characters to keep."""
+def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:
+    """Print to stderr; control characters are shown as text, except those in `keep`."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             print(make_visible(text, keep), end=end, file=sys.stderr)

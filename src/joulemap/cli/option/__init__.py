@@ -1,1 +1,1 @@
-"""Options that commands share: each record is a group of them, and reads what was written into what is asked."""
+"""Options that commands share. Each record declares a group of options and converts their texts to settings."""

@@ -1,13 +1,13 @@
-"""Which hardware is asked about, and the power that it gets."""
+"""Options for hardware and its power."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import typer
 
-from joulemap.cli.command import option
+from joulemap.cli.command import HARDWARE, option
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
@@ -17,122 +17,140 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords
 
-ONE_HARDWARE: Final = (
-    "An id, alias, class or file, with @MODE or without; see `joulemap hardware list`. Also as --hardware."
-)
-SEVERAL_HARDWARE: Final = (
-    "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
-    "list`. A class means its default chip, its plural all of it: gpu, gpus."
-)
+ONE_HARDWARE: Final = "Chip id, alias, class or file, optionally with @MODE; see `joulemap hardware list`."
+SEVERAL_HARDWARE: Final = "Ids, aliases, classes (gpu: one chip, gpus: all), files or folders."
 
 
 def several_hardware(shown: str) -> Any:
-    """Return the option that names hardware, which says what is meant where none is named."""
-    return option("", SEVERAL_HARDWARE, "--hardware", shown=shown, complete=complete_hardware)
+    """Return the option `--hardware` with a description of its default."""
+    return option("", SEVERAL_HARDWARE, "--hardware", metavar="NAME,...", shown=shown, complete=complete_hardware)
 
 
 def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Return hardware as arguments and an option name it; each text may name several, or be a path with a comma."""
+    """Return the hardware of arguments and of an option; each text may name several, or be a path with a comma."""
     return (*(named or ()), *((option,) if option else ()))
 
 
 @frozen(kw_only=True)
 class ModeOptions:
-    """At which operating point one hardware runs."""
+    """Option for the power mode of one hardware."""
 
-    power_mode: str = option("", "Operating point of hardware named without one, e.g. 15W.", shown="the chip's own")
+    panel: ClassVar[str] = HARDWARE
+    power_mode: str = option(
+        "",
+        "Power mode of hardware named without one, e.g. 15W.",
+        metavar="MODE",
+        shown="the chip's own",
+        is_advanced=True,
+    )
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings of these options as keywords."""
         return {"power_mode": self.power_mode}
 
 
 @frozen(kw_only=True)
 class ScenarioOptions(ModeOptions):
-    """Where hardware is used, and the power that it gets there."""
+    """Options for the place where hardware is used and its power there."""
 
     scenario: str = option(
         "",
-        "Hardware for a use, at its largest power mode within the power there: datacenter, edge, embedded, "
-        "robot, camera or stick.",
-        shown="any",
+        "Use case, with its power budget: datacenter, edge, embedded, robot, camera or stick.",
+        metavar="NAME",
+        shown=False,
+        is_advanced=True,
     )
     power_budget: str = option(
         "",
-        "Run each hardware at its largest power mode capped within this, e.g. 15W.",
+        "Maximum power per device, e.g. 15W; each runs in its largest mode within it.",
+        metavar="POWER",
         shown="that of the scenario or deployment",
+        is_advanced=True,
     )
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them; UsageError names the option that cannot be read."""
+        """Return the settings of these options as keywords; UsageError names an option that cannot be read."""
         budget = read_quantity("--power-budget", self.power_budget, "W")
         return {**super().keywords(), "scenario": self.scenario, "power_budget_w": budget}
 
 
 @frozen(kw_only=True)
 class FilterOptions(ScenarioOptions):
-    """Which hardware is asked about, beside names."""
+    """Options that filter hardware."""
 
     architecture: str = option(
         "",
-        "Only these classes, e.g. cpu,gpu; where one chip of each class is taken anyhow, their default chips.",
-        shown="all",
+        "Architecture classes to include, e.g. cpu,gpu.",
+        metavar="NAME,...",
+        shown=False,
         complete=complete_architectures,
     )
     deployment: str = option(
-        "", "All hardware for datacenter, edge or embedded.", shown="any", complete=complete_deployments
+        "",
+        "All hardware for datacenter, edge or embedded.",
+        metavar="NAME,...",
+        shown=False,
+        complete=complete_deployments,
     )
 
-    takes_all: bool = option(False, "Rank what can be neither bought nor rented too, marked ~.", "--all")
+    takes_all: bool = option(
+        False, "Include hardware that cannot be bought or rented, marked ~.", "--all", is_advanced=True
+    )
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings of these options as keywords."""
         names: dict[str, Any] = {"deployment": split_names(self.deployment), "takes_all": self.takes_all}
         return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 
 @frozen(kw_only=True)
 class HardwareOptions(FilterOptions):
-    """Which hardware is asked about."""
+    """Options that name or filter hardware."""
 
     hardware: str = several_hardware("one each of cpu, gpu, tpu, kpu")
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return what is asked by them, and by hardware that was named among the arguments."""
+        """Return the settings of these options and of hardware named as arguments."""
         return {**super().keywords(), "hardware": join_hardware(named, self.hardware)}
 
 
 @frozen(kw_only=True)
 class NamedHardwareOptions(HardwareOptions):
-    """Which hardware is asked about, by arguments or as an option."""
+    """Hardware as arguments or as an option."""
 
     named: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.", autocompletion=complete_hardware),
+        typer.Argument(
+            metavar="[HARDWARE]...",
+            help="Hardware, as for --hardware; NAME@MODE sets a power mode.",
+            autocompletion=complete_hardware,
+        ),
     ] = None
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return what is asked by them, and by hardware that was named elsewhere."""
+        """Return the settings of these options and of hardware named elsewhere."""
         return super().keywords((*(self.named or ()), *named))
 
 
 @frozen(kw_only=True)
 class ServedHardwareOptions(NamedHardwareOptions):
-    """Which hardware serves language models."""
+    """Hardware that serves language models."""
 
-    hardware: str = several_hardware("six that models of all sizes are served on")
+    hardware: str = several_hardware("six common serving chips")
 
 
 @frozen(kw_only=True)
 class TrainedHardwareOptions(NamedHardwareOptions):
-    """Which hardware trains models."""
+    """Hardware that trains models."""
 
-    hardware: str = several_hardware("three that models are trained on")
+    hardware: str = several_hardware("three common training chips")
 
 
 @frozen(kw_only=True)
 class OneHardwareOptions:
-    """Which one hardware is asked about, by an argument or as an option."""
+    """One hardware, as an argument or as an option."""
+
+    panel: ClassVar[str] = HARDWARE
 
     named: Annotated[
         list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE, autocompletion=complete_hardware)
@@ -140,7 +158,7 @@ class OneHardwareOptions:
     option: str = option("", "", "--hardware", hidden=True, complete=complete_hardware)
 
     def read(self) -> str:
-        """Return how it is named; UsageError where it is not."""
+        """Return the name of the hardware; UsageError if there is none."""
         hardware = " ".join(join_hardware(self.named, self.option))
         if not hardware.strip():
             raise UsageError("name a hardware after the model; see `joulemap hardware list`")
@@ -149,7 +167,9 @@ class OneHardwareOptions:
 
 @frozen(kw_only=True)
 class TwoHardwareOptions:
-    """Which two hardware are asked about, by arguments or as an option."""
+    """Two hardware, as arguments or as an option."""
+
+    panel: ClassVar[str] = HARDWARE
 
     named: Annotated[
         list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE, autocompletion=complete_hardware)
@@ -157,7 +177,7 @@ class TwoHardwareOptions:
     option: str = option("", "", "--hardware", hidden=True, complete=complete_hardware)
 
     def read(self) -> tuple[str, str]:
-        """Return how they are named; UsageError where they are not two."""
+        """Return the two names; UsageError if there are more or fewer."""
         from joulemap.answer.name import list_hardware
 
         found = list_hardware(join_hardware(self.named, self.option))
@@ -169,21 +189,27 @@ class TwoHardwareOptions:
 
 @frozen(kw_only=True)
 class ClassHardwareOptions(NamedHardwareOptions):
-    """Which hardware stands for the architecture classes."""
+    """Hardware that represents the architecture classes."""
 
     hardware: str = several_hardware("one of each class")
     deployment: str = option(
-        "", "Of those, only for datacenter, edge or embedded.", shown="any", complete=complete_deployments
+        "",
+        "Deployment to restrict the chips to: datacenter, edge or embedded.",
+        metavar="NAME,...",
+        shown=False,
+        complete=complete_deployments,
     )
 
 
 @frozen(kw_only=True)
 class CandidateHardwareOptions(NamedHardwareOptions):
-    """Which hardware is chosen from."""
+    """Candidate hardware, from which an answer chooses."""
 
-    hardware: str = several_hardware("the whole catalogue")
+    hardware: str = several_hardware("all chips")
     power_mode: str = option(
         "",
-        "Operating point of hardware named without one, e.g. 15W; default for the chip's own.",
-        shown="every one that it has",
+        "Power mode of hardware named without one, e.g. 15W; default means the chip's own.",
+        metavar="MODE",
+        shown="every mode",
+        is_advanced=True,
     )

@@ -1,14 +1,14 @@
-"""Options for limits of configurations and queries, for prices of chips and for their use."""
+"""Options for limits of configurations and queries, for prices of chips and for how chips are used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
-from joulemap.cli.command import option
+from joulemap.cli.command import COST, LIMITS, option
 from joulemap.cli.value import read_number, read_quantity, split_assignments
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -18,22 +18,31 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds, Limits, Pay, Price, Usage
 
 HOURS: Final = 24.0
-"""Of a day."""
+"""Hours per day."""
 
 
 @frozen(kw_only=True)
 class UseLimitOptions:
-    """What a configuration must keep to while it runs."""
+    """Limits of a configuration while it runs."""
 
-    max_latency: str = option("", "At most this latency of a batch, e.g. 50ms.", shown="any")
-    max_energy: str = option("", "At most this energy of a batch, e.g. 1J.", shown="any")
-    max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
-    max_memory: str = option("", "At most this memory for weights and activations of a batch, e.g. 512MB.", shown="any")
-    max_power: str = option("", "At most this power of the chip and the host it needs, e.g. 15W.", shown="any")
-    min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
+    panel: ClassVar[str] = LIMITS
+    max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False)
+    max_energy: str = option("", "Maximum energy of a batch, e.g. 1J.", metavar="ENERGY", shown=False, is_advanced=True)
+    max_energy_per_inference: str = option(
+        "", "Maximum energy of one inference, e.g. 100mJ.", metavar="ENERGY", shown=False, is_advanced=True
+    )
+    max_memory: str = option(
+        "",
+        "Maximum memory for weights and activations of a batch, e.g. 512MB.",
+        metavar="SIZE",
+        shown=False,
+        is_advanced=True,
+    )
+    max_power: str = option("", "Maximum power per device, its host included, e.g. 15W.", metavar="POWER", shown=False)
+    min_throughput: str = option("", "Minimum inferences per second, e.g. 30/s.", metavar="RATE", shown=False)
 
     def read(self) -> Limits:
-        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        """Return the limits in SI units; UsageError names an option that cannot be read."""
         from joulemap.domain.settings import Limits
 
         return Limits(
@@ -48,14 +57,17 @@ class UseLimitOptions:
 
 @frozen(kw_only=True)
 class LimitOptions(UseLimitOptions):
-    """What a configuration must keep to."""
+    """Limits of a configuration, its price included."""
 
     max_price: str = option(
-        "", "At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.", shown="any"
+        "",
+        "Maximum price per chip: rental, e.g. 2USD/h, or purchase, e.g. 500USD.",
+        metavar="PRICE",
+        shown=False,
     )
 
     def read(self) -> Limits:
-        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        """Return the limits in SI units; UsageError names an option that cannot be read."""
         is_rent = "/" in self.max_price
         if self.max_price.strip().replace(".", "", 1).isdigit():
             text = self.max_price
@@ -69,20 +81,41 @@ class LimitOptions(UseLimitOptions):
         )
 
 
+def rent_option(*, is_advanced: bool) -> Any:
+    """Return the option `--price-per-hour`."""
+    return option(
+        None, "Rental price of a chip, e.g. l4=0.40USD/h; repeatable.", metavar="PRICE", is_advanced=is_advanced
+    )
+
+
+def pay_option(*, is_advanced: bool) -> Any:
+    """Return the option `--pay`."""
+    return option(
+        "",
+        "Prices to rank by.",
+        metavar="rented|bought|both",
+        shown="what more chips have",
+        is_advanced=is_advanced,
+    )
+
+
 @frozen(kw_only=True)
 class PriceOptions:
-    """What a person pays for chips, in place of the catalogue's prices."""
+    """Prices that replace those of the catalogue."""
 
-    price_per_hour: list[str] | None = option(None, "Your rent of a chip, e.g. l4=0.40USD/h; repeat for several.")
-    purchase_price: list[str] | None = option(None, "What you pay for one, e.g. l4=2500USD; repeat for several.")
+    panel: ClassVar[str] = COST
+    price_per_hour: list[str] | None = rent_option(is_advanced=True)
+    purchase_price: list[str] | None = option(
+        None, "Purchase price of a chip, e.g. l4=2500USD; repeatable.", metavar="PRICE", is_advanced=True
+    )
     price_file: Path | None = option(
         None,
-        "CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
-        "for each hardware. What is given beside it counts more.",
+        "CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML.",
+        is_advanced=True,
     )
 
     def read(self) -> tuple[Price, ...]:
-        """Return the prices; UsageError names the option that cannot be read."""
+        """Return the prices; UsageError names an option that cannot be read."""
         from joulemap.answer.price import read_price_file
         from joulemap.domain.settings import Price
 
@@ -97,7 +130,7 @@ class PriceOptions:
 
 
 def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
-    """Return hardware -> price of `l4=0.40USD/h`s; UsageError names the option and what is wrong."""
+    """Return hardware -> price from texts such as `l4=0.40USD/h`; UsageError names the option and the fault."""
     try:
         pairs = split_assignments(written)
     except UsageError:
@@ -108,40 +141,68 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
 
 @frozen(kw_only=True)
 class UsageOptions:
-    """How a chip is used and powered."""
+    """Payment, use and power of a chip."""
 
-    pay: str = option(
-        "",
-        "Rank what is rented, what is bought, or both in one ranking.",
-        metavar="[rented|bought|both]",
-        shown="the way that more of the hardware has a price of",
-    )
+    panel: ClassVar[str] = COST
+    pay: str = pay_option(is_advanced=True)
     seller: str = option(
         "",
-        "Kind of seller whose prices are compared; view `offers` lists the offers.",
-        metavar="[hyperscaler|cloud|marketplace|reserved|spot|list|retail]",
-        shown="the kind that most of the hardware has offers of",
+        "Type of seller: hyperscaler, cloud, marketplace, reserved, spot, list or retail.",
+        metavar="NAME",
+        shown="the one with most offers",
+        is_advanced=True,
     )
     busy_hours: float | None = option(
-        None, "Hours of each 24 that a chip is powered or rented in which it works, at most 24.", shown="12"
+        None,
+        "Hours of work per 24 powered or rented hours.",
+        metavar="HOURS",
+        shown="12",
+        is_advanced=True,
     )
-    lifetime: float | None = option(None, "Years that a bought chip serves.", shown="the catalogue's")
-    hours: float | None = option(None, "Hours that a bought chip is powered in a year.", shown="the catalogue's")
+    lifetime: float | None = option(
+        None,
+        "Service life of a purchased chip in years.",
+        metavar="YEARS",
+        shown="the catalogue's",
+        is_advanced=True,
+    )
+    hours: float | None = option(
+        None,
+        "Hours per year that a purchased chip is powered.",
+        metavar="HOURS",
+        shown="the catalogue's",
+        is_advanced=True,
+    )
     pue: float | None = option(
-        None, "Power usage effectiveness of data centres, from 1; 1 elsewhere.", shown="the catalogue's"
+        None,
+        "Power usage effectiveness (PUE) of a datacenter, at least 1.",
+        metavar="RATIO",
+        shown="the catalogue's",
+        is_advanced=True,
     )
-    electricity: str = option("", "Its price, e.g. 0.12USD/kWh.", shown="the catalogue's")
+    electricity: str = option(
+        "", "Price of electricity, e.g. 0.12USD/kWh.", metavar="PRICE", shown="the catalogue's", is_advanced=True
+    )
     host_share: float | None = option(
         None,
-        "What a host adds to the price and electricity of a bought chip, as a share of them; a whole computer "
-        "needs none.",
+        "Price and electricity of the host, as a fraction of those of a purchased chip.",
+        metavar="FRACTION",
         shown="the catalogue's",
+        is_advanced=True,
     )
-    grid: str = option("", "Where electricity comes from, e.g. us, de or Norway.", shown="world")
-    grid_gco2_per_kwh: float | None = option(None, "Grams of CO2 per kWh in place of a grid's.", shown="the grid's")
+    grid: str = option(
+        "", "Region of the electricity grid, e.g. us, de or Norway.", metavar="REGION", shown="world", is_advanced=True
+    )
+    grid_gco2_per_kwh: float | None = option(
+        None,
+        "Carbon intensity of electricity in g CO2 per kWh.",
+        metavar="GRAMS",
+        shown="that of --grid",
+        is_advanced=True,
+    )
 
     def read(self) -> Usage:
-        """Return how a chip is used; UsageError names what is out of range."""
+        """Return the use of a chip; UsageError names an option that is out of range."""
         from joulemap.domain.settings import Usage
 
         if (hours := self.busy_hours) is not None and not 0.0 < hours <= HOURS:
@@ -162,18 +223,22 @@ class UsageOptions:
 
 @frozen(kw_only=True)
 class BoundOptions:
-    """What a query may take before it is stopped."""
+    """Limits at which a query is stopped."""
 
-    timeout: float | None = option(None, "Stop it where nothing comes for so many seconds.", shown="60")
-    max_rows: int | None = option(None, "Stop it at more rows.", shown="any number")
+    panel: ClassVar[str] = LIMITS
+    timeout: float | None = option(
+        None, "Stop the query after this many seconds without a row.", metavar="SECONDS", shown="60"
+    )
+    max_rows: int | None = option(None, "Stop the query at more rows than this.", metavar="N", shown=False)
     max_memory: str = option(
         "",
-        "Stop it where it needs more memory, e.g. 8GB; disk is not used in its place.",
-        shown="4GB, at most half of the machine's",
+        "Stop the query above this memory, e.g. 8GB; it never spills to disk.",
+        metavar="SIZE",
+        shown="4GB, at most half of the machine",
     )
 
     def read(self) -> Bounds:
-        """Return the bounds; UsageError names what is out of range."""
+        """Return the bounds; UsageError names an option that is out of range."""
         from joulemap.domain.settings import Bounds
 
         given: dict[str, Any] = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import attrs
 
 from joulemap.system.wing import find_parts
+
+CHAPTERS: Final = "Chapters"
+"""Panel of the options of a report's further chapters."""
 
 
 def join_records(port: str) -> type:
@@ -17,7 +20,7 @@ def join_records(port: str) -> type:
         hints = get_type_hints(record, include_extras=True)
         for field in attrs.fields(record):
             fields[field.name] = attrs.field(default=field.default, metadata=field.metadata, type=hints[field.name])
-    return attrs.make_class("JoinedOptions", fields, frozen=True, kw_only=True)
+    return attrs.make_class("JoinedOptions", fields, frozen=True, kw_only=True, class_body={"panel": CHAPTERS})
 
 
 def split_records(port: str, joined: object) -> Iterator[Any]:

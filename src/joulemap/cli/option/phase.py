@@ -1,4 +1,4 @@
-"""Options of a run of a model, or of one pass of it where a wing knows passes."""
+"""Options for running a model, or one pass of it if a wing provides passes."""
 
 from __future__ import annotations
 

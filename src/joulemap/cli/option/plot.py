@@ -1,12 +1,12 @@
-"""Whether an answer is drawn too."""
+"""Options for charts and pages beside an answer."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from joulemap.cli.argument import spell_line
-from joulemap.cli.command import option
+from joulemap.cli.command import OUTPUT, option
 from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.cli.voice import voice
 from joulemap.system.record import frozen
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class PlotOptions:
-    """Whether an answer is drawn too."""
+    """Option for a text chart of an answer."""
 
-    plot: bool = option(False, "Also draw the answer in characters, above its tables; json and csv leave it out.")
+    panel: ClassVar[str] = OUTPUT
+    plot: bool = option(False, "Draw a text chart above the tables.")
 
     def add(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
-        """Return the document of an answer with its sketch first, where one was asked for.
+        """Return the document of an answer, with its text chart first if one was asked for.
 
-        `by` is the table that is shown, of answers that have several; `limit` how many rows are drawn at most.
+        `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
         """
         if not self.plot:
             return document
@@ -41,24 +42,24 @@ class PlotOptions:
 
 
 def begin_drawing() -> None:
-    """Make ready what draws the images of a page; where it is not installed say so on stderr."""
+    """Start the process that draws the images of a page; report on stderr if it is not installed."""
     from joulemap.figure.convert import INSTALL, is_installed
     from joulemap.webpage.page import start_drawing
 
     if is_installed():
         start_drawing()
     else:
-        voice.inform(f"joulemap: figures are drawn in characters: {INSTALL} draws images")
+        voice.inform(f"joulemap: figures are text charts; {INSTALL} draws images")
 
 
 @frozen(kw_only=True)
 class PageOptions(PlotOptions):
-    """Whether an answer is drawn too, and the page that it is written to."""
+    """Options for a text chart and an HTML page of an answer."""
 
-    report: Path | None = option(None, "Also write a page with figures to this .html.")
+    report: Path | None = option(None, "Also write an HTML page with figures.", metavar="FILE.html")
 
     def workspace(self, output: OutputOptions) -> Workspace:
-        """Return the workspace of an output; raises before anything is asked where the page cannot be written."""
+        """Return the workspace of an output. Raises before any work if the page cannot be written."""
         if self.report is not None:
             from joulemap.system.file import check_output
 
@@ -68,7 +69,7 @@ class PageOptions(PlotOptions):
         return output.workspace()
 
     def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:
-        """Write the answer, and where one is asked for its page; `subject` says there what the question is."""
+        """Write the answer, and its page if one was asked for, with `subject` as the page's heading."""
         if self.report is not None:
             from joulemap.answer.report.answer import report_answer
             from joulemap.webpage.page import write_page

@@ -1,4 +1,4 @@
-"""How a model is built and run."""
+"""Options for the model and how it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 import attrs
 import typer
 
-from joulemap.cli.command import name_option, option
+from joulemap.cli.command import GENERAL, OUTPUT, WORKLOAD, Place, name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
     complete_hardware,
@@ -29,103 +29,114 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
 
 GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32", "changes")
-"""Options that every follow-up command repeats, whatever it chooses itself."""
+"""Options that every follow-up command repeats, in addition to its own."""
 
 MODEL_HELP: Final = (
-    "A known name, an operator as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME."
+    "Model name, operator such as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME."
 )
 
 CALIBRATION_HELP: Final = (
-    "auto: what was fitted to measurements of a hardware, yours before what ships, else of its generation; own: the "
-    "same without generations; none: class defaults; or a name or file of one, used for its hardware."
+    "Calibration: auto (this chip, else its generation), own (this chip), none (class defaults), or a name or file."
 )
 
 BOUNDARY_HELP: Final = (
-    "What energies contain. board: the chip, its memory, voltage regulators and what the power limit says of a chip at "
-    "work beyond its circuits; chip: the chip and its memory. Times are the same."
+    "Boundary of energies: board (chip, memory, voltage regulators and other board power) or chip (chip and memory)."
 )
 
-TF32_HELP: Final = (
-    "Of fp32 on NVIDIA GPUs with TF32. allowed: convolutions run in TF32, PyTorch's default, and in engine all "
-    "products, TensorRT's default; never: plain fp32."
-)
+TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
 
-HOST_HELP: Final = (
-    "The computer that chips and cards sit in which need one, e.g. raspberry_pi_5: its static power joins their "
-    "energies and counts within a power budget. `joulemap hardware list` says which need one. In eager it "
-    "launches the kernels of GPUs, at its own pace."
-)
+HOST_HELP: Final = "Host computer of chips that need one, e.g. raspberry_pi_5; adds its static power and launch times."
 
-WEIGHT_HELP: Final = (
-    "What weights of products are stored at, where that is narrower than --precision: int8, fp8, int4 or fp4, with the "
-    "size of the groups that share a scale as int4:64, fp8_block, mxfp4, awq, gptq, q4_k_m and others of llama.cpp, or "
-    "bits as 4.64bit. They move and are kept at that width, products run at --precision, and kernels convert them."
-)
+WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp8_block, mxfp4, awq or q4_k_m."
 
 SET_HELP: Final = (
-    "What if: a number of the hardware in place of its own, as dram.read=31pJ, clock=1.2GHz, tdp=x1.5 or "
-    "l4:static_power=12W for one hardware alone; repeat for several. `joulemap sensitivity` lists the names."
+    "Override a hardware constant, e.g. clock=1.2GHz, tdp=x1.5 or l4:dram.read=31pJ; repeatable. `joulemap sensitivity "
+    "--details` lists the names."
 )
 
+PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
+PRECISIONS_HELP: Final = "Precisions to try: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
+RUNTIME_HELP: Final = "Execution mode: eager, graph, fused (torch.compile) or engine (TensorRT)."
+
 TrustRows = Annotated[
-    bool, typer.Option("--trust", help="Run model files that measurements name, code as any other, to trace them.")
+    bool,
+    typer.Option("--trust", help="Run the code of model files that measurements name."),
+    Place(GENERAL, is_advanced=True),
 ]
 
 
-def precisions(default: str, told: str, *, shown: str | bool = True) -> Any:
-    """Return the option that says what a model is run in, with what is told of it."""
-    return option(default, told, "--precision", shown=shown, complete=complete_precisions)
+def precisions(
+    default: str, description: str = PRECISION_HELP, *, shown: str | bool = True, is_list: bool = False
+) -> Any:
+    """Return the option `--precision`."""
+    return option(
+        default,
+        description,
+        "--precision",
+        metavar="NAME,..." if is_list else "NAME",
+        shown=shown,
+        complete=complete_precisions,
+    )
 
 
-Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... [HARDWARE]...",
-        help="Known names, operators as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME; one "
-        "or several. What is no model and names hardware is hardware, as with --hardware.",
+        help="Model names, operators such as gemm(m=1,n=4096,k=4096), files (file.py:factory, model.pt2), timm:NAME or "
+        "hf:NAME; hardware may follow.",
         autocompletion=complete_words,
     ),
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
+LIMIT_HELP: Final = "Maximum rows shown per table."
+
+Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OUTPUT)]
 
 
 @frozen(kw_only=True)
 class ModelOptions:
-    """How a model is built and traced."""
+    """Options for building and tracing a model."""
 
+    panel: ClassVar[str] = WORKLOAD
     repeated: ClassVar[tuple[str, ...]] = ("batch", "inputs", "arguments", "config")
     """Options that a follow-up command must repeat."""
 
-    batch: str = option("", "Samples in one input.", "--batch", "-b", shown="1, or the model's own")
+    batch: str = option("", "Samples per input.", "--batch", "-b", metavar="N", shown="1, or the model's")
     inputs: list[str] | None = option(
         None,
-        "An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
+        "Shape of an input, batch first, e.g. 1,3,224,224 or ids=1,128:int64; repeatable.",
         "--input",
+        metavar="SHAPE",
         shown="the model's own",
+        is_advanced=True,
     )
     arguments: list[str] | None = option(
         None,
-        "name=value for a factory, a building block or the configuration of hf:NAME, as num_layers=2 or "
-        "text_config.num_hidden_layers=2; repeat for several.",
+        "Argument of the model's factory or hf: configuration, e.g. num_layers=2; repeatable.",
         "--model-arg",
+        metavar="NAME=VALUE",
+        is_advanced=True,
     )
     config: str = option(
         "",
-        "The configuration of hf:NAME, as the config.json of a repository.",
+        "Configuration of hf:NAME, a config.json file.",
         metavar="FILE.json",
-        shown="its defaults",
+        shown="the model's own",
+        is_advanced=True,
     )
-    retrace: bool = option(False, "Trace with the installed torch, not the workload that ships with joulemap.")
-    trust: bool = option(False, "Load a .pt2 file also where it may run code of its own when it is loaded.")
+    retrace: bool = option(False, "Trace the model with the installed torch, even if it is built in.", is_advanced=True)
+    trust: bool = option(False, "Load a .pt2 file even if loading it can run code.", is_advanced=True)
     build_memory: str = option(
         "",
-        "At most this memory to build a model that cannot be built without its weights, e.g. 4GB.",
-        shown="half of what is free",
+        "Maximum memory to build a model together with its weights, e.g. 4GB.",
+        metavar="SIZE",
+        shown="half of the free memory",
+        is_advanced=True,
     )
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings of these options as keywords."""
         from joulemap.trace.source import parse_argument
 
         return {
@@ -139,41 +150,42 @@ class ModelOptions:
         }
 
     def settings(self, **keywords: Any) -> Settings:
-        """Return the settings asked for, with others of a command."""
+        """Return the settings of these options and of further keywords."""
         from joulemap.domain.settings import Settings
 
         return Settings(**{**self.keywords(), **keywords})
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the options as a follow-up command must repeat them; none for defaults."""
+        """Return the words that a follow-up command repeats; none for defaults."""
         return repeat_options(self, self.repeated)
 
 
 @frozen(kw_only=True)
 class RunOptions(ModelOptions):
-    """How a model is run."""
+    """Options for running a model."""
 
     repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
-    precision: str = precisions("fp32", "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
+    precision: str = precisions("fp32")
     weight_precision: str = option(
-        "", WEIGHT_HELP, metavar="NAME[:GROUP]", shown="that of activations", complete=complete_weights
+        "", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights, is_advanced=True
     )
     runtime: str = option(
         "",
-        "eager: a kernel per operator, launched by the host; graph: without host cost; "
-        "fused: a kernel per subgraph, as torch.compile makes them; engine: as TensorRT, OpenVINO or a vendor's "
-        "compiler makes them.",
+        RUNTIME_HELP,
+        metavar="MODE",
         complete=complete_runtimes,
-        shown="engine with --deployment or --scenario, else fused",
+        shown="fused; engine for a deployment",
     )
-    calibration: str = option("auto", CALIBRATION_HELP)
-    host: str = option("", HOST_HELP, shown="not counted", complete=complete_hardware)
-    boundary: str = option(BOARD, BOUNDARY_HELP, complete=complete_boundaries)
-    tf32: str = option("allowed", TF32_HELP)
-    changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE")
+    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True)
+    host: str = option(
+        "", HOST_HELP, metavar="HARDWARE", shown="not counted", complete=complete_hardware, is_advanced=True
+    )
+    boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, is_advanced=True)
+    tf32: str = option("allowed", TF32_HELP, metavar="allowed|never", is_advanced=True)
+    changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings of these options as keywords."""
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
         return cast(
             "SettingsKeywords",
@@ -191,58 +203,49 @@ class RunOptions(ModelOptions):
 
 @frozen(kw_only=True)
 class ClassRunOptions(RunOptions):
-    """How a model is run on each architecture class; a follow-up command has a precision of its own."""
+    """Options for running a model on each architecture class; a follow-up command chooses its own precision."""
 
     repeated: ClassVar[tuple[str, ...]] = (*(name for name in ASKED if "precision" not in name), "batch", *GIVEN)
     precision: str = precisions(
         "",
-        "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the "
-        "nearest that it has.",
+        "Numeric precision, e.g. fp32, bf16 or int8; the nearest one if a chip lacks it.",
         shown="int8; bf16 for llm",
     )
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings of these options as keywords."""
         return super(ClassRunOptions, attrs.evolve(self, precision=self.precision or COMMON_PRECISION)).keywords()
 
 
 @frozen(kw_only=True)
 class ManyRunOptions(RunOptions):
-    """How models are run in many configurations, of which totals are evaluated."""
+    """Options for running models in many configurations, of which totals are evaluated."""
 
-    ledger: bool = option(False, "Evaluate and store the ledger of each configuration too, not only its totals.")
+    ledger: bool = option(False, "Store the ledger of each configuration, not only its totals.", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
+        """Return the settings that these options make."""
         return {**super().keywords(), "ledger": self.ledger}
 
 
 @frozen(kw_only=True)
 class CandidateRunOptions(ManyRunOptions):
-    """How models are run in the configurations that are chosen from, of which a follow-up command names one."""
+    """Options for running models in all candidate configurations; a follow-up command names one of them."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
-    batch: str = option(
-        "", "Samples in one input, comma-separated.", "--batch", "-b", shown="1,8,32, or the input's own"
-    )
-    precision: str = precisions(
-        "fp32,fp16,bf16,int8", "Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."
-    )
+    batch: str = option("", "Batch sizes to try.", "--batch", "-b", metavar="N,...", shown="1,8,32 or by input")
+    precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
 
 
 @frozen(kw_only=True)
 class DeployedRunOptions(CandidateRunOptions):
-    """How models are run where they serve requests."""
+    """Options for running models that serve requests."""
 
-    runtime: str = option(
-        "engine",
-        "engine: compiled by TensorRT, OpenVINO or a vendor's compiler; fused: by the framework; graph or eager.",
-        complete=complete_runtimes,
-    )
+    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Return fields of an option record that are not at their default, as they are written on the command line."""
+    """Return the words of a command line for the fields of a record that differ from their defaults."""
     parts: list[str] = []
     for name in names:
         field = getattr(attrs.fields(type(record)), name)
@@ -255,20 +258,20 @@ def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def name_options(record: Any) -> tuple[str, ...]:
-    """Return the options of a record that are not at their default."""
+    """Return the names of a record's options that differ from their defaults."""
     fields = attrs.fields(type(record))
     return tuple(name_option(field) for field in fields if getattr(record, field.name) != field.default)
 
 
 @frozen(kw_only=True)
 class WholeRunOptions(RunOptions):
-    """How a model is run as it is named."""
+    """Options for running a whole model, not one pass of it."""
 
     def name(self, model: str) -> str:
-        """Return the name of what is run: the model, or the pass of it that is asked for."""
+        """Return the name of the workload: the model, or one pass of it."""
         return model
 
     def of_checkpoint(self, model: str) -> WholeRunOptions:
-        """Return the options with the weights of a model as its checkpoint stores them, where none are given."""
+        """Return the options with the weight format of the model's checkpoint, unless one is given."""
         del model
         return self

@@ -1,4 +1,4 @@
-"""Reference of the commands: a page for each, from the source of its `--help`."""
+"""Reference of the commands: a page for each, from the same records as `--help-all`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_commands() -> Mapping[str, str]:
 
 def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
     yield "# Every command\n"
-    yield "As `joulemap COMMAND --help` prints them. [Commands](../cli.md) has what they share.\n"
+    yield "As `joulemap COMMAND --help-all` prints them. [Commands](../cli.md) has what they share.\n"
     yield "| command | |\n|---|---|"
     for name, manual in manuals.items():
         yield f"| [`{manual.path}`]({name}.md) | {escape(manual.paragraphs[0])} |"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
@@ -28,22 +28,27 @@ def explore(
     limit: Limit = 12,
     everything: bool = option(
         False,
-        "Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
-        "named): the best of each, and the one chip for all that loses least, by the first objective.",
+        "Compare existing chips instead, in every mode: the best per model and the best for all models.",
         "--all",
+        is_advanced=True,
     ),
     save_as: Path | None = option(
-        None, "Write the design that is best at the first objective as a hardware file, .toml.", shown="not written"
+        None,
+        "Hardware file (.toml) for the best design in the first objective.",
+        metavar="FILE.toml",
+        panel=OUTPUT,
     ),
     plot: PlotOptions,
     design: DesignOptions,
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Find the best of many designs like a chip, and those that cannot be told apart from them.
+    """Search for better designs of a chip.
 
-    What is varied moves what follows from it: peaks follow units and clock, voltage the clock, wires and static power
-    the area (--notes lists the rules).
+    Finds the best designs and those statistically tied with them. Dependent constants follow: peak rates follow units
+    and clock, voltage follows clock, wires and static power follow area.
+
+    `--notes` lists the rules for dependent constants.
 
     \b
     joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs

@@ -1,4 +1,7 @@
-"""Lakes: folders of points that were evaluated in bulk, which `sql` and `query` read as a database (--db FOLDER)."""
+"""List, check and clean lakes of evaluated designs.
+
+A lake is a folder of results of `explore`. `sql` and `query` read it as a database (`--db FOLDER`).
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from joulemap.cli.output import OutputOptions
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder.")]
+Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="Folder of the lake.")]
 
 
 @app.command("list")
 @command
 def list_(lake: Lake, *, output: OutputOptions) -> None:
-    """List its files: models, hardware, what was varied, points, bytes, and which of them are not asked.
+    """List the files of a lake.
+
+    Shows models, hardware, varied constants, designs and bytes, and the files that queries skip.
 
     \b
     joulemap lake list designs
@@ -30,7 +35,9 @@ def list_(lake: Lake, *, output: OutputOptions) -> None:
 @app.command()
 @command
 def check(lake: Lake, *, output: OutputOptions) -> None:
-    """Read every byte of it: exit code 6 where a shard is not as it was written.
+    """Check every byte of a lake.
+
+    Exits with 6 if a file has changed since it was written.
 
     \b
     joulemap lake check designs
@@ -50,10 +57,12 @@ def check(lake: Lake, *, output: OutputOptions) -> None:
 def clean(
     lake: Lake,
     *,
-    remove: bool = option(False, "Remove what is listed."),
+    remove: bool = option(False, "Remove the listed files."),
     output: OutputOptions,
 ) -> None:
-    """List its garbage: shards of other formulas, damaged ones, those that are there twice, unfinished files.
+    """List or remove the garbage of a lake.
+
+    Garbage is files of outdated formulas, and damaged, duplicate or unfinished files.
 
     \b
     joulemap lake clean designs

@@ -1,11 +1,11 @@
-"""Options for what is varied of a chip, and what designs must keep to."""
+"""Options for design spaces, objectives and limits."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from joulemap.cli.command import option
+from joulemap.cli.command import LIMITS, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.value import read_as, read_quantity, split_assignments
 from joulemap.domain.name import split_names
@@ -14,65 +14,89 @@ from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 
 
+def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
+    """Return an option for a limit, which is none by default."""
+    return option("", description, metavar=metavar, shown=False, panel=LIMITS, is_advanced=is_advanced)
+
+
 @frozen(kw_only=True)
 class DesignOptions:
-    """Which designs there are, and what they are judged by."""
+    """Options for a design space and its evaluation."""
+
+    panel: ClassVar[str] = "Designs"
 
     like: str = option(
         "",
-        "Chips that designs are like: ids, aliases, classes or files, comma-separated, with @MODE or without.",
+        "Base chips: ids, aliases, classes or files, optionally with @MODE.",
+        metavar="NAME,...",
         complete=complete_hardware,
-        shown="none",
+        shown=False,
     )
     vary: list[str] | None = option(
         None,
-        "A constant and its values: units=16:1024:*2 (each twice the one before), clock=0.5GHz:2GHz:16 (so "
-        "many, evenly), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
+        "Constant and values: units=16:1024:*2, clock=0.5GHz:2GHz:16 (16 steps) or tdp=x0.5,x1; repeatable.",
         metavar="NAME=VALUES",
     )
-    share: list[str] | None = option(None, "Of the inferences, of one model of several; repeat.", metavar="MODEL=SHARE")
-    random: int | None = option(None, "Draw so many designs in place of all.", min=1, shown="all")
+    share: list[str] | None = option(
+        None, "Share of a model in all inferences; repeatable.", metavar="MODEL=SHARE", is_advanced=True
+    )
+    random: int | None = option(None, "Number of designs to sample evenly, instead of all.", min=1, shown=False)
     search: str = option(
         "",
-        "Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
+        "Optimizer for large spaces: NSGA-II, or TPE for one objective.",
         metavar="optuna",
-        shown="none",
+        shown=False,
+        is_advanced=True,
     )
-    points: int | None = option(None, "Designs that --search looks at.", min=1, shown="none")
-    seed: int = option(0, "What is drawn.", min=0)
+    points: int | None = option(
+        None, "Number of designs that --search evaluates.", min=1, shown=False, is_advanced=True
+    )
+    seed: int = option(0, "Random seed.", min=0, is_advanced=True)
     solve: str = option(
-        "", "Find the value of one or two constants that meet --for.", metavar="NAME[,NAME]", shown="none"
+        "",
+        "Find the values of one or two constants that meet --for.",
+        metavar="NAME,...",
+        shown=False,
+        is_advanced=True,
     )
     target: list[str] | None = option(
-        None, 'What --solve meets, as "latency = 10ms"; repeat for two.', "--for", metavar="OBJECTIVE=VALUE"
+        None,
+        'Target of --solve, e.g. "latency = 10ms"; repeatable.',
+        "--for",
+        metavar="METRIC=VALUE",
+        is_advanced=True,
     )
-    lake: Path | None = option(
-        None, "A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
+    lake: Path | None = option(None, "Folder to store designs in (`joulemap lake`).", metavar="FOLDER")
+    jobs: int = option(1, "Number of processes.", min=1, max=1024, is_advanced=True)
+    cluster: str = option(
+        "",
+        "Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.",
+        metavar="ADDRESS",
+        is_advanced=True,
     )
-    jobs: int = option(1, "Processes that evaluate.", min=1, max=1024)
-    cluster: str = option("", "tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake.")
     objective: str = option(
         "energy,latency",
-        "What designs are best at, comma-separated: latency, energy, edp, throughput, efficiency, power, "
-        "memory, area or cost (of the die). Energies are of one inference.",
+        "Metrics to optimize: latency, energy (per inference), edp, throughput, efficiency, power, memory, area or "
+        "cost (die).",
+        metavar="NAME,...",
     )
-    max_latency: str = option("", "At most this latency of a batch of each model, e.g. 33ms.", shown="any")
-    max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
-    max_power: str = option("", "At most this power of the chip alone, without a host, e.g. 15W.", shown="any")
-    max_memory: str = option("", "At most this memory for weights and activations, e.g. 512MB.", shown="any")
-    min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
-    max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")
-    max_die_cost: str = option("", "At most this cost of the die, e.g. 20USD.", shown="any")
+    max_latency: str = _limit("Maximum latency of a batch of each model, e.g. 33ms.", "TIME")
+    max_energy_per_inference: str = _limit("Maximum energy of one inference, e.g. 100mJ.", "ENERGY", is_advanced=True)
+    max_power: str = _limit("Maximum power of the chip, host excluded, e.g. 15W.", "POWER")
+    max_memory: str = _limit("Maximum memory for weights and activations, e.g. 512MB.", "SIZE", is_advanced=True)
+    min_throughput: str = _limit("Minimum inferences per second, e.g. 30/s.", "RATE", is_advanced=True)
+    max_area: str = _limit("Maximum area of units and memories, e.g. 100mm2.", "AREA", is_advanced=True)
+    max_die_cost: str = _limit("Maximum cost of the die, e.g. 20USD.", "PRICE", is_advanced=True)
 
     def list_design_options(self) -> list[str]:
-        """Return the given options that only designs have: none applies to a chip of the catalogue as it is."""
+        """Return the given options that apply only to designs, not to unchanged chips of the catalogue."""
         names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
         default = DesignOptions()
         given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
         return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
 
     def keywords(self) -> dict[str, Any]:
-        """Return what is asked by them; UsageError names the option that cannot be read."""
+        """Return the settings of these options as keywords; UsageError names an option that cannot be read."""
         from joulemap.domain.settings import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
@@ -93,7 +117,7 @@ class DesignOptions:
 
 
 def read_area(text: str) -> float | None:
-    """Return what was written as `100mm2` or `1cm2` in mm2; UsageError for another unit, or none."""
+    """Return an area such as `100mm2` or `1cm2` in mm2; UsageError for another unit or none."""
     if not text:
         return None
     for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):
@@ -102,7 +126,7 @@ def read_area(text: str) -> float | None:
                 return read_real(text.strip().removesuffix(unit)) * factor
             except ValueError as error:
                 raise UsageError(f"--max-area: {error}") from error
-    raise UsageError(f"--max-area: {text!r} is no area: write 100mm2")
+    raise UsageError(f"--max-area: {text!r} is not an area: write 100mm2")
 
 
 def _read_pairs(option: str, written: list[str] | None, example: str) -> dict[str, str]:

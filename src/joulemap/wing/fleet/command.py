@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import DeployedRunOptions, Model
+from joulemap.cli.option.run import LIMIT_HELP, DeployedRunOptions, Model
 from joulemap.system.errors import ExitCode
 from joulemap.wing.fleet.option import DemandOptions, read_models
 from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
@@ -19,7 +19,7 @@ def fleet(
     model: Model,
     *,
     demand: DemandOptions,
-    limit: int = option(12, "Rows of each table to show; json and csv have all.", min=1),
+    limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: DeployedRunOptions,
@@ -28,10 +28,12 @@ def fleet(
     page: PageOptions,
     output: ServedOutputOptions,
 ) -> None:
-    """Find the cheapest fleet that serves a request rate within a latency target, and what limits it first.
+    """Find the cheapest fleet that meets a latency target.
 
-    Requests arrive at random (Poisson) and share one queue; a free device takes the waiting requests as a batch. The
-    fewest devices that meet the target are found by simulation. Exits with 4 where no fleet meets target and limits.
+    Also shows what limits the fleet first. Requests arrive at random (Poisson) and share one queue. Exits with 4 if no
+    fleet meets target and limits.
+
+    A free device takes all waiting requests as a batch. A simulation finds the fewest devices that meet the target.
 
     \b
     joulemap fleet resnet50 --rate 2000/s --p99 15ms --precision int8

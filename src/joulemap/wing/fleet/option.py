@@ -1,4 +1,4 @@
-"""What a fleet is asked for."""
+"""Options for the load, targets and limits of a fleet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import attrs
 
-from joulemap.cli.command import option
+from joulemap.cli.command import COST, LIMITS, option
 from joulemap.cli.option.run import repeat_options
 from joulemap.cli.value import read_as, read_quantity, split_assignments
 from joulemap.system.errors import UsageError
@@ -22,42 +22,64 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 ROUNDED: Final = 1e-6
-"""That shares may sum to more or less than 1."""
+"""Tolerance of the sum of shares around 1."""
 
 
 @frozen(kw_only=True)
 class DemandOptions:
-    """Requests that come, what they are promised, and limits of the fleet."""
+    """Options for the request load, latency targets and limits of a fleet."""
 
-    rate: str = option("", "Request rate, with random (Poisson) arrivals, e.g. 2000/s.")
+    panel: ClassVar[str] = "Load and targets"
+    rate: str = option("", "Request rate (Poisson arrivals), e.g. 2000/s.", metavar="RATE")
     rates: Path | None = option(
         None,
-        "Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
+        "Rates over a day, with columns hour or time_s and rate_per_s; or requests, with arrival_s.",
         metavar="FILE.csv",
+        is_advanced=True,
     )
-    p99: str = option("", "Target p99 latency, e.g. 15ms.")
-    first_token: str = option("", "Target p99 time to first token of a language model, e.g. 500ms.")
-    between_tokens: str = option("", "Target p99 time per output token of a language model, e.g. 30ms.")
+    p99: str = option("", "Target p99 latency, e.g. 15ms.", metavar="TIME")
+    first_token: str = option("", "Target p99 time to first token (TTFT).", metavar="TIME")
+    between_tokens: str = option("", "Target p99 time per output token (TPOT).", metavar="TIME")
     beside: list[str] | None = option(
-        None, "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."
+        None,
+        "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable.",
+        metavar="MODEL=SHARE",
+        is_advanced=True,
     )
     objective: Objective = option("cost", "Quantity to minimize.")
     max_power: str = option(
-        "", "Maximum power of all devices and their hosts at the highest rate, e.g. 10kW.", shown="any"
+        "",
+        "Maximum power of the fleet, hosts included, e.g. 10kW.",
+        metavar="POWER",
+        shown=False,
+        panel=LIMITS,
+        is_advanced=True,
     )
-    max_cost: str = option("", "Maximum cost of a month, e.g. 5000USD.", shown="any")
-    owned: list[str] | None = option(None, "Devices that you own, e.g. l4=8; they cost electricity alone. Repeatable.")
-    release: bool = option(False, "Release rented devices, or switch off bought ones, that a lower rate does not need.")
-    variation: float = option(0.0, "Coefficient of variation of batch times; 1 is exponential.")
+    max_cost: str = option(
+        "", "Maximum cost per month, e.g. 5000USD.", metavar="PRICE", shown=False, panel=LIMITS, is_advanced=True
+    )
+    owned: list[str] | None = option(
+        None,
+        "Devices that you own and pay only electricity for, e.g. l4=8; repeatable.",
+        metavar="CHIP=N",
+        panel=COST,
+        is_advanced=True,
+    )
+    release: bool = option(
+        False, "Release rented devices and switch off owned ones that a lower rate does not need.", is_advanced=True
+    )
+    variation: float = option(
+        0.0, "Coefficient of variation of batch times; 1 is exponential.", metavar="RATIO", is_advanced=True
+    )
 
-    node: int = option(1, "Devices per node, e.g. 8 of a server: fleets have whole nodes.", min=1)
+    node: int = option(1, "Devices per node; a fleet has whole nodes only.", min=1, is_advanced=True)
 
     def read(self) -> Demand:
-        """Return the demand; UsageError names the option that cannot be read."""
+        """Return the demand; UsageError names an option that cannot be read."""
         if self.rate and self.rates is not None:
-            raise UsageError("--rate is one rate and --rates a file of them: give one of the two")
+            raise UsageError("--rate and --rates exclude each other: give one of the two")
         if not self.rate and self.rates is None:
-            raise UsageError("say how many requests come: --rate 2000/s, or --rates FILE.csv")
+            raise UsageError("no request rate: add --rate 2000/s, or --rates FILE.csv")
         return read_as(
             Demand,
             self,
@@ -69,7 +91,7 @@ class DemandOptions:
         )
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the options that are not at their default, as a command line has them."""
+        """Return the words for all options that differ from their defaults."""
         names = [field.name for field in attrs.fields(type(self)) if field.name != "release"]
         return (*repeat_options(self, names), *(("--release",) if self.release else ()))
 
@@ -86,9 +108,9 @@ class ReportDemandOptions(DemandOptions):
 
 
 def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
-    """Return the first model and a demand with the others beside it, where a file names several with their shares.
+    """Return the first model, and the demand with the other models and shares of a .toml file.
 
-    UsageError for a file that cannot be read, and for shares that do not sum to 1.
+    Raises UsageError for a file that cannot be read, and for shares that do not sum to 1.
     """
     if not model.endswith(".toml"):
         return model, demand
@@ -116,7 +138,7 @@ def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
 def _read_each(
     option: str, written: list[str] | None, read: Callable[[str], Number], example: str
 ) -> dict[str, Number]:
-    """Return name -> number of `name=number`s; UsageError names the option and what is wrong."""
+    """Return name -> number from texts such as `name=8`; UsageError names the option and the fault."""
     try:
         return {name: read(text) for name, text in split_assignments(written).items()}
     except (UsageError, ValueError) as error:

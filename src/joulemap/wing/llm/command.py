@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import offer
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PlotOptions
+from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.wing.llm.option import ServedOutputOptions, ServedRunOptions, ServingOptions
 
 
@@ -19,13 +20,13 @@ def llm(
     model: Annotated[
         str,
         typer.Argument(
-            help="A language model by name, as llama-3.1-8b, its config.json or the folder of that, or what is traced: "
-            "file.py:factory, hf:NAME.",
+            metavar="MODEL",
+            help="Language model such as llama-3.1-8b, its config.json or folder, file.py:factory or hf:NAME.",
             autocompletion=offer("wing.llm.decoder.name.list_decoders", is_one=True),
         ),
     ],
     *,
-    limit: int = option(18, "Rows of each table to show; json and csv have all.", min=1),
+    limit: int = option(18, LIMIT_HELP, min=1, panel=OUTPUT),
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
     run: ServedRunOptions,
@@ -34,10 +35,12 @@ def llm(
     plot: PlotOptions,
     output: ServedOutputOptions,
 ) -> None:
-    """Say how hardware serves a language model: time, energy and cost of a token, and what fits.
+    """Predict how hardware serves a language model.
 
-    Requests of a batch come together: their prompts are read first, then each step adds a token to each. Both passes
-    are runs, which `explain --phase` and `edp` take apart.
+    Shows time, energy and cost per token, and what fits in memory. Without `--rate`, the requests of a batch arrive
+    together: the prompts are read first, then each step adds one token per sequence.
+
+    Both passes are runs; `explain --phase` and `edp --phase` break them down.
 
     \b
     joulemap llm llama-3.1-8b

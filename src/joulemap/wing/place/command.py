@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import HARDWARE, command, option
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
@@ -17,13 +17,13 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class PlacedRunOptions(RunOptions):
-    """How a model is run on the devices of a box."""
+    """Options for running a model on the devices of a box."""
 
-    precision: str = precisions("fp16", "Of each device that has it; of others the narrowest of theirs that holds it.")
-    runtime: str = option("engine", "eager, graph, fused or engine, of all devices.")
+    precision: str = precisions("fp16", "Numeric precision; a device without it uses its next wider one.")
+    runtime: str = option("engine", RUNTIME_HELP, metavar="MODE")
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the devices must repeat, beside its precision."""
+        """Return the words that a command on one device repeats, apart from its precision."""
         names = (*(name for name in ASKED if "precision" not in name and name != "runtime"), "batch", *GIVEN)
         return ("--runtime", self.runtime, *repeat_options(self, names))
 
@@ -31,25 +31,30 @@ class PlacedRunOptions(RunOptions):
 @command
 def place(
     model: Model,
-    box: Annotated[str, typer.Argument(help="A box by id or alias, or a file with [[devices]].")] = "",
+    box: Annotated[str, typer.Argument(metavar="BOX", help="Box id or alias, or a file with [[devices]].")] = "",
     *,
     on: list[str] | None = option(
-        None, "Devices in place of a box: hardware or classes, or NAME=HARDWARE; comma-separated."
+        None,
+        "Devices instead of a box: hardware, classes or NAME=HARDWARE, comma-separated.",
+        metavar="NAME,...",
+        panel=HARDWARE,
     ),
     link: list[str] | None = option(
         None,
-        "What joins them: 25GB/s, pcie4x16, a link that both have by name, or shared for one memory; "
-        "A-B=LINK for two of them. Repeat for several.",
+        "Link between devices, e.g. 25GB/s, pcie4x16, a link name, shared (one memory) or A-B=LINK; repeatable.",
+        metavar="LINK",
+        panel=HARDWARE,
     ),
-    goal: Goal = option("latency", "What the placement is to be best at."),
+    goal: Goal = option("latency", "Metric to optimize."),
     limit: Limit = 12,
     run: PlacedRunOptions,
     page: PageOptions,
     output: OutputOptions,
 ) -> None:
-    """Place a model's subgraphs over the devices of one box, beside each device alone, and say why the mixture wins.
+    """Place a model's subgraphs on the devices of one box.
 
-    Copies between devices take time and energy, and are lines of the ledger; what a device cannot run goes to another.
+    Compares the best placement with each device alone, and explains the difference. Copies between devices take time
+    and energy. Operators that a device cannot run go to another.
 
     \b
     joulemap place resnet50 jetson_agx_orin_module --precision int8 --batch 8 --goal throughput

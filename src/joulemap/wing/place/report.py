@@ -51,7 +51,7 @@ class BoxOptions:
     """Options of `report` for its chapter on a placement."""
 
     chapter: ClassVar[str] = PlacePart.name
-    box: str = option("", "A box by id or file: which part of a model runs where on it.", "--place", metavar="BOX")
+    box: str = option("", "Add the best placement on a box, by id or file.", "--place", metavar="BOX", is_advanced=True)
 
     def ask(self) -> str | None:
         """Return the box; None where none is named."""

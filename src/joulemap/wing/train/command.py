@@ -24,10 +24,10 @@ def train(
     page: PageOptions,
     output: OutputOptions,
 ) -> None:
-    """Say what a training step takes: time, energy, memory, what devices exchange, and what all samples cost.
+    """Predict time, energy, memory and cost of training.
 
-    A step is the forward pass, its gradients, what devices exchange of them and the optimizer, told operator by
-    operator. It is a workload by name, so that `explain`, `edp` and the others take it apart.
+    A step is the forward pass, the backward pass, communication between devices and the optimizer. It is a workload by
+    name, so `explain`, `edp` and other commands break it down.
 
     \b
     joulemap train resnet50 --batch 256 --hardware h100_sxm5 --devices 8

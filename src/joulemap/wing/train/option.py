@@ -1,4 +1,4 @@
-"""How a model is trained: devices, optimizer, and what is kept or divided."""
+"""Options for training: devices, optimizer, and partitioning."""
 
 from __future__ import annotations
 
@@ -18,27 +18,42 @@ complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
 
 @frozen(kw_only=True)
 class TrainingOptions:
-    """How a model is trained."""
+    """Options for training a model."""
 
-    devices: str = option("1", "That work together, each with a part of the batch; comma-separated.")
-    tensor_devices: int = option(1, "Of those, that divide each product of a language model.", min=1)
-    sequence_parallel: bool = option(False, "Divide tokens over --tensor-devices between products, as Megatron-LM.")
-    pipeline_devices: int = option(1, "Stages of a language model's layers, as many devices in each.", min=1)
-    accumulate: int = option(1, "Small batches whose gradients are added up; they fill a pipeline.", min=1)
-    tokens: int | None = option(None, "Of each sequence of a language model.", min=1, shown="2048")
-    optimizer: str = option("adamw", "sgd, momentum, adam or adamw.", complete=complete_optimizers)
-    zero: int = option(0, "Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.")
-    recompute: bool = option(False, "Compute activations between layers once more in place of keeping them.")
-    lora: int | None = option(None, "Train adapters of this rank on frozen weights (LoRA), e.g. 16.", min=1)
-    lora_targets: str = option(
-        "", "Linear layers with an adapter: names, patterns or all; comma-separated.", shown="query and value"
+    panel: ClassVar[str] = "Training"
+    devices: str = option("1", "Devices that share the batch; several to compare.", metavar="N,...")
+    tensor_devices: int = option(
+        1, "Tensor-parallel devices of a language model, out of --devices.", min=1, is_advanced=True
     )
-    quantize: str = option("", "Format of the frozen weights beside adapters (QLoRA), e.g. nf4, int8.")
-    samples: str = option("", "Of an epoch, e.g. 1.28M: what all of them take and cost.")
-    epochs: float = option(1.0, "How often all of them are learned from.")
+    sequence_parallel: bool = option(
+        False, "Split tokens over --tensor-devices between products, as Megatron-LM does.", is_advanced=True
+    )
+    pipeline_devices: int = option(1, "Pipeline stages of a language model.", min=1, is_advanced=True)
+    accumulate: int = option(1, "Gradient accumulation steps (micro-batches).", min=1, is_advanced=True)
+    tokens: int | None = option(None, "Sequence length of a language model.", metavar="TOKENS", min=1, shown="2048")
+    optimizer: str = option(
+        "adamw", "Optimizer: sgd, momentum, adam or adamw.", metavar="NAME", complete=complete_optimizers
+    )
+    zero: int = option(0, "ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too.", metavar="STAGE")
+    recompute: bool = option(False, "Recompute activations instead of storing them.")
+    lora: int | None = option(
+        None, "Rank of LoRA adapters on frozen weights, e.g. 16.", metavar="RANK", min=1, is_advanced=True
+    )
+    lora_targets: str = option(
+        "",
+        "Linear layers with adapters: names, patterns or all, comma-separated.",
+        metavar="NAME,...",
+        shown="query and value",
+        is_advanced=True,
+    )
+    quantize: str = option(
+        "", "Format of the frozen weights (QLoRA), e.g. nf4 or int8.", metavar="FORMAT", is_advanced=True
+    )
+    samples: str = option("", "Samples per epoch, e.g. 1.28M, for total time and cost.", metavar="COUNT")
+    epochs: float = option(1.0, "Number of epochs.", is_advanced=True)
 
     def read(self) -> Training:
-        """Return how it is trained; UsageError names the option that cannot be read."""
+        """Return the settings of training; UsageError names an option that cannot be read."""
         from joulemap.domain.name import split_names
         from joulemap.domain.settings import Training
 
@@ -54,15 +69,16 @@ class TrainingOptions:
 
 @frozen(kw_only=True)
 class TrainedRunOptions(RunOptions):
-    """How a model is run as it is trained."""
+    """Options for running a model that is trained."""
 
     repeated: ClassVar[tuple[str, ...]] = ("runtime", *GIVEN)
     batch: str = option(
         "",
-        "Samples, or sequences, of a step on all devices together; comma-separated.",
+        "Global batch sizes: samples or sequences per step.",
         "--batch",
         "-b",
-        shown="256; of a language model a sequence for each device",
+        metavar="N,...",
+        shown="256; 1 per device for language models",
     )
-    precision: str = precisions("bf16", "Of activations and products: bf16, fp16, tf32, fp32, fp8 of products alone.")
+    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (products only).")
     weight_precision: str = option("", hidden=True)

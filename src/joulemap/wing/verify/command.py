@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import (
     complete_engines,
     complete_hardware,
@@ -15,59 +15,87 @@ from joulemap.cli.complete import (
     complete_precisions,
     complete_runtimes,
 )
-from joulemap.cli.option.run import CALIBRATION_HELP
+from joulemap.cli.option.run import CALIBRATION_HELP, LIMIT_HELP
 from joulemap.wing.llm.option import ServedOutputOptions
 
 
 @command
 def verify(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What a tool wrote of a measurement.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Measurement files of other tools.")],
     *,
-    model: str = option("", "What was run.", shown="as the file says", complete=complete_models),
+    model: str = option(
+        "", "Model of the measurement.", metavar="MODEL", shown="from the file", complete=complete_models
+    ),
     hardware: str = option(
         "",
-        "On what, by id or alias, with @MODE, @900MHz or @300W where it was set so.",
-        shown="as the file says",
+        "Hardware of the measurement, optionally with @MODE, @900MHz or @300W.",
+        metavar="NAME",
+        shown="from the file",
         complete=complete_hardware,
     ),
     precision: str = option(
         "",
-        "At which; of a served model how its weights are stored.",
-        shown="as the file says",
+        "Precision of the measurement; weight format of a served model.",
+        metavar="NAME",
+        shown="from the file",
         complete=complete_precisions,
     ),
-    batch: int | None = option(None, "Samples in one input, or requests in flight.", "--batch", "-b", min=1),
+    batch: int | None = option(
+        None, "Batch size, or concurrent requests.", "--batch", "-b", min=1, shown="from the file"
+    ),
     runtime: str = option(
-        "", "eager, graph, fused or engine, of a single run.", shown="that of the tool", complete=complete_runtimes
+        "",
+        "Execution mode of a single run: eager, graph, fused or engine.",
+        metavar="MODE",
+        shown="that of the tool",
+        complete=complete_runtimes,
     ),
     engine: str = option(
         "",
-        "What served a language model: vllm, vllm@2024, sglang …",
-        shown="as the file says",
+        "Serving engine of a language model, e.g. vllm, vllm@2024 or sglang.",
+        metavar="NAME",
+        shown="from the file",
         complete=complete_engines,
     ),
-    devices: int | None = option(None, "Devices that shared the work.", min=1),
-    replicas: int | None = option(None, "Servers among them that shared the requests.", min=1),
-    passes: int | None = option(None, "Batches that ran in a window or trace.", min=1),
-    prompt: int | None = option(None, "Tokens of a prompt.", min=1),
-    made: int | None = option(None, "Tokens made of a request; -o names a file.", "--output", min=1),
-    calibration: str = option("auto", CALIBRATION_HELP),
-    keep: bool = option(False, "Store the rows, as `measurements import` does."),
-    calibrate: bool = option(False, "Fit the hardware to them and to what is stored, as `calibrate` does."),
-    limit: int = option(12, "Rows to show in a table; json and csv have all.", min=1),
+    devices: int | None = option(None, "Number of devices.", min=1, shown="from the file", is_advanced=True),
+    replicas: int | None = option(
+        None, "Number of servers among these devices.", min=1, shown="from the file", is_advanced=True
+    ),
+    passes: int | None = option(
+        None, "Number of batches in a measured window or trace.", min=1, shown="from the file", is_advanced=True
+    ),
+    prompt: int | None = option(
+        None, "Prompt length in tokens.", metavar="TOKENS", min=1, shown="from the file", is_advanced=True
+    ),
+    made: int | None = option(
+        None,
+        "Output length in tokens; use -o for a file.",
+        "--output",
+        metavar="TOKENS",
+        min=1,
+        shown="from the file",
+        is_advanced=True,
+    ),
+    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True),
+    keep: bool = option(False, "Store the measurements, as `measurements import` does."),
+    calibrate: bool = option(False, "Fit the hardware to all its measurements, as `calibrate` does."),
+    limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
 ) -> None:
-    """Hold what other tools measured against the prediction for it, and say what would explain the difference.
+    """Compare measurements of other tools with predictions.
 
-    Reads what the benchmarks of vLLM and SGLang write or print, AIPerf and GenAI-Perf (JSON, CSV), GuideLLM,
-    TensorRT-LLM's trtllm-bench, InferenceX, llama-bench (JSON, CSV, its table), trtexec's logs, torch.profiler's traces
-    (.gz too) and tables, printed timers of torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and
-    CodeCarbon's CSV, known by what they hold. What a file does not tell is asked for. No pickle is opened, and nothing
-    of a file is run. Where a measured number is outside the 80 % interval of its prediction, the exit code is 11. A
-    number that cannot be scored is named with its reason; where none can be scored, the exit code is 12.
+    Reads files of vLLM, SGLang, TensorRT-LLM, trtexec, llama-bench, torch.profiler and others, and suggests causes of a
+    difference. Exits with 11 if a measurement is outside the 80 % interval of its prediction, and with 12 if none can
+    be scored.
 
-    Each cause is the same prediction for another clock, power cap, precision, runtime, engine, cache or number of
-    devices, the one that explains most first.
+    The format is recognized by content. Known formats: vLLM and SGLang benchmarks (files or printed text), AIPerf and
+    GenAI-Perf (JSON, CSV), GuideLLM, trtllm-bench and InferenceX. Also llama-bench (JSON, CSV, table), logs of trtexec,
+    torch.profiler (traces, also .gz, and tables) and printed timers of torch.utils.benchmark. Also MLPerf's
+    mlperf_log_summary.txt, and the CSV files of Zeus and CodeCarbon. Options supply facts that a file lacks. No pickle
+    is opened, and no code of a file runs.
+
+    Each cause is a prediction with another clock, power cap, precision, runtime, engine, cache or device count. The
+    cause that explains most comes first.
 
     \b
     joulemap verify vllm.json

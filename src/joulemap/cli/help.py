@@ -1,0 +1,165 @@
+"""`--help` with the options that most people need, in panels, and `--help-all` with every option of a command.
+
+This module is imported only to print help. Options state their panels where they are declared, see
+`joulemap.cli.command.option`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Final, NamedTuple
+
+import typer
+
+from joulemap.cli.command import COST, GENERAL, HARDWARE, HIDDEN, LIMITS, OPTIONS, OUTPUT, PLACES, WORKLOAD, Place
+
+ARGUMENTS: Final = "Arguments"
+FIRST: Final = (ARGUMENTS, OPTIONS)
+LAST: Final = (WORKLOAD, HARDWARE, LIMITS, COST, OUTPUT, GENERAL)
+"""Panels in order; the panels of wings stand between these two groups."""
+
+PARAGRAPHS: Final = 2
+"""Paragraphs of a command's description that `--help` prints."""
+
+EXAMPLES: Final = 4
+"""Examples that `--help` prints."""
+
+MARK: Final = "\b\n"
+"""Start of a paragraph that holds examples or other lines that must not be wrapped."""
+
+FEW: Final = 14
+"""Maximum options of a command that `--help` lists completely."""
+
+COLUMN: Final = 27
+"""Widest name of an option that has its description on the same line."""
+
+
+class Entry(NamedTuple):
+    """Text of one argument or option."""
+
+    names: str
+    """Names and metavar, e.g. `-f, --format FORMAT`."""
+    meaning: str
+    """Description, with choices that the metavar does not list, and the default."""
+    panel: str = ""
+    is_advanced: bool = False
+
+
+def split_help(text: str) -> tuple[list[str], list[str]]:
+    """Return the paragraphs of a command's description, each as one line, and the lines of its examples."""
+    parts = text.split("\n\n")
+    paragraphs = [" ".join(part.split()) for part in parts if not part.startswith(MARK)]
+    return paragraphs, [
+        line for part in parts if part.startswith(MARK) for line in part.removeprefix(MARK).splitlines()
+    ]
+
+
+def describe_parameter(parameter: Any, context: typer.Context) -> Entry:
+    """Return the text of an argument or option."""
+    meaning = parameter.help or ""
+    names = value = parameter.make_metavar(ctx=context)
+    if parameter.param_type_name == "option":
+        names = ", ".join(sorted(parameter.opts, key=len))
+        if parameter.secondary_opts:
+            names += f", {', '.join(parameter.secondary_opts)}"
+        if not parameter.is_flag:
+            choices = getattr(parameter.type, "choices", ())
+            if choices and parameter.metavar is None and len(names) + len(value) >= COLUMN:
+                value = _name_value(parameter)
+                listed = all(re.search(rf"\b{re.escape(one)}\b", meaning) for one in choices)
+                meaning += "" if listed else f" One of: {', '.join(choices)}."
+            elif parameter.metavar is None:
+                value = KINDS.get(type(parameter.type).__name__, value)
+            names += f" {value}"
+    default, variable = _show_default(parameter, context), getattr(parameter, "envvar", None)
+    further = [*([f"default: {default}"] if default else []), *([f"or ${variable}"] if variable else [])]
+    if further:
+        meaning += f" [{'; '.join(further)}]"
+    return Entry(names, meaning.strip())
+
+
+KINDS: Final[Mapping[str, str]] = {
+    "IntParamType": "N",
+    "IntRange": "N",
+    "FloatParamType": "NUMBER",
+    "FloatRange": "NUMBER",
+    "StringParamType": "TEXT",
+    "TyperPath": "FILE",
+}
+"""Type of an option without a metavar of its own -> its metavar."""
+
+
+def _name_value(parameter: Any) -> str:
+    """Return the longest name of an option as its metavar."""
+    return str(max(parameter.opts, key=len)).strip("-").replace("-", "_").upper()
+
+
+def _show_default(parameter: Any, context: typer.Context) -> str:
+    """Return what an option takes when it is not given; empty for nothing."""
+    if isinstance(parameter.show_default, str):
+        return str(parameter.show_default)
+    value = parameter.get_default(context, call=False) if parameter.show_default else None
+    if getattr(parameter, "is_flag", False):
+        return str(parameter.opts[0] if value else parameter.secondary_opts[0]) if parameter.secondary_opts else ""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+
+
+def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
+    """Write the help of a command: all of it, or its beginning, its first examples and the options that are basic."""
+    command.format_usage(context, formatter)
+    text = command.help or ""
+    paragraphs, examples = split_help(text)
+    if not is_whole:
+        lines = [MARK + "\n".join(examples[:EXAMPLES])] if examples else []
+        text = "\n\n".join([*paragraphs[:PARAGRAPHS], *lines])
+    _write_paragraph(formatter, text, is_indented=True)
+    entries = list(_list_entries(command, context))
+    _write_panels(formatter, [one for one in entries if is_whole or not one.is_advanced])
+    command.format_epilog(context, formatter)
+    if not is_whole:
+        counts = {
+            "option": sum(one.is_advanced for one in entries),
+            "example": max(len(examples) - EXAMPLES, 0),
+        }
+        more = " and ".join(f"{count} more {noun}{'s' * (count > 1)}" for noun, count in counts.items() if count)
+        _write_paragraph(formatter, f"`{context.command_path} --help-all` shows {more}." if more else "")
+
+
+def _write_paragraph(formatter: Any, text: str, *, is_indented: bool = False) -> None:
+    if text:
+        formatter.write_paragraph()
+        with formatter.indentation() if is_indented else nullcontext():
+            formatter.write_text(text)
+
+
+def _write_panels(formatter: Any, entries: Sequence[Entry]) -> None:
+    """Write the arguments, then the options panel by panel, all descriptions of options in one column."""
+    panels: dict[str, list[Entry]] = {}
+    for entry in entries:
+        panels.setdefault(entry.panel, []).append(entry)
+    widths = [len(one.names) for one in entries if one.panel != ARGUMENTS]
+    column = max([one for one in widths if one <= COLUMN], default=0)
+    others = [title for title in panels if title not in (*FIRST, *LAST)]
+    for title in (title for title in (*FIRST, *others, *LAST) if title in panels):
+        width = max(len(one.names) for one in panels[title]) if title == ARGUMENTS else column
+        with formatter.section(title):
+            formatter.write_dl([(one.names.ljust(width), one.meaning) for one in panels[title]], col_max=width)
+
+
+def _list_entries(command: Any, context: typer.Context) -> Iterator[Entry]:
+    """Yield the arguments, then the options, that are not hidden."""
+    places = getattr(command.callback, PLACES, {})
+    shown = [one for one in command.get_params(context) if not one.hidden]
+    options = [one for one in shown if one.param_type_name == "option"]
+    for parameter in shown:
+        if parameter not in options:
+            yield describe_parameter(parameter, context)._replace(panel=ARGUMENTS)
+    for parameter in options:
+        usual = HIDDEN if places and not parameter.expose_value else Place(parameter.rich_help_panel or OPTIONS)
+        place = places.get(parameter.name, usual)
+        is_advanced = place.is_advanced and len(options) > FEW
+        yield describe_parameter(parameter, context)._replace(panel=place.panel, is_advanced=is_advanced)

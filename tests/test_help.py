@@ -1,0 +1,169 @@
+"""`--help` fits a screen, `--help-all` has every option, and both are plain sentences."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from command import run_here
+from example import list_examples
+from joulemap.cli.app import HelpedCommand, list_commands, use_help
+from joulemap.cli.command import Place
+from joulemap.cli.help import EXAMPLES
+from joulemap.cli.manual import Manual, read_manual
+
+LINES: Final = 60
+"""Maximum lines of `--help` on a terminal of 80 columns."""
+
+COLUMNS: Final = 80
+
+ALL: Final = "--help-all"
+
+WORDS: Final = 25
+"""Maximum words of a sentence in help."""
+
+LENGTH: Final = 18
+"""Maximum words of an option's description without its default."""
+
+VERBS: Final = (
+    "Break", "Check", "Choose", "Compare", "Compute", "Contrast", "Copy", "Draw", "Explain", "Export", "Find", "Fit",
+    "Import", "Inspect", "List", "Measure", "Place", "Predict", "Print", "Rank", "Recommend", "Run", "Score", "Search",
+    "Serve", "Show", "Update", "Write",
+)  # fmt: skip
+"""Verbs that begin the description of a command."""
+
+FRAGMENT: Final = re.compile(r"(?:Of|That|What|Whether|Those|So many|How|Where|Which|In place)\b")
+
+SOURCE: Final = Path(__file__).parents[1] / "src" / "joulemap"
+
+
+def walk(manual: Manual) -> Iterator[Manual]:
+    yield manual
+    for inner in manual.commands:
+        yield from walk(inner)
+
+
+@cache
+def list_manuals() -> tuple[Manual, ...]:
+    return tuple(one for name in list_commands() for one in walk(read_manual(name)))
+
+
+def list_leaves() -> list[Manual]:
+    return [one for one in list_manuals() if not one.commands]
+
+
+def print_help(path: str, option: str, folder: Path) -> str:
+    done = run_here([*path.split()[1:], option], folder, {"COLUMNS": str(COLUMNS)})
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def count_lines(text: str) -> int:
+    """Return the lines of a text on a terminal, which wraps a longer line."""
+    return sum(max(1, -(-len(line) // COLUMNS)) for line in text.splitlines())
+
+
+def list_lines(text: str) -> list[str]:
+    """Return the first line of each option, behind the description of the command."""
+    panels = re.split(r"^\w[\w ]*:$", text, maxsplit=1, flags=re.MULTILINE)[1]
+    return re.findall(r"^  (-.*)$", panels, re.MULTILINE)
+
+
+def split_sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.?!;:])(?<!e\.g\.)\s+", re.sub(r" \[[^\]]*\]$", "", text))
+
+
+def test_help_of_each_command_fits_a_screen(tmp_path: Path) -> None:
+    paths = ["joulemap", *(one.path for one in list_manuals())]
+    lines = {path: count_lines(print_help(path, "--help", tmp_path)) for path in paths}
+    assert {path: count for path, count in lines.items() if count > LINES} == {}
+
+
+def test_help_all_lists_every_option_and_every_example(tmp_path: Path) -> None:
+    for manual in list_leaves():
+        text = print_help(manual.path, ALL, tmp_path)
+        listed = {
+            word for line in re.findall(r"^  (-.*)$", text, re.MULTILINE) for word in re.findall(r"--?[\w-]+", line)
+        }
+        options = {name for one in manual.options for name in re.findall(r"--?[\w-]+", one.names)}
+        assert options - listed == set(), manual.path
+        assert {"--help", ALL} <= listed, manual.path
+        assert [line for line in manual.examples if f"  {line}\n" not in text] == [], manual.path
+
+
+def test_help_names_the_number_of_options_that_it_leaves_out(tmp_path: Path) -> None:
+    for manual in list_leaves():
+        text = print_help(manual.path, "--help", tmp_path)
+        shown = {line.split()[0] for line in list_lines(text)}
+        every = {line.split()[0] for line in list_lines(print_help(manual.path, ALL, tmp_path))}
+        assert shown <= every
+        stated = re.search(r"--help-all`\s+shows\s+(\d+)\s+more\s+option", text)
+        assert int(stated[1] if stated else 0) == len(every - shown), manual.path
+        assert len([line for line in manual.examples if f"  {line}\n" in text]) == min(len(manual.examples), EXAMPLES)
+
+
+def test_examples_of_help_are_those_that_are_run() -> None:
+    ran = {one.line for one in list_examples()}
+    shown = {line for one in list_manuals() for line in one.examples if line.startswith("joulemap ")}
+    assert shown - ran == set()
+
+
+@pytest.mark.parametrize("manual", list_manuals(), ids=lambda one: one.path)
+def test_descriptions_are_short_sentences_that_begin_with_a_verb(manual: Manual) -> None:
+    first = manual.paragraphs[0]
+    assert first.split()[0].rstrip(",") in VERBS
+    assert first.endswith(".")
+    parameters = (*manual.arguments, *manual.options)
+    assert [one.names for one in parameters if not re.match(r"[A-Z~].*\.(?: \[.*\])?$", one.meaning)] == []
+    texts = [*manual.paragraphs, *(one.meaning for one in parameters)]
+    sentences = [sentence for text in texts for sentence in split_sentences(text)]
+    assert [one for one in sentences if len(one.split()) > WORDS] == []
+    lengths = {one.names: len(re.sub(r" One of: .*| \[[^\]]*\]$", "", one.meaning).split()) for one in parameters}
+    assert {name: count for name, count in lengths.items() if count > LENGTH} == {}
+
+
+def test_a_command_without_panels_lists_all_its_options() -> None:
+    import typer
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+    @app.command()
+    def count(number: int = typer.Option(3, help="Number of times.")) -> None:
+        print(number)
+
+    use_help(app)
+    command = typer.main.get_command(app)
+    assert isinstance(command, HelpedCommand)
+    text = command.get_help(typer.Context(command, info_name="count"))
+    assert re.search(r"^Options:\n  --number N +Number of times\. \[default: 3\]$", text, re.MULTILINE)
+    assert ALL in text
+
+
+def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:
+    import attrs
+
+    from joulemap.cli.command import PLACE
+    from joulemap.cli.option.run import RunOptions
+
+    fields = attrs.fields(RunOptions)
+    assert fields.calibration.metadata[PLACE] == Place("", is_advanced=True)
+    assert fields.precision.metadata[PLACE] == Place("", is_advanced=False)
+
+
+def list_docstrings(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a file, those of fields and constants included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+def test_docstrings_of_the_command_line_do_not_begin_with_a_fragment() -> None:
+    options = [path for name in ("command", "option") for path in SOURCE.glob(f"wing/*/*{name}.py")]
+    paths = [*SOURCE.glob("cli/**/*.py"), *options]
+    assert [(path.name, text) for path in paths for text in list_docstrings(path) if FRAGMENT.match(text)] == []
