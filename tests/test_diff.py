@@ -162,7 +162,7 @@ def test_a_limit_fails_where_a_change_is_above_it_and_sure(joulemap: Run) -> Non
     ("words", "code", "told"),
     [
         (("resnet18", "resnet18", "--fail-above", "joules=5%"), 2, "known: latency, energy, memory, cost"),
-        (("resnet18", "resnet18", "--fail-above", "energy=5"), 2, "expected one such as energy=5%"),
+        (("resnet18", "resnet18", "--fail-above", "energy=5"), 2, "energy=5%"),
         (("resnet18", "resnet18", "--precision", "fp32,bf16"), 2, "diff takes one precision"),
         (("resnet18", "resnet81"), 3, "did you mean"),
         (("main:net.py:net", "resnet18"), 7, "there is no commit 'main' here"),

@@ -295,7 +295,7 @@ class Settings:
     """
 
     ledger: bool = False
-    """Whether runs are stored with their ledgers even where the question reads only totals."""
+    """True to store ledgers even if the question reads only totals."""
 
     def __attrs_post_init__(self) -> None:
         if not self.runtime:

@@ -57,7 +57,8 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     """
     rows = " ".join(
         f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
-        f"is_higher_better: {one.is_higher_better}, half_width_column: '{one.half_width_column}'}}"
+        f"is_higher_better: {one.is_higher_better}, energy_power: {one.energy_power}, "
+        f"half_width_column: '{one.half_width_column}'}}"
         for one in metrics
     )
     known = ", ".join(one.name for one in metrics)
