@@ -55,7 +55,7 @@ pair AS (
     JOIN internal.metric AS m ON m.name = v.metric
     WHERE $metric = '' OR v.metric = $metric
 ),
-difference AS (FROM differences_of(pair))
+difference AS (FROM numpy.differences_of(pair))
 SELECT
     p.metric,
     p.label,

@@ -98,7 +98,7 @@ contender AS (
     FROM ranked
     WHERE goal <> 'memory'
 ),
-standing AS (FROM standing_among(contender)),
+standing AS (FROM numpy.standing_among(contender)),
 told AS (
     SELECT
         r.question,

@@ -152,7 +152,7 @@ contender AS (
     FROM placed
     WHERE is_ranked AND usd_per_million > 0e0 AND rank <= 40
 ),
-standing AS (FROM standing_among(contender))
+standing AS (FROM numpy.standing_among(contender))
 SELECT
     {columns},
     CASE WHEN r.is_ranked THEN r.rank END AS rank,

@@ -82,7 +82,7 @@ same AS (
 pair AS (
     SELECT DISTINCT run_a AS run_id, run_b AS other_run_id, unnest(['latency', 'energy']) AS metric FROM version
 ),
-difference AS (FROM differences_of(pair)),
+difference AS (FROM numpy.differences_of(pair)),
 figure AS (
     SELECT
         p.place,

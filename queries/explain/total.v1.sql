@@ -62,7 +62,7 @@ pair AS (
     JOIN internal.workload AS w ON w.workload_id = b.workload_id AND w.source = v.source
     WHERE a.run_id = $run_a
 ),
-difference AS (FROM differences_of(pair)),
+difference AS (FROM numpy.differences_of(pair)),
 chance AS (
     SELECT
         max(greatest(probability_better, 1e0 - probability_better)) FILTER (metric = 'energy_per_inference') AS energy,

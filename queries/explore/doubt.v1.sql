@@ -23,7 +23,7 @@ pair AS (
     FROM known AS k
     CROSS JOIN known AS o
 ),
-difference AS (FROM differences_of(pair))
+difference AS (FROM numpy.differences_of(pair))
 SELECT
     d.{columns},
     k.latency_half_width,

@@ -98,7 +98,7 @@ contender AS (
         energy_half_width
     FROM ranked
 ),
-standing AS (FROM standing_among(contender)),
+standing AS (FROM numpy.standing_among(contender)),
 told AS (
     SELECT
         r.goal,

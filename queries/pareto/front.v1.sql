@@ -156,7 +156,7 @@ contender AS (
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
     QUALIFY place <= 200
 ),
-chance AS (FROM front_among(contender))
+chance AS (FROM numpy.front_among(contender))
 SELECT
     ['front', 'projection', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,

@@ -169,8 +169,8 @@ margin AS (
     LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ),
 limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
-standing AS (FROM standing_among(contender)),
-kept AS (SELECT place, min(probability) AS probability FROM probabilities_of(limited) GROUP BY place)
+standing AS (FROM numpy.standing_among(contender)),
+kept AS (SELECT place, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY place)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,

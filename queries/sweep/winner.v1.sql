@@ -80,7 +80,7 @@ pair AS (
     FROM best
     WHERE runner_up_id IS NOT NULL AND advantage_ratio > 0e0
 ),
-chance AS (FROM differences_of(pair))
+chance AS (FROM numpy.differences_of(pair))
 SELECT
     b.{columns},
     h.probability_better AS probability_ahead,

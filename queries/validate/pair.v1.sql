@@ -49,7 +49,7 @@ pair AS (
         AND b.hardware > a.hardware
     WHERE a.measured <> b.measured AND a.half_width IS NOT NULL AND b.half_width IS NOT NULL
 ),
-chance AS (FROM probabilities_of(pair))
+chance AS (FROM numpy.probabilities_of(pair))
 SELECT
     p.quantity,
     coalesce(p.source, 'all') AS source,

@@ -50,9 +50,9 @@ SELECT
     p.latency_half_width,
     p.energy_half_width,
     sqrt(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2)
-        + 2 * error_correlation() * p.latency_half_width * p.energy_half_width) AS edp_half_width,
+        + 2 * {correlation} * p.latency_half_width * p.energy_half_width) AS edp_half_width,
     sqrt(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2)
-        - 2 * error_correlation() * p.latency_half_width * p.energy_half_width) AS power_half_width,
+        - 2 * {correlation} * p.latency_half_width * p.energy_half_width) AS power_half_width,
     CAST(NULL AS DOUBLE) AS price_half_width,
     CAST(NULL AS DOUBLE) AS latency_own_half_width,
     CAST(NULL AS DOUBLE) AS energy_own_half_width,

@@ -436,27 +436,20 @@ CREATE MACRO served_half_width(of_quantity, of_vendor, of_engine, of_work, of_ha
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 
--- Groups of measurements that weigh as much as what was thought without them.
-CREATE MACRO full_groups() AS 2e0;
-
--- Factor within which peaks are of one size class, and least half-width of a latency on an accelerator that nobody measured:
--- SAME_SIZE and UNMEASURED of domain/doubt.py.
-CREATE MACRO same_size() AS 10e0;
-CREATE MACRO unmeasured_half_width() AS 0.98e0;
+-- Whether a peak is of the size class of a group of measurements. Constants are those of domain/doubt.py.
 CREATE MACRO is_of_size(scale, ops_per_s) AS
-    ops_per_s BETWEEN scale.least_ops_per_s / same_size() AND scale.most_ops_per_s * same_size();
+    ops_per_s BETWEEN scale.least_ops_per_s / {same_size} AND scale.most_ops_per_s * {same_size};
 -- Half-width of a latency from that of its group: no less than unmeasured_half_width but for CPUs, GPUs and boards of their own rows.
 CREATE MACRO doubted_half_width(architecture, level, half_width) AS
-    CASE WHEN level = 6 OR architecture IN ('cpu', 'gpu', 'box') THEN half_width ELSE greatest(half_width, unmeasured_half_width()) END;
+    CASE WHEN level = 6 OR architecture IN {measured_classes} THEN half_width ELSE greatest(half_width, {unmeasured}) END;
 -- Half-width of a group: no less than unmeasured_half_width for decompositions, until some are measured.
 CREATE MACRO new_half_width(level, half_width, of_work) AS
-    CASE WHEN level <= 2 AND of_work = 'decomposition' THEN greatest(half_width, unmeasured_half_width()) ELSE half_width END;
+    CASE WHEN level <= 2 AND of_work = 'decomposition' THEN greatest(half_width, {unmeasured}) ELSE half_width END;
 -- The peak of each hardware version, at its fastest precision.
 CREATE MACRO peaks_of_hardware() AS TABLE
 SELECT hardware_digest, max(peak_ops_per_s) AS ops_per_s FROM internal.hardware_precision GROUP BY hardware_digest;
 
--- Half-width of an 80 % interval of the standard logistic distribution, ln 9; and, over the mean of absolute errors, ln 5.
-CREATE MACRO logistic_width() AS ln(9e0);
+-- Half-width of an 80 % interval over the mean of absolute errors.
 CREATE MACRO mean_to_width() AS ln(5e0);
 
 -- Whose errors an interval is made of: what tells a level of groups from the one above.
@@ -469,9 +462,6 @@ CREATE MACRO scale_basis(level) AS
 -- The runtime whose errors are those of a run: where a class has nothing but its vendor's compiler, fused is the engine.
 CREATE MACRO scored_runtime(architecture, runtime) AS
     CASE WHEN runtime = 'fused' AND architecture NOT IN ('cpu', 'gpu') THEN 'engine' ELSE runtime END;
-
--- Of the logarithms of measured over predicted latency and energy of one run: what those that have both show.
-CREATE MACRO error_correlation() AS 0.7e0;
 
 -- Half-width of what each calibration was off on model families that its fit had not seen, by runtime and precision, and
 -- the largest of a runtime's for precisions that it has no rows of.
@@ -502,11 +492,9 @@ GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
 
--- The peak that the formulas of a class compute by: fabrics have their units and clock alone, and an MXU takes fp32 in
--- passes of bf16.
+-- The peak that the formulas of a class compute by; null for a class that computes by units and clock alone.
 CREATE MACRO peak_of(architecture, "precision") AS CASE
-    WHEN architecture IN ('cgra', 'dpu') THEN NULL
-    WHEN architecture = 'tpu' AND "precision" = 'fp32' THEN 'peak.bf16'
+    {peaks}
     ELSE 'peak.' || "precision"
 END;
 
@@ -724,9 +712,9 @@ SELECT
     w.latency_half_width,
     w.energy_half_width,
     sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
-        + 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS edp_half_width,
+        + 2 * {correlation} * w.latency_half_width * w.energy_half_width) AS edp_half_width,
     sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
-        - 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS power_half_width,
+        - 2 * {correlation} * w.latency_half_width * w.energy_half_width) AS power_half_width,
     w.price_half_width,
     w.latency_own_half_width,
     sqrt(w.energy_own_square) AS energy_own_half_width,
@@ -748,7 +736,7 @@ FROM (
             WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
             ELSE sqrt(
                 (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
-                    + full_groups() * pow(price_half_width, 2)) / (energy_scale.group_count + full_groups())
+                    + {full_groups} * pow(price_half_width, 2)) / (energy_scale.group_count + {full_groups})
             )
         END AS energy_half_width
     FROM (

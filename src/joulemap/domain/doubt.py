@@ -7,6 +7,7 @@ v exp(-h) and v exp(h) four times in five. docs/doubt.md says where they come fr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import attrs
@@ -36,6 +37,15 @@ coefficients of its class alone, without those that its own measurements gave. 8
 their compilers run: no list of operators is known of most of them. Decompositions, of which no board was measured,
 have it on every class: what libraries for one chip take differs that much between their algorithms."""
 
+MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
+"""Classes of which boards were predicted before anybody fitted them: an unmeasured one has the doubt of its class."""
+
+WITHOUT_PEAK: Final = ("cgra", "dpu")
+"""Classes whose formulas compute by units and clock alone."""
+
+OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
+"""(class, precision) -> precision of the peak that it computes by: an MXU takes fp32 in passes of bf16."""
+
 SAME_SIZE: Final = 10.0
 """Peaks that are within this factor of each other are of one size class: assumed, an order of magnitude."""
 
@@ -59,6 +69,25 @@ OWN: Final = "own"
 
 MODEL: Final = "model"
 """Sort of work of most whole models; that of a single operator is its kind."""
+
+
+def find_peak(architecture: str, precision: str) -> str | None:
+    """Return the precision of the peak that a class computes by; None for a class without one."""
+    return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
+
+
+def fill_doubt(sql: str) -> str:
+    """Return SQL with the constants of this module in the place of their names."""
+    numbers = {
+        "full_groups": FULL_GROUPS, "same_size": SAME_SIZE, "unmeasured": UNMEASURED, "correlation": CORRELATION,
+    }  # fmt: skip
+    peaks = [f"WHEN architecture IN {WITHOUT_PEAK} THEN NULL"]
+    for (architecture, precision), other in OTHER_PEAKS.items():
+        peaks.append(f"WHEN architecture = '{architecture}' AND \"precision\" = '{precision}' THEN 'peak.{other}'")
+    texts = {name: f"{value!r}e0" for name, value in numbers.items()}
+    for name, text in {**texts, "measured_classes": str(MEASURED_CLASSES), "peaks": " ".join(peaks)}.items():
+        sql = sql.replace(f"{{{name}}}", text)
+    return sql
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from joulemap.domain.change import SOURCE
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import FULL_GROUPS, SAME_SIZE, UNMEASURED, Doubt, ErrorScale
+from joulemap.domain.doubt import FULL_GROUPS, MEASURED_CLASSES, SAME_SIZE, UNMEASURED, Doubt, ErrorScale, find_peak
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path
 from joulemap.domain.workload import DECOMPOSITION
@@ -27,9 +27,6 @@ from joulemap.model.workload import Floats
 
 OWN_LEVEL: Final = 6
 """Level of the errors of a hardware itself."""
-
-MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
-"""Classes of which boards were predicted before anybody fitted them: an unmeasured one has the doubt of its class."""
 
 CLASS_LEVEL: Final = 2
 """Least level of the errors of a hardware's own class."""
@@ -154,16 +151,13 @@ def _own_widths(
     hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Path]
 ) -> tuple[float, float, float]:
     """Return what the hardware's own numbers leave open of what compute, memory and starts bound."""
-    precision = configuration.precision
-    if hardware.architecture == "tpu" and precision == "fp32":
-        precision = "bf16"
-    has_peak = hardware.architecture not in ("cgra", "dpu") and precision in hardware.peaks
+    precision = find_peak(hardware.architecture, configuration.precision)
 
     def width(path: Path) -> float:
-        quantity = hardware.peaks[precision].rate if path[0] == "peaks" else getattr(hardware, str(path[0]))
+        quantity = hardware.peaks[str(path[1])].rate if path[0] == "peaks" else getattr(hardware, str(path[0]))
         is_given = quantity.source.endswith(SOURCE) or any(one[: len(path)] == path for one in varied)
         return 0.0 if is_given else beyond[quantity.basis]
 
     clock = width(("clock",))
-    compute = max(clock, width(("peaks", precision))) if has_peak else clock
+    compute = max(clock, width(("peaks", precision))) if precision and precision in hardware.peaks else clock
     return compute, width(("memory_bandwidth",)), clock

@@ -4,7 +4,7 @@ The formulas of uncertainty stand once, in `joulemap.uncertainty`. A query calls
 name of a common table expression before it, whose columns are those that the function takes:
 
     candidate AS (SELECT ...),
-    standing AS (FROM standing_among(candidate))
+    standing AS (FROM numpy.standing_among(candidate))
 
 Such a query runs in two steps: the expressions before the first call answer what every call takes, numpy computes, and
 the results stand in the place of the calls, as lists of numbers. So the second statement is plain SQL that any client
@@ -47,11 +47,6 @@ class Computed:
     compute: Callable[[duckdb.DuckDBPyConnection, Records], Rows]
 
 
-def is_computed(sql: str) -> bool:
-    """Return whether a query's SQL has a call."""
-    return _CALL.search(sql) is not None
-
-
 def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> list[str]:
     """Return SQL of the rows of each call in a query's SQL, in the order of the calls.
 
@@ -84,7 +79,8 @@ def _fetch_taken(
     before = sql[:start].rstrip().removesuffix(",")
     lists = ", ".join(f"(SELECT list(t) FROM {call[2]} AS t)" for call in calls)
     statement = f"{before}\nSELECT {lists}"
-    used = {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", statement)}
+    names = set(_PARAMETER.findall(statement))
+    used = {name: value for name, value in parameters.items() if name in names}
     ((*found,),) = literal.execute(connection, statement, used).fetchall()
     taken = [rows or [] for rows in found]
     for call, rows in zip(calls, taken, strict=True):
@@ -275,6 +271,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
 }
 """Name -> function."""
 
-_CALL: Final = re.compile(rf"\b({'|'.join(COMPUTED)})\((\w+)\)")
+_PARAMETER: Final = re.compile(r"\$(\w+)")
+_CALL: Final = re.compile(rf"\bnumpy\.({'|'.join(COMPUTED)})\((\w+)\)")
 _EXPRESSION: Final = re.compile(r"^\w+ AS (?:MATERIALIZED )?\(", re.MULTILINE)
 """How a common table expression begins."""

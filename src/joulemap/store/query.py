@@ -16,7 +16,6 @@ from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.store import literal
 from joulemap.store.bound import BATCH, bounding
-from joulemap.store.computed import compute, is_computed, place, place_none
 from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query, share_queries, ships
@@ -46,6 +45,9 @@ ENDLESS: Final = ("nan", "inf", "-inf")
 
 Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
+
+COMPUTED: Final = "numpy."
+"""What the calls of functions begin with that `joulemap.store.computed` answers."""
 
 Answered = TypeVar("Answered", bound="Table[Any] | Statement")
 
@@ -89,13 +91,31 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
 
 
+def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> Sequence[str]:
+    """Return SQL of what numpy computes for a query, as `computed.compute` does."""
+    if COMPUTED not in sql:
+        return ()
+    from joulemap.store.computed import compute
+
+    return compute(connection, sql, parameters)
+
+
+def _place(sql: str, computed: Sequence[str] | None) -> str:
+    """Return a query's SQL with what was computed in its place; None for no rows, to plan it."""
+    if COMPUTED not in sql:
+        return sql
+    from joulemap.store.computed import place, place_none
+
+    return place_none(sql) if computed is None else place(sql, computed)
+
+
 def prepare_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
 ) -> Statement:
     """Return a query that was bound and not run; SqlError if its columns are not those of its header."""
     bound = bind(query, given)
     with bounding(connection, bounds), blaming():
-        sql = place(query.sql, compute(connection, query.sql, bound))
+        sql = _place(query.sql, _compute(connection, query.sql, bound))
     statement = prepare(connection, query.title, sql, bound, bounds)
     _check_names(query, [column.name for column in statement.columns])
     return attrs.evolve(statement, columns=query.columns)
@@ -182,7 +202,7 @@ def _sharing(
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Return what `fetch` does where it is known that there are no rows."""
     query = find_query(record.query)
-    sql = place_none(query.sql)
+    sql = _place(query.sql, None)
     return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
 
 
@@ -191,7 +211,7 @@ def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: An
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)
-        cursor = execute(own, place(query.sql, compute(own, query.sql, bound)), bound)
+        cursor = execute(own, _place(query.sql, _compute(own, query.sql, bound)), bound)
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):
             yield from map(partial(tuple.__new__, record), batch)
@@ -205,7 +225,7 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    if filled is None and is_computed(query.sql) and ships(query.path):  # both of its steps read the same
+    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both of its steps read the same
         spelled = {name: literal.write(value) for name, value in parameters.items()}
         if None not in spelled.values():
             text = (query, {name: one or "" for name, one in spelled.items()})
@@ -213,12 +233,12 @@ def _run(
                 return _run(connection, query, given, make, written)
     filled = filled or literal.fill(query.sql, parameters)
     with _answering(query):
-        computed = compute(connection, filled or query.sql, parameters)
-        sql = place(query.sql, computed)
+        computed = _compute(connection, filled or query.sql, parameters)
+        sql = _place(query.sql, computed)
         cursor = (
             execute(connection, sql, parameters)
             if filled is None
-            else connection.execute(literal.list_numbers(place(filled, computed)))
+            else connection.execute(literal.list_numbers(_place(filled, computed)))
         )
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
@@ -349,7 +369,7 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
     if query.order and "ORDER BY" not in query.sql.upper():
         raise SqlError("its header has an order, its statement has no ORDER BY")
     try:
-        rows = literal.execute(connection, f"DESCRIBE {place_none(statement.query)}", values).fetchall()
+        rows = literal.execute(connection, f"DESCRIBE {_place(statement.query, None)}", values).fetchall()
     except duckdb.Error as error:
         if not blames_statement(error):
             raise

@@ -14,6 +14,7 @@ from typing import Final
 import duckdb
 
 from joulemap.domain.dimension import fill_dimensions
+from joulemap.domain.doubt import fill_doubt
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.record import frozen
@@ -71,7 +72,8 @@ def load_surface() -> Surface:
     """Return the macros and views of this version."""
     place = folder("schemas") / "surface"
     texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
-    return Surface(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]])), texts[-1])
+    sql = fill_doubt(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]])))
+    return Surface(sql, texts[-1])
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -22,6 +22,7 @@ import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, spell_labels
+from joulemap.domain.doubt import fill_doubt
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
@@ -279,7 +280,7 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
     spelled = spell_labels()
     labels = {name: _of_points(text) for name, text in spelled.items() if name != "error_case"}
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
-    width = "sqrt(greatest(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2) {} 2 * error_correlation() * "
+    width = "sqrt(greatest(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2) {} 2 * {{correlation}} * "
     width += "p.latency_half_width * p.energy_half_width, 0e0))"
     filled = {
         "p.{label}": ", ".join(f"{text} AS {name}" for name, text in labels.items()),
@@ -297,7 +298,7 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
     }
     for mark, text in filled.items():
         sql = sql.replace(mark, text)
-    return sql
+    return fill_doubt(sql)
 
 
 def _of_points(sql: str) -> str:
