@@ -1344,11 +1344,10 @@ class Workspace:
         goal: Goal = "latency",
         **keywords: Unpack[SettingsKeywords],
     ) -> PlaceAnswer:
-        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+        """Return the best placement of a model's subgraphs on the devices of a box, beside each device alone.
 
-        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
-        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
-        traced.
+        The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
+        or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
         """
     @overload
     def train(

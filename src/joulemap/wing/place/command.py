@@ -17,13 +17,13 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class PlacedRunOptions(RunOptions):
-    """How a model is run on the devices of a box."""
+    """Settings at which a model runs on the devices of a box."""
 
-    precision: str = precisions("fp16", "Of each device that has it; of others the narrowest of theirs that holds it.")
-    runtime: str = option("engine", "eager, graph, fused or engine, of all devices.")
+    precision: str = precisions("fp16", "Precision; a device without it uses its narrowest that holds it.")
+    runtime: str = option("engine", "Runtime of all devices: eager, graph, fused or engine.")
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the devices must repeat, beside its precision."""
+        """Return the options that a follow-up command about one device must repeat, except its precision."""
         names = (*(name for name in ASKED if "precision" not in name and name != "runtime"), "batch", *GIVEN)
         return ("--runtime", self.runtime, *repeat_options(self, names))
 
@@ -38,18 +38,19 @@ def place(
     ),
     link: list[str] | None = option(
         None,
-        "What joins them: 25GB/s, pcie4x16, a link that both have by name, or shared for one memory; "
+        "Link between devices: 25GB/s, pcie4x16, the name of one that both have, or shared (one memory); "
         "A-B=LINK for two of them. Repeat for several.",
     ),
-    goal: Goal = option("latency", "What the placement is to be best at."),
+    goal: Goal = option("latency", "Quantity to optimize."),
     limit: Limit = 12,
     run: PlacedRunOptions,
     page: PageOptions,
     output: OutputOptions,
 ) -> None:
-    """Place a model's subgraphs over the devices of one box, beside each device alone, and say why the mixture wins.
+    """Place a model's subgraphs on the devices of one box, compare with each device alone, and explain which wins.
 
-    Copies between devices take time and energy, and are lines of the ledger; what a device cannot run goes to another.
+    Copies between devices take time and energy and are lines of the ledger. A subgraph that one device cannot run goes
+    to another.
 
     \b
     joulemap place resnet50 jetson_agx_orin_module --precision int8 --batch 8 --goal throughput
