@@ -1360,12 +1360,13 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> TrainAnswer:
-        """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+        """Return time, energy, memory and sample cost of a model's training step on each hardware.
 
-        `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
-        answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
-        hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-        is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
+        The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
+        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
+        of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
+        nothing trains it.
         """
     @overload
     def train(

@@ -24,10 +24,10 @@ def train(
     page: PageOptions,
     output: OutputOptions,
 ) -> None:
-    """Say what a training step takes: time, energy, memory, what devices exchange, and what all samples cost.
+    """Predict time, energy and memory of a training step, its communication, and the cost of all samples.
 
-    A step is the forward pass, its gradients, what devices exchange of them and the optimizer, told operator by
-    operator. It is a workload by name, so that `explain`, `edp` and the others take it apart.
+    A step is the forward pass, the backward pass, the communication of gradients and the optimizer, listed operator by
+    operator. It is a workload with a name, so `explain`, `edp` and other commands accept it.
 
     \b
     joulemap train resnet50 --batch 256 --hardware h100_sxm5 --devices 8

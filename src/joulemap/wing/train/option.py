@@ -1,4 +1,4 @@
-"""How a model is trained: devices, optimizer, and what is kept or divided."""
+"""Options of a training step: devices, optimizer, recomputation and sharding."""
 
 from __future__ import annotations
 
@@ -18,27 +18,31 @@ complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
 
 @frozen(kw_only=True)
 class TrainingOptions:
-    """How a model is trained."""
+    """Options of a training step."""
 
-    devices: str = option("1", "That work together, each with a part of the batch; comma-separated.")
-    tensor_devices: int = option(1, "Of those, that divide each product of a language model.", min=1)
+    devices: str = option("1", "Devices that train together, each on a part of the batch; comma-separated.")
+    tensor_devices: int = option(
+        1, "Tensor-parallel devices: each matrix product of a language model is divided over them.", min=1
+    )
     sequence_parallel: bool = option(False, "Divide tokens over --tensor-devices between products, as Megatron-LM.")
-    pipeline_devices: int = option(1, "Stages of a language model's layers, as many devices in each.", min=1)
-    accumulate: int = option(1, "Small batches whose gradients are added up; they fill a pipeline.", min=1)
-    tokens: int | None = option(None, "Of each sequence of a language model.", min=1, shown="2048")
+    pipeline_devices: int = option(1, "Pipeline stages: the layers of a language model are divided over them.", min=1)
+    accumulate: int = option(1, "Micro-batches per step whose gradients are accumulated; they fill a pipeline.", min=1)
+    tokens: int | None = option(None, "Tokens per sequence of a language model.", min=1, shown="2048")
     optimizer: str = option("adamw", "sgd, momentum, adam or adamw.", complete=complete_optimizers)
-    zero: int = option(0, "Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.")
-    recompute: bool = option(False, "Compute activations between layers once more in place of keeping them.")
+    zero: int = option(0, "ZeRO stage: 1 shards the optimizer state over devices, 2 gradients too, 3 weights too.")
+    recompute: bool = option(
+        False, "Recompute activations between layers instead of keeping them (gradient checkpointing)."
+    )
     lora: int | None = option(None, "Train adapters of this rank on frozen weights (LoRA), e.g. 16.", min=1)
     lora_targets: str = option(
         "", "Linear layers with an adapter: names, patterns or all; comma-separated.", shown="query and value"
     )
     quantize: str = option("", "Format of the frozen weights beside adapters (QLoRA), e.g. nf4, int8.")
-    samples: str = option("", "Of an epoch, e.g. 1.28M: what all of them take and cost.")
-    epochs: float = option(1.0, "How often all of them are learned from.")
+    samples: str = option("", "Samples per epoch, e.g. 1.28M; adds the time and cost of all epochs.")
+    epochs: float = option(1.0, "Number of epochs.")
 
     def read(self) -> Training:
-        """Return how it is trained; UsageError names the option that cannot be read."""
+        """Return the training settings; UsageError names the option that cannot be read."""
         from joulemap.domain.name import split_names
         from joulemap.domain.settings import Training
 
@@ -54,15 +58,17 @@ class TrainingOptions:
 
 @frozen(kw_only=True)
 class TrainedRunOptions(RunOptions):
-    """How a model is run as it is trained."""
+    """Settings of a run, with the defaults of training."""
 
     repeated: ClassVar[tuple[str, ...]] = ("runtime", *GIVEN)
     batch: str = option(
         "",
-        "Samples, or sequences, of a step on all devices together; comma-separated.",
+        "Samples, or sequences, per step over all devices; comma-separated.",
         "--batch",
         "-b",
         shown="256; of a language model a sequence for each device",
     )
-    precision: str = precisions("bf16", "Of activations and products: bf16, fp16, tf32, fp32, fp8 of products alone.")
+    precision: str = precisions(
+        "bf16", "Precision of activations and products: bf16, fp16, tf32, fp32; fp8 for products only."
+    )
     weight_precision: str = option("", hidden=True)
