@@ -1174,15 +1174,15 @@ class Workspace:
         cluster: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> ExploreAnswer:
-        """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+        """Return the Pareto front of designs based on some chips, and the designs statistically tied with it.
 
-        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
-        varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-        found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
-        memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
-        and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
-        UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
+        dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
+        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
+        `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
+        chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
+        are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
+        where no design meets the limits, with the nearest.
         """
     @overload
     def explore(
@@ -1219,10 +1219,11 @@ class Workspace:
         limits: Limits = LIMITS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RegretAnswer:
-        """Return the best configuration of each model, and what each chip loses as the one for all.
+        """Return the best configuration of each model, and the regret of each chip as the only one.
 
-        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
-        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+        Evaluates every hardware of the settings, or the catalogue, at every power mode, precision, batch and runtime;
+        without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
+        runs.
         """
     def shards(
         self,

@@ -28,22 +28,22 @@ def explore(
     limit: Limit = 12,
     everything: bool = option(
         False,
-        "Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
-        "named): the best of each, and the one chip for all that loses least, by the first objective.",
+        "Evaluate unchanged chips (the catalogue, or --like) in every mode on all models (or the named "
+        "ones): the best chip of each, and the single chip with the least regret, by the first objective.",
         "--all",
     ),
     save_as: Path | None = option(
-        None, "Write the design that is best at the first objective as a hardware file, .toml.", shown="not written"
+        None, "Write the best design by the first objective as a hardware file, .toml.", shown="not written"
     ),
     plot: PlotOptions,
     design: DesignOptions,
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Find the best of many designs like a chip, and those that cannot be told apart from them.
+    """Find the Pareto front of many designs based on a chip, and the designs statistically tied with it.
 
-    What is varied moves what follows from it: peaks follow units and clock, voltage the clock, wires and static power
-    the area (--notes lists the rules).
+    A varied constant changes its dependents: peaks follow units and clock, voltage follows the clock, wires and static
+    power follow the area (--notes lists the rules).
 
     \b
     joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs

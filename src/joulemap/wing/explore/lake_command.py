@@ -18,7 +18,7 @@ Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder.")]
 @app.command("list")
 @command
 def list_(lake: Lake, *, output: OutputOptions) -> None:
-    """List its files: models, hardware, what was varied, points, bytes, and which of them are not asked.
+    """List the files of a lake: models, hardware, varied constants, points, bytes, and files outside queries.
 
     \b
     joulemap lake list designs
@@ -30,7 +30,7 @@ def list_(lake: Lake, *, output: OutputOptions) -> None:
 @app.command()
 @command
 def check(lake: Lake, *, output: OutputOptions) -> None:
-    """Read every byte of it: exit code 6 where a shard is not as it was written.
+    """Verify every byte of a lake: exit code 6 where a shard is damaged.
 
     \b
     joulemap lake check designs
@@ -50,10 +50,10 @@ def check(lake: Lake, *, output: OutputOptions) -> None:
 def clean(
     lake: Lake,
     *,
-    remove: bool = option(False, "Remove what is listed."),
+    remove: bool = option(False, "Remove the listed files."),
     output: OutputOptions,
 ) -> None:
-    """List its garbage: shards of other formulas, damaged ones, those that are there twice, unfinished files.
+    """List garbage of a lake: shards of other formulas, damaged ones, duplicates, unfinished files.
 
     \b
     joulemap lake clean designs

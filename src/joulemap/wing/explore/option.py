@@ -1,4 +1,4 @@
-"""Options for what is varied of a chip, and what designs must keep to."""
+"""Options of a design space: varied constants, objectives and limits."""
 
 from __future__ import annotations
 
@@ -16,63 +16,65 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class DesignOptions:
-    """Which designs there are, and what they are judged by."""
+    """Options of a design space and the objectives of its designs."""
 
     like: str = option(
         "",
-        "Chips that designs are like: ids, aliases, classes or files, comma-separated, with @MODE or without.",
+        "Base chips of the designs: ids, aliases, classes or files, with or without @MODE; comma-separated.",
         complete=complete_hardware,
         shown="none",
     )
     vary: list[str] | None = option(
         None,
-        "A constant and its values: units=16:1024:*2 (each twice the one before), clock=0.5GHz:2GHz:16 (so "
-        "many, evenly), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
+        "Constant and its values: units=16:1024:*2 (doubling steps), clock=0.5GHz:2GHz:16 (16 even "
+        "steps), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
         metavar="NAME=VALUES",
     )
-    share: list[str] | None = option(None, "Of the inferences, of one model of several; repeat.", metavar="MODEL=SHARE")
-    random: int | None = option(None, "Draw so many designs in place of all.", min=1, shown="all")
+    share: list[str] | None = option(
+        None, "Share of the inferences of one model of several; repeat.", metavar="MODEL=SHARE"
+    )
+    random: int | None = option(None, "Sample this many designs at random instead of all.", min=1, shown="all")
     search: str = option(
         "",
-        "Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
+        "Search a large space (NSGA-II; TPE for one objective) instead of sampling evenly.",
         metavar="optuna",
         shown="none",
     )
-    points: int | None = option(None, "Designs that --search looks at.", min=1, shown="none")
-    seed: int = option(0, "What is drawn.", min=0)
+    points: int | None = option(None, "Designs that --search evaluates.", min=1, shown="none")
+    seed: int = option(0, "Random seed.", min=0)
     solve: str = option(
-        "", "Find the value of one or two constants that meet --for.", metavar="NAME[,NAME]", shown="none"
+        "", "Solve for the value of one or two constants that meet --for.", metavar="NAME[,NAME]", shown="none"
     )
     target: list[str] | None = option(
-        None, 'What --solve meets, as "latency = 10ms"; repeat for two.', "--for", metavar="OBJECTIVE=VALUE"
+        None, 'Target of --solve, such as "latency = 10ms"; repeat for two.', "--for", metavar="OBJECTIVE=VALUE"
     )
     lake: Path | None = option(
-        None, "A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
+        None, "Folder that keeps every design; stored designs are not evaluated again. See `joulemap lake`."
     )
-    jobs: int = option(1, "Processes that evaluate.", min=1, max=1024)
+    jobs: int = option(1, "Worker processes.", min=1, max=1024)
     cluster: str = option("", "tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake.")
     objective: str = option(
         "energy,latency",
-        "What designs are best at, comma-separated: latency, energy, edp, throughput, efficiency, power, "
-        "memory, area or cost (of the die). Energies are of one inference.",
+        "Objectives, comma-separated: latency, energy, edp, throughput, efficiency, power, "
+        "memory, area or cost (of the die). Energy is per inference.",
     )
-    max_latency: str = option("", "At most this latency of a batch of each model, e.g. 33ms.", shown="any")
-    max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
-    max_power: str = option("", "At most this power of the chip alone, without a host, e.g. 15W.", shown="any")
-    max_memory: str = option("", "At most this memory for weights and activations, e.g. 512MB.", shown="any")
-    min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
-    max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")
-    max_die_cost: str = option("", "At most this cost of the die, e.g. 20USD.", shown="any")
+    max_latency: str = option("", "Maximum latency of a batch of each model, e.g. 33ms.", shown="any")
+    max_energy_per_inference: str = option("", "Maximum energy per inference, e.g. 100mJ.", shown="any")
+    max_power: str = option("", "Maximum power of the chip alone, without a host, e.g. 15W.", shown="any")
+    max_memory: str = option("", "Maximum memory for weights and activations, e.g. 512MB.", shown="any")
+    min_throughput: str = option("", "Minimum throughput in inferences, e.g. 30/s.", shown="any")
+    max_area: str = option("", "Maximum area of units and memories, e.g. 100mm2.", shown="any")
+    max_die_cost: str = option("", "Maximum cost of the die, e.g. 20USD.", shown="any")
 
     def list_design_options(self) -> list[str]:
-        """Return the given options that only designs have: none applies to a chip of the catalogue as it is."""
+        """Return the given options that apply only to designs, not to unchanged chips of the catalogue."""
         names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
         default = DesignOptions()
         given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
         return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
 
     def keywords(self) -> dict[str, Any]:
-        """Return what is asked by them; UsageError names the option that cannot be read."""
+        """Return the options as keyword arguments; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
@@ -93,7 +95,7 @@ class DesignOptions:
 
 
 def read_area(text: str) -> float | None:
-    """Return what was written as `100mm2` or `1cm2` in mm2; UsageError for another unit, or none."""
+    """Return an area such as `100mm2` or `1cm2` in mm2; UsageError for another unit, or none."""
     if not text:
         return None
     for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):
