@@ -56,6 +56,7 @@ ROOMS: Final = (
     "wing/explore/design",
     "wing/place",
     "wing/train",
+    "wing/verify",
 )
 """Packages whose docstrings are held to these rules; a package joins once it keeps them."""
 

@@ -1401,14 +1401,14 @@ class Workspace:
         keep: bool = False,
         calibrate: bool = False,
     ) -> VerifyAnswer:
-        """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+        """Return measurements from files of other tools beside their predictions, and causes of differences.
 
-        The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
-        of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-        requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
-        hardware to them and to all that is stored,
-        into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
-        for what is neither told nor stated.
+        Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
+        of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
+        share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
+        `calibrate` fits the hardware to these and all stored measurements and writes the result to the user's folder.
+        Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError for a value that is missing or
+        unknown.
         """
     def watch(
         self,
@@ -1419,11 +1419,11 @@ class Workspace:
         quiet: bool = False,
         **keywords: Unpack[RunKeywords],
     ) -> AbstractContextManager[Watch]:
-        """Time what is called of a module until the end, module by module, and print it beside its prediction.
+        """Time the calls of a module inside the block, module by module, and print them beside the prediction.
 
-        `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
-        the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
-        runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
-        Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
-        cannot be traced or run there has no prediction, and the answer says why.
+        `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
+        itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
+        With `quiet` nothing is printed. Raises UsageError for an object that is no module and where it was not called, and
+        UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
+        states the reason.
         """
