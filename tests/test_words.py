@@ -50,6 +50,7 @@ ROOMS: Final = (
     "calibrate",
     "catalog",
     "domain",
+    "plan",
     "present",
     "system",
     "wing/explore/answer",

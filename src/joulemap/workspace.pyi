@@ -654,10 +654,10 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RunTally:
-        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+        """Evaluate every model at every batch, precision and runtime on each hardware; return a tally.
 
-        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
-        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        Models and hardware are named as for `compare`. Stored runs are skipped, so that an interrupted evaluation resumes
+        where it stopped. A configuration that a hardware cannot run is stored with the reason. Runs are written in
         transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
         """
     @overload
