@@ -476,7 +476,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     ("words", "told"),
     [
         (["no_such_box"], "unknown box"),
-        (["l4,t4"], "are chips, and no box: name what joins them, as in --on l4,t4 --link pcie4x16"),
+        (["l4,t4"], "--on l4,t4 --link pcie4x16"),
         (["--on", "l4,l4", "--link", "shared"], "stands twice"),
         (["--on", "l4,t4"], "--link"),
         (["--on", "l4,t4", "--link", "nvlink"], "no bandwidth"),

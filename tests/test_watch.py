@@ -17,6 +17,7 @@ import torch
 from compare import assert_close
 from conftest import Run
 from joulemap.device.call import CallRecorder
+from joulemap.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify.watch import WatchAnswer
@@ -338,7 +339,7 @@ def test_a_training_step_is_predicted_module_by_module(workspace: Workspace) -> 
     assert_close(whole.measured_backward_s, sum(row.measured_backward_s for row in inner), rel=1e-9)
     assert_close(whole.predicted_backward_s or 0.0, sum(row.predicted_backward_s or 0.0 for row in inner), rel=1e-9)
     assert_close(whole.predicted_backward_j or 0.0, sum(row.predicted_backward_j or 0.0 for row in inner), rel=1e-9)
-    assert "more for the backward pass" in watched.answer.document().answer
+    assert show_quantity(whole.predicted_backward_s, "s") in watched.answer.document().answer
 
 
 def test_an_odd_module(workspace: Workspace) -> None:

@@ -654,10 +654,10 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RunTally:
-        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+        """Evaluate every model at every batch, precision and runtime on each hardware; return a tally.
 
-        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
-        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        Models and hardware are named as for `compare`. Stored runs are skipped, so that an interrupted evaluation resumes
+        where it stopped. A configuration that a hardware cannot run is stored with the reason. Runs are written in
         transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
         """
     @overload
@@ -1174,15 +1174,15 @@ class Workspace:
         cluster: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> ExploreAnswer:
-        """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+        """Return the Pareto front of designs based on some chips, and the designs statistically tied with it.
 
-        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
-        varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-        found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
-        memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
-        and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
-        UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
+        dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
+        are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
+        `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
+        chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
+        are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
+        where no design meets the limits, with the nearest.
         """
     @overload
     def explore(
@@ -1219,10 +1219,11 @@ class Workspace:
         limits: Limits = LIMITS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RegretAnswer:
-        """Return the best configuration of each model, and what each chip loses as the one for all.
+        """Return the best configuration of each model, and the regret of each chip as the only one.
 
-        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
-        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+        Evaluates every hardware of the settings, or the catalogue, at every power mode, precision, batch and runtime;
+        without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
+        runs.
         """
     def shards(
         self,
@@ -1344,11 +1345,10 @@ class Workspace:
         goal: Goal = "latency",
         **keywords: Unpack[SettingsKeywords],
     ) -> PlaceAnswer:
-        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+        """Return the best placement of a model's subgraphs on the devices of a box, beside each device alone.
 
-        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
-        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
-        traced.
+        The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
+        or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
         """
     @overload
     def train(
@@ -1361,12 +1361,13 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> TrainAnswer:
-        """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+        """Return time, energy, memory and sample cost of a model's training step on each hardware.
 
-        `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
-        answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
-        hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-        is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
+        The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
+        answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
+        of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+        UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
+        nothing trains it.
         """
     @overload
     def train(
@@ -1400,14 +1401,14 @@ class Workspace:
         keep: bool = False,
         calibrate: bool = False,
     ) -> VerifyAnswer:
-        """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+        """Return measurements from files of other tools beside their predictions, and causes of differences.
 
-        The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
-        of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-        requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
-        hardware to them and to all that is stored,
-        into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
-        for what is neither told nor stated.
+        Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
+        of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
+        share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
+        `calibrate` fits the hardware to these and all stored measurements and writes the result to the user's folder.
+        Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError for a value that is missing or
+        unknown.
         """
     def watch(
         self,
@@ -1418,11 +1419,11 @@ class Workspace:
         quiet: bool = False,
         **keywords: Unpack[RunKeywords],
     ) -> AbstractContextManager[Watch]:
-        """Time what is called of a module until the end, module by module, and print it beside its prediction.
+        """Time the calls of a module inside the block, module by module, and print them beside the prediction.
 
-        `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
-        the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
-        runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
-        Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
-        cannot be traced or run there has no prediction, and the answer says why.
+        `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
+        itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
+        With `quiet` nothing is printed. Raises UsageError for an object that is no module and where it was not called, and
+        UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
+        states the reason.
         """

@@ -1,1 +1,1 @@
-"""From settings to runs: found, or traced, evaluated and written."""
+"""Planning of runs: from settings to stored runs, which are found, or traced, evaluated and written."""

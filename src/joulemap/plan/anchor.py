@@ -1,4 +1,4 @@
-"""Prices that the anchor of a hardware adds: what its board takes beyond the chip, found by probing its numbers."""
+"""Anchor of a hardware: prices for its board beyond the chip, found by probing its numbers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
-"""(digest as described, formula version) -> rows that the anchor adds or changes: probed once in a process."""
+"""(digest as described, formula version) -> rows that the anchor adds or changes; probed once per process."""
 
 
 def anchor_hardware(hardware: Hardware) -> Hardware:
-    """Return a hardware as described, at its default mode, with the prices that its anchor adds or changes.
+    """Return a described hardware at its default mode, with the prices that its anchor adds or changes.
 
-    Raises CatalogueError for one that cannot be mapped.
+    Raises CatalogueError for a hardware that cannot be mapped.
     """
     if hardware.priced_at == BOARD:
         return hardware
@@ -41,14 +41,14 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
 
         try:
             _ANCHORS[key] = find_anchor(join_units(hardware), describe_probes(), read_loads(hardware))
-        except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
+        except KeyError as error:  # neither the hardware's file nor its class gives the number
             raise describe_gap(hardware.id, error) from error
     return hardware.anchored(_ANCHORS[key])
 
 
 @cache
 def describe_probes() -> Mapping[str, WorkloadColumns]:
-    """Return the workloads that an anchor probes, by the names of the operators."""
+    """Return the workloads that an anchor probes, by operator name."""
     from joulemap.domain.operator.name import find_operator
     from joulemap.model.anchor import PROBES
     from joulemap.model.workload import columns_of
@@ -59,16 +59,16 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
-    """Return a hardware under a calibration, its own or one of its generation; raises ValueError where that misfits."""
+    """Return a hardware under its own calibration or one of its generation; ValueError where it does not fit."""
     if calibration.hardware == hardware.id:
         return hardware.calibrated(calibration)
     return hardware.inheriting(calibration)
 
 
 def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
-    """Return a hardware as it answers at its default mode and the boundary of its board.
+    """Return the default target of a hardware: its default mode and the boundary of its board.
 
-    An entry of a calibration gives the digest alone. `bind` raises CatalogueError for a hardware that cannot be mapped,
+    A calibration entry is enough for the digest. `bind` raises CatalogueError for a hardware that cannot be mapped,
     ValueError for a calibration that does not fit.
     """
 
@@ -81,9 +81,9 @@ def usual_target(described: Hardware, calibration: CalibrationEntry | Calibratio
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
-    """Return the workloads of the loads under which a hardware was measured, as they ship.
+    """Return the shipped workloads of the loads under which a hardware was measured.
 
-    Raises CatalogueError for one that does not.
+    Raises CatalogueError for a load that does not ship.
     """
     if not hardware.loads:
         return ()
@@ -103,5 +103,5 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:
-    """Return what to raise where a hardware has no number that its class needs."""
+    """Return the error for a hardware without a number that its class needs."""
     return CatalogueError(f"{hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more")

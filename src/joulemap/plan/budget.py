@@ -1,4 +1,4 @@
-"""The power that a chip gets where it is used, the modes that keep within it, and the host that counts in it."""
+"""Power budget of a deployment, the power modes within it, and the host that counts toward it."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class InHost:
-    """A host in which a hardware sits, or that computes beside it."""
+    """Host of a hardware, which holds it or computes beside it."""
 
     host: Target
     is_counted: bool
-    """Whether its static power is in the energy of every run."""
+    """True where its static power is part of every run's energy."""
 
     @property
     def word(self) -> str:
-        """The word of the host."""
+        """Word of the host."""
         return host_word(self.host.digest, is_counted=self.is_counted)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -47,25 +47,25 @@ class InHost:
 
 @frozen(kw_only=True)
 class Hosting:
-    """What hardware sits in, or has beside it."""
+    """Host that holds a hardware or computes beside it."""
 
     entry: HardwareEntry
     power_mode: str
     is_counted: bool
-    """Whether its static power is in the energy of every run; what it computes is in any case."""
+    """True where its static power is part of every run's energy; its computation always is."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
-        """Return what it makes of hardware in it; the host has its own calibration, at the same boundary."""
+        """Return the modifier of hardware in it; the host has its own calibration, at the same boundary."""
         return InHost(host=calibration.target(self.entry, self.power_mode, boundary), is_counted=self.is_counted)
 
 
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id -> host of the hardware that has one: the one that settings name, else what its compiler leaves to.
+    """Return id -> host: the named one where it applies, else the host for what a compiler does not run.
 
-    The one that is named is counted with what needs a host; of what else a host launches it sets the pace.
-    UsageError for a host that needs one itself, or one that launches its kernels.
+    The named host is counted for hardware that needs a host. For other hardware that a host launches it only sets the
+    pace. Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host:
@@ -90,7 +90,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
-    """Return a hardware as a run has it where nothing else is asked: calibrated, at its board, beside its host.
+    """Return a hardware with default settings: calibrated, at its board, with its host.
 
     Raises CatalogueError for a hardware that cannot be mapped or a calibration that does not fit.
     """
@@ -105,35 +105,34 @@ def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
 
 
 Pair = tuple[HardwareEntry, str]
-"""A hardware at a power mode."""
+"""Hardware at a power mode."""
 
 
 @frozen(kw_only=True)
 class Budget:
-    """What a chip may be capped at."""
+    """Maximum power of a chip."""
 
     power_w: float
     reason: str
-    """Whose it is, with its source; empty where it was asked for by itself."""
+    """Origin of the budget, with its source; empty where it was requested directly."""
     is_asked: bool
-    """Whether it was asked for, not only a deployment that has it."""
+    """True where it was requested, not only implied by a deployment."""
 
     def __str__(self) -> str:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
 
 
 def enter_scenario(settings: Settings) -> Settings:
-    """Return settings with the deployments of their scenario; UnknownNameError for one that does not exist."""
+    """Return settings with the deployments of their scenario; UnknownNameError for an unknown scenario."""
     if not settings.scenario or settings.deployment:
         return settings
     return attrs.evolve(settings, deployment=find_scenario(settings.scenario).deployment)  # type: ignore[arg-type]
 
 
 def find_budget(settings: Settings) -> Budget | None:
-    """Return the budget that was asked for, by itself, by a scenario or by deployments; None where there is none.
+    """Return the budget requested directly, by a scenario or by deployments; None where there is none.
 
-    Of several deployments the one that gives most counts. A power mode that is asked for leaves no choice to a
-    deployment's budget.
+    The largest budget of several deployments applies. A requested power mode overrides the budget of a deployment.
     """
     if settings.power_budget_w is not None:
         return Budget(power_w=settings.power_budget_w, reason="", is_asked=True)
@@ -152,10 +151,10 @@ def find_budget(settings: Settings) -> Budget | None:
 def keep_within(
     pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return what of some hardware at modes keeps within a budget, and name -> why another is left out.
+    """Return the hardware at modes within a budget, and name -> reason for each that is left out.
 
-    Hardware at its default mode stands for its largest one that fits, unless every mode is there by itself. A mode that
-    was named counts against a budget that was asked for only. What sits in a host leaves it the watts of `beside_w`.
+    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. A named mode counts
+    against a requested budget only. `beside_w` is hardware -> power of its host in watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
@@ -177,5 +176,5 @@ def keep_within(
 
 
 def _largest(entry: HardwareEntry, modes: Sequence[str]) -> str:
-    """Return the mode with the highest cap; of equal ones the default, then the one that is listed last."""
+    """Return the mode with the highest cap; of equal ones the default, then the last listed."""
     return max(reversed(modes), key=lambda mode: (entry.cap_w(mode), mode == DEFAULT_MODE))

@@ -1,6 +1,6 @@
-"""The calibration that a question uses for each of its hardware, and the hardware under it.
+"""Calibration of each hardware in a question, and the calibrated hardware.
 
-A person's own calibration counts for its hardware alone. One that ships is inherited by hardware of its generation.
+A user's own calibration applies to its hardware only. A shipped one is inherited by hardware of the same generation.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
-"""The calibration of each hardware, a person's own before one that ships, else that of its generation, else none."""
+"""Default choice: the user's own calibration, else the shipped one, else that of the generation, else none."""
 
 OWN: Final = "own"
-"""The same, where nothing is inherited."""
+"""Choice as `auto`, without inheritance."""
 
 GIVEN: Final = "given"
 
 
 @define(slots=False)
 class CalibrationUse:
-    """Which calibration is used: `auto`, `own`, `none`, or one calibration for its hardware and `auto` for all other.
+    """Choice of calibration: `auto`, `own`, `none`, or one calibration for its hardware with `auto` for all others.
 
-    Hardware without a calibration inherits, in `auto`, one that ships for another of its generation.
+    With `auto`, hardware without a calibration inherits a shipped one of its generation.
     """
 
     named: str | Calibration = AUTO
@@ -44,7 +44,7 @@ class CalibrationUse:
 
     @cached_property
     def chosen(self) -> CalibrationEntry | None:
-        """The one that was named; None for `auto`, `own` and `none`. Raises UnknownNameError or CatalogueError."""
+        """Named calibration; None for `auto`, `own` and `none`. Raises UnknownNameError or CatalogueError."""
         if isinstance(self.named, Calibration):
             return self.named.entry(GIVEN)
         return None if self.named in (AUTO, OWN, UNCALIBRATED) else find_named(self.named)
@@ -58,7 +58,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return the calibration of a hardware, its own or one that it inherits: that of another hardware."""
+        """Return the calibration of a hardware, its own or an inherited one."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id
@@ -72,11 +72,11 @@ class CalibrationUse:
         return self._found[name]
 
     def named_for(self, hardware: str) -> str | Calibration:
-        """Return what to name for this hardware alone: the calibration that was named only of its own hardware."""
+        """Return the choice for this hardware alone; a named calibration applies to its own hardware only."""
         return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
-        """Raise UsageError where the calibration that was named is for none of these hardware."""
+        """Raise UsageError where the named calibration is for none of these hardware."""
         if self.chosen is not None and self.chosen.hardware not in hardware:
             what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
             raise UsageError(
@@ -87,7 +87,7 @@ class CalibrationUse:
     def check_fit(self, hardware: HardwareEntry) -> None:
         """Raise CatalogueError where a hardware's calibration is for other formulas or another description.
 
-        That of the hardware that it was fitted to, whichever inherits it.
+        The description is that of the hardware that was fitted, also for an inherited calibration.
         """
         entry = self.find(hardware)
         if entry is not None:
@@ -103,7 +103,7 @@ class CalibrationUse:
         return calibration
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
-        """Return a calibration; CatalogueError where its file is wrong, or made for other formulas of the class."""
+        """Return a calibration; CatalogueError where its file is invalid or its formulas are outdated."""
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -123,7 +123,7 @@ class CalibrationUse:
         return calibration
 
     def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: Boundary) -> Target:
-        """Return a chip as runs have it where nothing else is asked: calibrated, at a power mode and a boundary."""
+        """Return a chip calibrated, at a power mode and a boundary, without further changes."""
         entry = self.find(hardware)
         fitted = Calibrated(digest=entry.digest if entry else "", fit=partial(self.apply, entry=entry))
         return Target(hardware, (fitted, AtMode(mode), AtBoundary.of(hardware, boundary)))
@@ -131,12 +131,12 @@ class CalibrationUse:
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
         """Return the hardware with its anchor and under a calibration, at the default mode.
 
-        CatalogueError where the calibration does not fit, or the hardware cannot be mapped.
+        Raises CatalogueError where the calibration does not fit, or the hardware cannot be mapped.
         """
         return self.adjust(anchor_hardware(hardware), entry)
 
     def adjust(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware under a calibration, as it is otherwise; CatalogueError where that does not fit."""
+        """Return the hardware under a calibration, otherwise unchanged; CatalogueError where it does not fit."""
         if entry is None:
             return hardware
         calibration = self._check(entry, hardware)
@@ -147,7 +147,7 @@ class CalibrationUse:
 
 
 def use_calibration(named: str | Calibration) -> CalibrationUse:
-    """Return which calibration is used; raises UnknownNameError or CatalogueError where a name or file is wrong."""
+    """Return the choice of calibration; raises UnknownNameError or CatalogueError where a name or file is wrong."""
     used = CalibrationUse(named)
     _ = used.chosen
     return used

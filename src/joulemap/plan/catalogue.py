@@ -1,4 +1,4 @@
-"""The current catalogue as a database: the one at hand where it holds it, else the template for new ones."""
+"""Current catalogue as a database: the results database where it has it, else the template of new ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""The catalogue is to be had elsewhere too."""
+"""Patience without waiting, as the template has the catalogue too."""
 
 
 def known_hardware() -> dict[str, HardwareEntry]:
@@ -42,7 +42,7 @@ def known_hardware() -> dict[str, HardwareEntry]:
 
 
 def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
-    """Return digest -> hardware as it is described, of the current catalogue or among a person's own."""
+    """Return digest -> described hardware, from the current catalogue or the user's own."""
     found = {hardware.digest: hardware for hardware in own}
     wanted = [digest for digest in dict.fromkeys(digests) if digest not in found]
     ready = _template(catalogue_digest()) if wanted else None
@@ -59,7 +59,7 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError, on behalf of a file, where its hardware takes the name of one of the catalogue."""
+    """Raise CatalogueError, on behalf of a file, where its hardware takes a name of the catalogue."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
         if find_class(name):
@@ -73,9 +73,9 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
 
 @contextlib.contextmanager
 def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Connection]:
-    """Give out a read-only connection that holds the current catalogue.
+    """Yield a read-only connection that holds the current catalogue.
 
-    The database if it is there, readable and up to date, else the template, else one made for the occasion.
+    It is the results database where readable and up to date, else the template, else a temporary database in memory.
     """
     with contextlib.ExitStack() as stack:
         yield _open(source, catalogue_digest(), stack, kind)
@@ -85,7 +85,7 @@ def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Co
 def opening_alone(
     hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
 ) -> Iterator[Connection]:
-    """Give out a database of one hardware and the calibrations of it, which is thrown away."""
+    """Yield a temporary database of one hardware and its calibrations."""
     from joulemap.domain.catalogue import Catalogue
     from joulemap.store.catalogue import ensure_calibrations, write_catalogue
 
@@ -112,9 +112,9 @@ def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) 
 
 @contextlib.contextmanager
 def writing(source: Source) -> Iterator[Connection]:
-    """Give out the only connection to a database, made with the catalogue if there is none.
+    """Yield the only writing connection to a database, created with the catalogue if missing.
 
-    What evaluating needs can be imported while the engine opens the file.
+    Modules for the evaluation can be imported while the engine opens the file.
     """
     with contextlib.ExitStack() as stack:
         opened = begin(
@@ -137,13 +137,13 @@ def _template(digest: str) -> Template | None:
 
 
 def ensure_catalogue(connection: Connection) -> None:
-    """Make the current catalogue the database's, if it is not."""
+    """Make the current catalogue that of the database, if it is not."""
     if not has_catalogue(connection, catalogue_digest()):
         _store_catalogue(connection)
 
 
 def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
-    """Store the catalogue, and its hardware under the calibrations that ship; return id -> entry."""
+    """Store the catalogue, and its hardware under the shipped calibrations; return id -> entry."""
     entries = _store_catalogue(connection)
     if not own_files():
         _store_usual(connection)
@@ -151,9 +151,10 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
 
 
 def _store_usual(connection: Connection) -> None:
-    """Store each hardware as a first question has it, with its anchor and the calibration that ships for it.
+    """Store each hardware with default settings: its anchor and its shipped calibration.
 
-    One whose calibration was fitted to another description or other formulas is left to who asks for it, and is told.
+    Hardware whose calibration was fitted to another description or other formulas is left out; a question about it
+    reports the error.
     """
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
@@ -185,7 +186,7 @@ def _store_usual(connection: Connection) -> None:
 
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
-    """Make the current catalogue the database's; return id -> entry."""
+    """Make the current catalogue that of the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events
@@ -214,7 +215,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_measurements(connection, load_measurements())
     clear_operator_measurements(connection)
     for profile in load_profiles():
-        if profile.operators.exists():  # all but while `make profile` makes it
+        if profile.operators.exists():  # missing only while `make profile` writes it
             read_operator_file(
                 connection,
                 profile.operators,

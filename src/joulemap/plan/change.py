@@ -1,4 +1,4 @@
-"""Settings of a question for its hardware: texts as people write them, read against each as its runs have it."""
+"""Constants that a question sets on its hardware: texts as written, read against each bound hardware."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
     Pair = tuple[HardwareEntry, str]
-    """A hardware at a power mode."""
+    """Hardware at a power mode."""
 
 MOST_UNITS: Final = 2**31 - 1
-"""Units of one hardware that the store can hold."""
+"""Maximum units of one hardware that the store can hold."""
 
 
 @frozen(kw_only=True)
 class Demand:
-    """One thing to set, as it was written."""
+    """Constant to set, as written."""
 
     hardware: str
-    """As it was written, with a power mode or without; empty for all that have the constant."""
+    """Hardware as written, with or without a power mode; empty for all that have the constant."""
     name: str
     written: str | float
 
     @property
     def label(self) -> str:
-        """How an error names it."""
+        """Text of the option in an error."""
         at = f"{self.hardware}:" if self.hardware else ""
         return f"--set {at}{self.name}={self.written}"
 
 
 def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tuple[Demand, ...]:
-    """Return what settings, or the variant that a hardware is, say is to be set; UsageError for what names nothing."""
+    """Return the demands of settings or of a variant; UsageError for one without a name or value."""
     found = []
     for key, written in changes.items():
         asked, _, name = key.strip().rpartition(":")
@@ -66,11 +66,11 @@ def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tupl
 def find_changes(
     settings: Settings, selection: Selection, calibration: CalibrationUse
 ) -> tuple[Selection, dict[Pair, tuple[Change, ...]]]:
-    """Return what is set of each hardware at its power mode, of those of which something is, and the selection.
+    """Return the selection with its variants, and the changes of each hardware at its power mode.
 
-    A hardware of which a constant is set to several values is as many variants of it, each with a label. Values are
-    told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises UsageError
-    for a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
+    A constant with several values makes as many variants, each with a label. Values are read against the bound
+    hardware: calibrated, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
+    value; UnknownNameError for an unknown hardware.
     """
     demands = read_demands(settings.changes)
     if not demands and all(entry.variant is None for entry, _ in selection.pairs):
@@ -89,7 +89,7 @@ def find_changes(
         names |= dict.fromkeys(constants)
         own = read_demands(dict(entry.variant.changes), entry.id) if entry.variant is not None else ()
         mine = [one for one in sorted(demands, key=lambda one: bool(one.hardware)) if (entry, mode) in chosen[one]]
-        if own:  # it is one of several values already
+        if own:  # it already is one of several variants
             met |= {one for one in mine if is_several(one.written)}
             mine = [one for one in mine if not is_several(one.written)]
         values: dict[str, tuple[Change, ...]] = {}
@@ -116,7 +116,7 @@ def find_changes(
 def find_target(
     selection: Selection, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
 ) -> Target:
-    """Return the target of a selected hardware before anything is set of it: in its host, where it has one."""
+    """Return the target of a selected hardware before constants are set, with its host."""
     box, kind = selection.boxes.get(entry.described), find_kind(entry.architecture)
     if box is not None and kind is not None:
         target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
@@ -128,7 +128,7 @@ def find_target(
 
 @frozen
 class Changed:
-    """Numbers that were set, and the name of the variant."""
+    """Set constants, and the name of the variant."""
 
     changes: tuple[Change, ...]
     name: str = ""
@@ -136,7 +136,7 @@ class Changed:
 
     @property
     def word(self) -> str:
-        """The word of the changes and the name."""
+        """Word of the changes and the name."""
         return word_changes(self.changes, self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -148,7 +148,7 @@ class Changed:
 
 
 def list_numbers(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of a hardware, or of a box."""
+    """Return name -> constant of a hardware or a box."""
     kind = find_kind(hardware.architecture)
     return list_constants(hardware) if kind is None else kind.list_constants(hardware)
 
@@ -156,9 +156,9 @@ def list_numbers(hardware: Hardware) -> dict[str, Constant]:
 def change_numbers(
     hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
 ) -> Hardware:
-    """Return a hardware, or a box, with what was set of it; ValueError where its numbers contradict each other.
+    """Return a hardware or a box with set constants; ValueError where its numbers contradict each other.
 
-    What is varied to be evaluated once needs no sums over the devices of a box.
+    With `is_varied` the hardware is evaluated once and needs no sums over the devices of a box.
     """
     if (kind := find_kind(hardware.architecture)) is not None:
         return kind.change(hardware, changes, name, is_varied=is_varied)
@@ -168,7 +168,7 @@ def change_numbers(
 def spread_variants(
     entry: HardwareEntry, values: Mapping[str, tuple[Change, ...]]
 ) -> Iterator[tuple[HardwareEntry, tuple[Change, ...]]]:
-    """Yield a hardware with each combination of values, a variant of it where there are several."""
+    """Yield a hardware with each combination of values, as variants where there are several."""
     several = [name for name, changes in values.items() if len(changes) > 1]
     for changes in itertools.product(*values.values()):
         if not several:
@@ -184,7 +184,7 @@ def spread_variants(
 
 
 def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEntry]) -> frozenset[Pair]:
-    """Return the hardware of a selection that something is to be set of."""
+    """Return the hardware of a selection to which a demand applies."""
     if not demand.hardware:
         return frozenset(selection.pairs)
     ref = HardwareRef.read(demand.hardware)
@@ -199,7 +199,7 @@ def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEn
 
 
 def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
-    """Return what a constant is set to, one value or several, as people see them where there are several."""
+    """Return the changes of a constant; several values are rounded to the digits of the variants' names."""
     try:
         values = read_values(demand.written, constant)
         if len(values := tuple(dict.fromkeys(values))) > 1:
@@ -237,5 +237,5 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
 
 
 def describe_change(change: Change) -> str:
-    """Return what was set, and what it was before."""
+    """Return a set constant with its new and its previous value."""
     return f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"

@@ -1,4 +1,4 @@
-"""Single operators that were measured, evaluated in bulk: what each takes in all, stored without a ledger."""
+"""Bulk evaluation of measured single operators to totals, stored without a ledger."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source, Talk
 
 Place = tuple[str, int]
-"""An operator at a batch."""
+"""(operator, batch)."""
 
 
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
-    """Evaluate and store what single operators take on the one configuration of the settings, where it is not stored.
+    """Evaluate and store the totals of single operators at the settings' one configuration, where they are missing.
 
-    An operator that is too large to be added up is told and left out. Raises as `plan_runs`, and CatalogueError for a
-    hardware that cannot be mapped.
+    An operator that is too large to be added up is reported and left out. Raises as `plan_runs`, and CatalogueError for
+    a hardware that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))
     plan = plan_runs((places[0][0],), settings)
@@ -84,7 +84,7 @@ def _evaluate(
 
     try:
         totals = evaluate_all(tuple(workloads.values()), hardware, run.point["precision"], run.point["runtime"])
-    except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
+    except KeyError as error:  # neither the hardware's file nor its class gives the number
         raise describe_gap(run.hardware, error) from error
     return [
         Estimate(

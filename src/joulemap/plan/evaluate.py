@@ -1,4 +1,4 @@
-"""Planned runs: evaluated on their hardware and queued for the store, one transaction written beside the next."""
+"""Evaluation of planned runs and their queue to the store; one transaction is written while the next fills."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from joulemap.system.record import define
 from joulemap.system.resource import package_version
 
 Targets = Mapping[str, Hardware]
-"""Digest of a target -> its record: the hardware as runs have it."""
+"""Digest of a target -> its record, the hardware as bound for runs."""
 
 
 AHEAD: Final = 50_000
-"""Operators of the runs that are evaluated before they are queued: more gain nothing and cost memory."""
+"""Maximum operators of runs evaluated before they are queued; more costs memory without a gain."""
 
 NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
-"""Why a model of views alone is refused, whatever the hardware."""
+"""Refusal of a model that consists of views only, on any hardware."""
 
 
 @define
 class Queue:
-    """Evaluated runs on their way into the database: one transaction is written while the next is queued.
+    """Evaluated runs on their way into the database; one transaction is written while the next fills.
 
     The writer has a connection of its own, so that workloads can be read meanwhile.
     """
@@ -47,11 +47,11 @@ class Queue:
     writer: RunWriter
     targets: Targets
     has_ledger: bool = True
-    """Whether runs are stored with their ledgers; without, those of a box or with a fallback have one all the same."""
+    """True to store runs with ledgers; runs of a box or with a fallback always have one."""
     _finish: Callable[[], None] | None = None
 
     def add(self, evaluator: Evaluator, workload_id: int, runs: Sequence[PlannedRun]) -> Iterator[bool]:
-        """Evaluate runs and queue them in their order; yield of each whether it was refused."""
+        """Evaluate runs and queue them in order; yield True for each refused run."""
         most = max(1, AHEAD // max(1, evaluator.work.operator_count))
         for start in range(0, len(runs), most):
             some = runs[start : start + most]
@@ -71,9 +71,9 @@ class Queue:
     def _queue(
         self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | RunTotals | UnsupportedError | KeyError
     ) -> bool:
-        """Queue what a run was evaluated to; return whether it was refused."""
+        """Queue the result of a run; return True if it was refused."""
         target = self.targets[run.target.digest]
-        if isinstance(found, KeyError):  # a number that the file of the hardware does not give, and its class neither
+        if isinstance(found, KeyError):  # neither the hardware's file nor its class gives the number
             raise describe_gap(run.hardware, found) from found
         identity = RunIdentity(
             run_key=run.run_key,
@@ -105,7 +105,10 @@ class Queue:
         return False
 
     def _keep(self, target: Hardware, hardware: Hardware) -> str:
-        """Return the digest of what a run ran on, stored if it is not: a box at other voltages than it is priced at."""
+        """Return the digest of the hardware that a run used, stored if missing.
+
+        A box may have run at other voltages than it is priced at.
+        """
         if hardware.digest != target.digest:
             self.wait()
             if not has_hardware(self.writer.connection, hardware.digest):
@@ -114,7 +117,7 @@ class Queue:
         return hardware.digest
 
     def store(self) -> None:
-        """Wait for the transaction under way, and begin the next with what is queued."""
+        """Wait for the running transaction, and begin the next with the queued runs."""
         self.wait()
         insert = self.writer.hand_over()
 
@@ -125,13 +128,13 @@ class Queue:
         self._finish = begin(commit)
 
     def wait(self) -> None:
-        """Wait for the transaction under way; raises what it failed with."""
+        """Wait for the running transaction; raises its error."""
         finish, self._finish = self._finish, None
         if finish is not None:
             finish()
 
     def close(self) -> None:
-        """Store what is queued and give the connection back, so that nothing keeps the file open."""
+        """Store the queued runs and close the connection, so that the file is not kept open."""
         try:
             self.store()
             self.wait()
@@ -142,7 +145,7 @@ class Queue:
 def _evaluate(
     evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]], *, has_ledger: bool
 ) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
-    """Return the run or totals of each configuration, or why there is none; all chips are evaluated together."""
+    """Return the run, totals or error of each configuration; all chips are evaluated together."""
     kinds = [find_kind(hardware.architecture) for hardware, _ in asked]
     evaluate = evaluator.evaluate_all if has_ledger else evaluator.evaluate_totals
     found = iter(evaluate([one for one, kind in zip(asked, kinds, strict=True) if kind is None]))
@@ -162,7 +165,7 @@ def _evaluate_one(
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
-    """Return the hardware of runs, each under its calibration, at its mode and boundary, stored if it was not.
+    """Return the hardware of runs, each calibrated, at its mode and boundary, stored if it was not.
 
     Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
     """
@@ -198,9 +201,9 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
 
 
 def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
-    """Return the hardware of those runs for which it is stored, as the formulas of today make it.
+    """Return the stored hardware of runs that the current formulas would produce unchanged.
 
-    These are in its digest by its boundary or its calibration. What is set by hand is made anew.
+    Boundary and calibration are part of its digest. Hardware with set constants is always rebuilt.
     """
     entries = {entry.id: entry for entry, _ in plan.selection.pairs}
     fitted = find_calibrations(connection)

@@ -1,9 +1,9 @@
-"""The runs of a plan in the database: found there, or traced, evaluated and written.
+"""Runs of a plan in the database: found there, or traced, evaluated and written.
 
     model x batch ─► workload ─► precision x runtime x hardware ─► evaluate ─► queue ─► transaction
 
-Every transaction holds whole runs, so that what was interrupted goes on where it stopped. Memory holds one workload,
-one queue and one transaction, however many runs there are.
+Every transaction holds whole runs, so that an interrupted evaluation resumes where it stopped. Memory holds one
+workload, one queue and one transaction, whatever the number of runs.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ if TYPE_CHECKING:
     from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
-"""What the engine may keep in memory while many runs are written, which only appends and gains nothing by more."""
+"""Memory limit of the engine while many runs are written; appends gain nothing from more."""
 
 MANY_RUNS: Final = 64
-"""From so many on the file will not stay small, whatever it is when it is opened."""
+"""Number of runs from which the memory limit applies, whatever the size of the file when opened."""
 
 TOGETHER: Final = 32
-"""Models whose workloads, where they ship, are stored together."""
+"""Models whose shipped workloads are stored together."""
 
 SESSION_S: Final = 2.0
-"""How long an evaluation keeps the database from others who wait for it, to the end of the model it is at."""
+"""Maximum time an evaluation holds the database while others wait, checked after each model."""
 
 LONG_SESSION_S: Final = 20.0
-"""How long it keeps it where nobody waits: then what was written is moved into the file."""
+"""Maximum time an evaluation holds the database while nobody waits; then the log is moved into the file."""
 
 GAP_S: Final = 0.08
-"""How long it then leaves it to others: two looks of who waits."""
+"""Pause after each session: two polling intervals of a waiting process."""
 
 
 @frozen(kw_only=True)
 class StoredRuns:
-    """The runs of a plan, and a connection that holds them."""
+    """Runs of a plan with an open connection to them."""
 
     plan: Plan
     ids: tuple[int, ...]
-    """Each once, in the order of asking."""
+    """Ids of the runs, each once, in the requested order."""
     connection: Connection
     tally: RunTally
 
@@ -81,14 +81,12 @@ class StoredRuns:
 def holding_runs(
     source: Source, plan: Plan, *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[StoredRuns]:
-    """Give out the runs of a plan and a connection that holds them, and the current catalogue if that is needed.
+    """Yield the runs of a plan and an open connection to them, with the current catalogue if needed.
 
-    Runs have their ledgers; where the question reads none and its settings ask for none, those that are not stored yet
-    are evaluated to totals.
-
-    Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first; what takes
-    longer lets others have the database between whiles. Raises CatalogueError for a calibration that does not fit,
-    ModelError for a model that cannot be traced, DatabaseError; what was evaluated before is stored then.
+    Runs have their ledgers; if the question reads none and its settings ask for none, missing runs are evaluated to
+    totals. Opens for reading if everything is stored; otherwise missing runs are traced, evaluated and written first. A
+    long evaluation pauses to let other processes use the database. Raises CatalogueError for a calibration that does
+    not fit, ModelError for a model that cannot be traced, DatabaseError; completed runs stay stored.
     """
     has_ledger = has_ledger or plan.settings.ledger
     with reading_if_there(source) as connection:
@@ -113,19 +111,19 @@ def holding_runs(
             work.trace_next()
         elif not work.is_done:
             time.sleep(GAP_S)
-    with reading(work.source) as connection:  # the others write while this one answers
+    with reading(work.source) as connection:  # other processes may write while this one answers
         yield work.give_out(connection, plan)
 
 
 Held = tuple[Model, PlannedRun, int]
-"""A model at its batch, one of its runs, and the id that this is stored under."""
+"""(model at its batch, planned run, id of the stored run)."""
 
 
 @contextlib.contextmanager
 def holding_plans(
     source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[tuple[Connection, list[Held]]]:
-    """Give out a connection that holds the runs of several plans at one boundary, and each run; as `holding_runs`."""
+    """Yield a connection and all runs of several plans at one boundary; as `holding_runs`."""
     if len(plans) > 1:
         ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
     ids: list[int] = []
@@ -138,19 +136,19 @@ def holding_plans(
 
 
 def prepare(plan: Plan) -> None:
-    """Import what evaluates a plan, which nobody else is to wait for."""
+    """Import the modules that evaluate a plan before the database is locked."""
     from joulemap.model.architecture import find_architecture
 
     for module in ("joulemap.plan.evaluate", "numpy.ma"):
         importlib.import_module(module)
-    plan.runs("")  # remembers the versions of the formulas
+    plan.runs("")  # caches the formula versions
     for entry, _ in plan.selection.pairs:
         if find_kind(entry.architecture) is None:
             find_architecture(entry.architecture)
 
 
 def find_targets(source: Source, plan: Plan) -> Targets:
-    """Return the hardware of a plan as its runs have it, stored if it was not; raises as `holding_runs`."""
+    """Return the hardware of a plan as bound for its runs, stored if it was not; raises as `holding_runs`."""
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
     plan.selection.check_chips("this question")
@@ -166,16 +164,16 @@ def find_targets(source: Source, plan: Plan) -> Targets:
 
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
-    """Evaluate and write the runs of a plan that are not stored; return how many there are of each."""
+    """Evaluate and write the missing runs of a plan; return a tally."""
     with holding_runs(source, plan) as runs:
         return runs.tally
 
 
 def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> RunTally:
-    """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+    """Evaluate every model at every batch, precision and runtime on each hardware; return a tally.
 
-    Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
-    where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+    Models and hardware are named as for `compare`. Stored runs are skipped, so that an interrupted evaluation resumes
+    where it stopped. A configuration that a hardware cannot run is stored with the reason. Runs are written in
     transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
     """
     return ensure_runs(source, plan_runs(models, settings))
@@ -184,10 +182,10 @@ def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTING
 def ensure_all(
     source: Source, plans: Sequence[Plan], *, is_lenient: bool = True, has_ledger: bool = True
 ) -> dict[str, ModelError]:
-    """Evaluate and write the runs of plans at one boundary that are not stored, each workload on all that ask for it.
+    """Evaluate and write the missing runs of plans at one boundary; each workload is read once.
 
-    Where it `is_lenient`, returns the models that cannot be traced, by name, with their errors: UntrustedError for code
-    that may not run. Raises otherwise as `holding_runs`.
+    With `is_lenient`, returns the models that cannot be traced with their errors: UntrustedError for code that may not
+    run. Raises otherwise as `holding_runs`.
     """
     has_ledger = has_ledger or any(plan.settings.ledger for plan in plans)
     with reading_if_there(source) as connection:
@@ -225,18 +223,18 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bo
 
 @define
 class _Work:
-    """What is evaluated of plans at one boundary, model by model, in sessions of a few seconds."""
+    """Evaluation of plans at one boundary, model by model, in sessions of a few seconds."""
 
     source: Source
     plans: tuple[Plan, ...]
     is_lenient: bool = False
-    """True if a model that cannot be traced is left out."""
+    """True to leave out a model that cannot be traced."""
     has_ledger: bool = True
-    """Whether the question reads ledgers."""
+    """True where the question reads ledgers."""
     needs_trace: bool = False
-    """Whether the next model is neither stored nor shipped, and is to be traced while others have the database."""
+    """True where the next model needs a trace, during which other processes may use the database."""
     left_out: dict[str, ModelError] = attrs.field(factory=dict)
-    """Name of each model that could not be traced -> why."""
+    """Model that could not be traced -> error."""
     _number: int = 0
     _targets: Targets = attrs.field(factory=dict)
     _traced: Workload | None = None
@@ -248,7 +246,7 @@ class _Work:
 
     @cached_property
     def _models(self) -> tuple[tuple[Model, tuple[Plan, ...]], ...]:
-        """Each model, and the plans that it is of."""
+        """Each model with the plans that contain it."""
         if len(self.plans) == 1:
             return tuple((model, self.plans) for model in self.plans[0].models)
         found: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
@@ -263,7 +261,7 @@ class _Work:
 
     @property
     def tally(self) -> RunTally:
-        """How many runs there are of each up to now."""
+        """Counts of runs so far."""
         return RunTally(
             stored_count=self._stored_count, evaluated_count=self._evaluated_count, refused_count=self._refused_count
         )
@@ -281,9 +279,9 @@ class _Work:
             self._number += 1
 
     def advance(self, connection: Connection) -> bool:
-        """Evaluate and store runs for one session; return whether all are stored.
+        """Evaluate and store runs for one session; return True if all are stored.
 
-        What is evaluated is stored even where an exception ends the session.
+        Evaluated runs are stored even where an exception ends the session.
         """
         from joulemap.plan.evaluate import Queue, ensure_hardware
         from joulemap.store.writer import RunWriter
@@ -305,12 +303,12 @@ class _Work:
         return self.is_done
 
     def _gives_way(self, held_s: float) -> bool:
-        """Return whether the database is to be left to others after so long a time."""
+        """Return True if other processes should get the database now."""
         return held_s > LONG_SESSION_S or (held_s > SESSION_S and is_wanted(self.source.path))
 
     @property
     def is_done(self) -> bool:
-        """Whether all is stored."""
+        """True if all runs are stored."""
         return self._number == len(self._models)
 
     def give_out(self, connection: Connection, plan: Plan) -> StoredRuns:
@@ -320,7 +318,7 @@ class _Work:
         return StoredRuns(plan=plan, ids=ids, connection=connection, tally=self.tally)
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
-        """Queue the missing runs of the next model, unless it must be traced first."""
+        """Queue the missing runs of the next model, unless the model needs a trace first."""
         from joulemap.model.pipeline import Evaluator, Gathering
 
         model, plans = self._models[self._number]

@@ -1,4 +1,4 @@
-"""Kinds of hardware that wings add to the chips of the catalogue: how one is found, bound, changed and evaluated."""
+"""Kinds of hardware that wings add to the chips of the catalogue, and the interface of a kind."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class VariedRun(Protocol):
     """Workload at one configuration as a function of the numbers of its hardware, as `model.variation.Varied` is."""
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return what the workload takes; raises as a run does."""
+        """Return the workload's totals; raises as a run does."""
         ...
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return what `evaluate` returns of each, None where it raises."""
+        """Return `evaluate` of each hardware, None where it raises."""
         ...
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
@@ -42,12 +42,12 @@ class VariedRun(Protocol):
 
 
 class HardwareKind(Protocol):
-    """Hardware of one class that is no chip, such as a box of several devices; wings register one at `hardware`."""
+    """Kind of hardware that is no chip, such as a box of several devices; wings register one at `hardware`."""
 
     architecture: str
     """Class of its hardware."""
     formulas: tuple[str, ...]
-    """Modules that compute a run of it; all that they import count too."""
+    """Modules that compute a run of it; everything that they import counts too."""
 
     def is_name(self, name: str) -> bool:
         """Return True if a name that no chip has is one of this kind."""
@@ -58,19 +58,19 @@ class HardwareKind(Protocol):
         ...
 
     def list_near(self, name: str) -> list[str]:
-        """Return the names of this kind that a wrong one may have meant."""
+        """Return the names of this kind that are nearest to a misspelled one."""
         ...
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the hardware of a name, None for another; CatalogueError where a part of it cannot be found."""
+        """Return the named hardware, None if it is not of this kind; CatalogueError where a part cannot be found."""
         ...
 
     def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
-        """Return the hardware of a file; raises CatalogueError."""
+        """Return the hardware that a file describes; raises CatalogueError."""
         ...
 
     def enter(self, entry: HardwareEntry) -> HardwareEntry:
-        """Return an entry with what its kind adds, such as the names of its default mode."""
+        """Return an entry with the additions of its kind, such as the names of its default mode."""
         ...
 
     def list_parts(self, hardware: Hardware) -> tuple[Hardware, ...]:
@@ -78,17 +78,18 @@ class HardwareKind(Protocol):
         ...
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> Modifier:
-        """Return what makes a described hardware one that runs have: its chips calibrated, at a mode and boundary."""
+        """Return the modifier that binds described hardware: its chips calibrated, at a mode and boundary."""
         ...
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
-        """Return name -> constant of hardware that is bound."""
+        """Return name -> constant of bound hardware."""
         ...
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
-        """Return hardware with constants changed, under a name if one is given; ValueError where they contradict.
+        """Return hardware with changed constants, renamed if a name is given; ValueError where they contradict each
+        other.
 
-        Hardware that `is_varied` is evaluated once and needs no sums over its chips.
+        With `is_varied` the hardware is evaluated once and needs no sums over its chips.
         """
         ...
 
@@ -101,7 +102,7 @@ class HardwareKind(Protocol):
         ...
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
-        """Return what the names of a chip's constants begin with -> the chip."""
+        """Return prefix of a chip's constants -> the chip."""
         ...
 
 

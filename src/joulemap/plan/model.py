@@ -1,4 +1,4 @@
-"""A model that is asked for: its request, and where its workload may come from."""
+"""Requested model: its request, and the sources of its workload."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Describer(Protocol):
 
 @frozen(kw_only=True)
 class Model:
-    """A model at one batch, and where its workload may come from."""
+    """Model at one batch, with the sources of its workload."""
 
     request: ModelRequest
     retrace: bool
-    """Whether to trace with the installed torch even where the package ships the workload."""
+    """True to trace with the installed torch even where the package ships the workload."""
     may_run: bool = True
-    """Whether a file of code may be run to trace it."""
+    """True where a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
-    """Of a module of this program, by which it is known."""
+    """Traced workload of a module in this program."""
     base: Model | None = None
-    """Model from whose workload this one's follows, as that of a training step does; None for most."""
+    """Model from whose workload this one's is derived, as for a training step; None for most."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
-    """Names of the wing that describes its workload; None for a model of the core."""
+    """Wing that describes its workload; None for a model of the core."""
 
     @property
     def shipped(self) -> ShippedWorkload | None:
-        """What ships of exactly this workload, unless it is to be traced anew."""
+        """Shipped form of exactly this workload; None where there is none or `retrace` is set."""
         entry = load_shipped().get(self.request.model)
         if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
@@ -52,14 +52,14 @@ class Model:
 
     @property
     def is_traced(self) -> bool:
-        """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
+        """True where an unstored workload needs a trace: it neither ships nor follows from its name."""
         if self.base is not None:
             return self.base.is_traced
         return not self.request.is_closed and self.shipped is None
 
     @property
     def workload_keys(self) -> tuple[str, ...]:
-        """Keys that its workload may be stored under, the preferred one first: traced here, or shipped."""
+        """Possible keys of its stored workload, preferred first: traced here, then shipped."""
         own, entry = self.request.key, self.shipped
         if entry is None:
             return (own.digest,)

@@ -1,4 +1,4 @@
-"""The runs that models need under settings, and the keys they are stored under."""
+"""Runs that models need under settings, and their keys in the store."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class PlannedRun:
-    """A workload on one configuration, before it is evaluated."""
+    """Workload on one configuration, before its evaluation."""
 
     hardware: str
     hardware_digest: str
-    """Of the hardware at the default mode, without a calibration."""
+    """Digest of the hardware at the default mode, without a calibration."""
     power_mode: str
     point: Mapping[str, str]
-    """The other dimensions of the run -> their values."""
+    """Dimension of the run, other than hardware and mode -> value."""
     calibration: CalibrationEntry | None
     plain: Target
-    """The hardware before anything is set of it."""
+    """Hardware before constants are set."""
     changed: Changed
-    """What is set of it, and the name of its variant."""
+    """Set constants, and the name of the variant."""
     target: Target
-    """The hardware as the run has it."""
+    """Hardware as bound for the run."""
     run_key: str
 
 
@@ -56,14 +56,14 @@ class Plan:
     settings: Settings
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> what is set of it."""
+    """Hardware at its power mode -> set constants."""
     _targets: dict[tuple[HardwareEntry, str, bool], tuple[Target, Changed, Target]] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
 
     @property
     def run_count(self) -> int:
-        """Of all models."""
+        """Number of runs of all models."""
         settings = self.settings
         each = len(settings.points) * len(self.selection.pairs)
         return len(self.models) * each
@@ -93,7 +93,7 @@ class Plan:
         return tuple(planned)
 
     def find_targets(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> tuple[Target, Changed, Target]:
-        """Return a hardware at a power mode before anything is set of it, what is set, and as its runs have it."""
+        """Return a hardware at a power mode before constants are set, the set constants, and the bound target."""
         key = entry, mode, tf32
         if key not in self._targets:
             plain = find_target(self.selection, entry, mode, self.calibration, self.settings.boundary)
@@ -103,40 +103,40 @@ class Plan:
         return self._targets[key]
 
     def check_calibration(self) -> None:
-        """Raise CatalogueError, before anything takes time, for a calibration that does not fit."""
+        """Raise CatalogueError, before any slow step, for a calibration that does not fit."""
         for entry, _ in self.selection.pairs:
             self.calibration.check_fit(entry)
 
 
 def uses_tf32(entry: HardwareEntry, point: Mapping[str, str]) -> bool:
-    """Return whether libraries use TF32 for products of a run on a hardware, unless they are told not to."""
+    """Return True if libraries use TF32 by default for fp32 products of a run on a hardware."""
     is_plain = point["precision"] == point["weight_precision"] == "fp32"
     return is_plain and entry.architecture == "gpu" and entry.vendor == TF32_VENDOR and TF32 in entry.precisions
 
 
 @frozen(kw_only=True)
 class RunTally:
-    """How many runs were asked for, by what became of them."""
+    """Number of requested runs, by outcome."""
 
     stored_count: int
-    """Stored before, evaluated or refused."""
+    """Runs stored before, evaluated or refused."""
     evaluated_count: int
     refused_count: int
     """Configurations that their hardware cannot run, stored with the reason."""
 
     @property
     def run_count(self) -> int:
-        """All runs that were asked for; each is stored now."""
+        """Number of requested runs; each is stored now."""
         return self.stored_count + self.evaluated_count + self.refused_count
 
 
 def plan_runs(models: Sequence[str], settings: Settings) -> Plan:
-    """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for what is asked wrongly."""
+    """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for invalid requests."""
     return plan_selected(models, settings, select_hardware(settings))
 
 
 def plan_selected(models: Sequence[str], settings: Settings, selection: Selection) -> Plan:
-    """Return a checked plan on hardware that is already chosen; raises as `plan_runs`."""
+    """Return a checked plan on selected hardware; raises as `plan_runs`."""
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
     for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
         if not values:

@@ -1,4 +1,4 @@
-"""The hardware of a question, each at its power modes."""
+"""Hardware of a question, each at its power modes."""
 
 from __future__ import annotations
 
@@ -39,33 +39,34 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 Default = Literal["four", "catalogue", "every mode"]
-"""What is taken where none is named: one of each class asked for, else of four; all; or all in each power mode."""
+"""Default selection: one per requested class or else of four classes; the whole catalogue; or it in every power mode.
+"""
 
 
 @frozen(kw_only=True)
 class Selection:
-    """Hardware at power modes, in the order of asking."""
+    """Hardware at power modes, in the requested order."""
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """What to write to ask for it -> the hardware of a file or record."""
+    """Name, file or id that asks for it -> hardware of a file or record."""
     budget: Budget | None = None
-    """What no mode is capped above."""
+    """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without a mode within the budget -> why."""
+    """Hardware without a mode within the budget -> reason."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """A class, as it was written in place of a hardware -> the hardware that it means."""
+    """Class as written in place of a hardware -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
-    """Hardware -> what it sits in, or what computes what its compiler does not run."""
+    """Hardware -> its host, or the host that runs what its compiler does not."""
 
     @property
     def ids(self) -> frozenset[str]:
-        """Of all hardware."""
+        """Ids of all hardware."""
         return frozenset(entry.described for entry, _ in self.pairs)
 
     @property
     def boxes(self) -> dict[str, Hardware]:
-        """Those that consist of several chips, by id."""
+        """Hardware of several chips, by id."""
         return {one.id: one for one in self.own.values() if find_kind(one.architecture) is not None}
 
     @property
@@ -74,7 +75,7 @@ class Selection:
         return {name: list_parts(box) for name, box in self.boxes.items()}
 
     def check_chips(self, question: str) -> None:
-        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box."""
+        """Raise UsageError, on behalf of a question about single chips, where one of them is a box."""
         for box, parts in self.parts.items():
             counts = Counter(one.id for one in parts)
             told = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -82,7 +83,7 @@ class Selection:
             raise UsageError(f"{question} takes chips, and {box} is a box of {told}: {name}")
 
     def check_alike(self, question: str) -> None:
-        """Raise UsageError, on behalf of a question that divides work evenly, where a box has unlike devices."""
+        """Raise UsageError, on behalf of a question that divides work evenly, where a box has different devices."""
         for box, parts in self.parts.items():
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
@@ -91,9 +92,9 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """How to ask again for hardware that was named by file: its name in an answer -> what to write.
+        """Hardware that was named by file: its name in an answer -> text that asks for it again.
 
-        A box of the catalogue, which is among the own ones under its id, is no file.
+        Boxes of the catalogue are in `own` under their ids and need no file.
         """
         paths = {
             hardware.id: path
@@ -109,27 +110,27 @@ class Selection:
 
 
 def enter(hardware: Hardware) -> HardwareEntry:
-    """Return the entry of a record, with what its kind adds."""
+    """Return the entry of a record, with the additions of its kind."""
     entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
     return entry if kind is None else kind.enter(entry)
 
 
 def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
-    """Return the chips that hardware consists of: of a chip itself."""
+    """Return the chips that hardware consists of; a chip consists of itself."""
     kind = find_kind(hardware.architecture)
     return (hardware,) if kind is None else kind.list_parts(hardware)
 
 
 def is_choice(settings: Settings) -> bool:
-    """Return whether settings choose hardware."""
+    """Return True if settings choose hardware."""
     return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
 
 
 def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     """Return the hardware of settings, each pair once.
 
-    Raises UnknownNameError for a name that does not exist, CatalogueError for a file that is wrong or takes a name of
-    the catalogue, UsageError where nothing is left.
+    Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
+    catalogue, UsageError where nothing is left.
     """
     settings = enter_scenario(settings)
     known = known_hardware()
@@ -165,7 +166,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the one hardware that is named, whatever else the settings name; UsageError where it is several."""
+    """Return the single named hardware, whatever else the settings name; UsageError where it is several."""
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
@@ -175,7 +176,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return as `select_one` does; UsageError for a class of hardware, which is no chip that something was done on."""
+    """Return as `select_one` does; UsageError for a class of hardware, which is not one chip."""
     selection = select_one(hardware, settings)
     selection.check_chips("this")
     for name, meant in selection.meanings.items():
@@ -184,12 +185,12 @@ def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def find_meant(name: str) -> str:
-    """Return the hardware that a class means where hardware is asked for; empty where a name is no class."""
+    """Return the default hardware of a class; empty where a name is no class."""
     return CLASS_HARDWARE.get(find_class(HardwareRef.read(name).label), "")
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return a hardware as answers name it under settings, from what it is asked for by."""
+    """Return the name of a hardware in answers, from the text that asks for it."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -197,13 +198,13 @@ def name_configuration(name: str, settings: Settings | None = None) -> str:
 
 
 def resolve_name(name: str) -> str:
-    """Return a name with the hardware that it means in place of a class; any other as it is."""
+    """Return a name with the default hardware in place of a class; any other name unchanged."""
     meant = find_meant(name)
     return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
 
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
-    """Return a line for each class that stands for a hardware."""
+    """Return a sentence for each class that stands for a hardware."""
     return [
         f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
         for name, hardware in meanings.items()
@@ -221,9 +222,9 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
 
 
 def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> tuple[str, ...]:
-    """Return each hardware that is written: several between commas or spaces, or one in words that follow each other.
+    """Return the hardware names in words: separated by commas or spaces, or one name spread over several words.
 
-    Words that are no name are left as they are.
+    Words that are no name stay unchanged.
     """
     parts = [part for word in words for part in _split_commas(word)]
     is_name = partial(is_hardware, known)
@@ -234,7 +235,7 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
 
 
 def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Whether a text names hardware of the catalogue, a class of it, a box, or a file or folder."""
+    """Return True if a text names hardware of the catalogue, a class, a box, or a file or folder."""
     plain = HardwareRef.read(text).id
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
@@ -244,7 +245,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
-    """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
+    """Return the parts between commas, or an existing path as a whole; the word itself where there is no part."""
     plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)
@@ -254,7 +255,7 @@ def _split_commas(word: str) -> tuple[str, ...]:
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
 ) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
-    """Return names with ids for records, files and folders, what to write -> hardware of those, and designs by id."""
+    """Return (names, texts -> own hardware, designs by id); names stand for records, files and folders too."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}
@@ -289,7 +290,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file, with the file of what it is like among the person's own, where it is one."""
+    """Return the design of a file; a base chip that is a file is added to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)
@@ -311,7 +312,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that no hardware of the catalogue has; CatalogueError for one that cannot be had."""
+    """Return the box of a name that no hardware of the catalogue has; CatalogueError where it cannot be built."""
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())
@@ -319,7 +320,7 @@ def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
 
 
 def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
-    """Return the hardware of files, of which some may be of a kind that a wing adds."""
+    """Return the hardware of files, some of which may be of a wing's kind."""
     from joulemap.catalog.load import load_files
 
     kinds = {path: kind for path in files for kind in list_kinds() if kind.is_file(path)}
@@ -329,7 +330,7 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
-    """Yield each hardware of a list of texts and records, in their order."""
+    """Yield each hardware of a list of texts and records, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
         found = list(group)
         yield from split_hardware(cast("list[str]", found), known) if is_text else found
@@ -356,7 +357,7 @@ def _pairs(
 
 
 def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
-    """Return the classes that are asked for alone, of which the default chips are taken; none with another filter."""
+    """Return the classes that are requested without another filter; their default chips are selected."""
     is_narrowed = settings.deployment or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture
 
@@ -387,7 +388,7 @@ def _find(
 
 
 def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
-    """Return the variant that a reference sets numbers of; UsageError for one that cannot be read."""
+    """Return the variant whose numbers a reference sets; UsageError for one that cannot be read."""
     changes = ref.changes
     name = name_variant(entry.id, changes)
     return attrs.evolve(entry, id=name, variant=Variant(base=entry.described, changes=changes, place=name))

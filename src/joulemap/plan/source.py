@@ -1,4 +1,4 @@
-"""A results database: where it is, who is told what takes time, and how it is opened."""
+"""Results database: its path, its progress callbacks, and how it is opened."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from joulemap.system.record import frozen
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
-"""Told (runs done, runs to do)."""
+"""Callback with (runs done, runs to do)."""
 
 
 @frozen(kw_only=True)
 class Source:
-    """A results database, made when first written."""
+    """Results database, created at the first write."""
 
     path: Path
     talk: Talk = log
     progress: Progress | None = None
-    """Not called where everything is stored. What it raises ends the evaluation: whole runs are stored until then."""
+    """Progress callback, unused where everything is stored; an exception from it ends the evaluation, with whole runs
+    stored."""
     patience: Patience = PATIENT
 
     def anchor(self) -> Source:
-        """Return it with its path from the root, which code that changes the working directory does not move."""
-        with contextlib.suppress(OSError):  # the working directory is gone
+        """Return it with an absolute path, which a change of the working directory does not affect."""
+        with contextlib.suppress(OSError):  # the working directory may no longer exist
             return attrs.evolve(self, path=self.path.absolute())
         return self
 
 
 @contextlib.contextmanager
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
-    """Give out a read-only connection to a database that must be there."""
+    """Yield a read-only connection to an existing database."""
     with store.reading(source.path, source.patience, kind) as connection:
         yield connection
 
 
 @contextlib.contextmanager
 def reading_if_there(source: Source) -> Iterator[Connection | None]:
-    """Give out a read-only connection; None where there is no database yet or a writer must migrate it first."""
+    """Yield a read-only connection; None where there is no database yet or a writer must migrate it first."""
     with contextlib.ExitStack() as stack:
         connection = None
         if store.check_place(source.path):

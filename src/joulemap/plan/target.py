@@ -1,9 +1,9 @@
-"""Targets: what runs are evaluated on, a hardware as described and the modifiers of a question in their order.
+"""Targets of runs: a hardware as described, with the modifiers of a question in order.
 
     described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
 
-A modifier knows the word by which it extends the digest and how it changes the numbers. The digest of a target and its
-record are both folded over the same modifiers, so a stored run is found without reading the record.
+A modifier has a word, which extends the digest, and a change of the numbers. The digest of a target and its record are
+folded over the same modifiers, so a stored run is found without reading the record.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
     Described = HardwareEntry | Hardware
-    """A hardware as described, or its entry."""
+    """Hardware as described, or its entry."""
 
 
 class Modifier(Protocol):
-    """One thing that a question makes of a hardware."""
+    """One change that a question makes to a hardware."""
 
     @property
     def word(self) -> str:
-        """The word by which the digest is extended; empty where it stays."""
+        """Word that extends the digest; empty where the digest stays."""
         ...
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -42,7 +42,7 @@ class Modifier(Protocol):
 
 @frozen(kw_only=True)
 class Calibrated:
-    """The prices of the board, and the coefficients of a calibration."""
+    """Prices of the board, and the coefficients of a calibration."""
 
     digest: str
     """Digest of the calibration; empty for the class's own coefficients."""
@@ -51,7 +51,7 @@ class Calibrated:
 
     @property
     def word(self) -> str:
-        """The word of the calibration."""
+        """Word of the calibration."""
         return calibration_word(self.digest)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -61,13 +61,13 @@ class Calibrated:
 
 @frozen
 class AtMode:
-    """A power mode."""
+    """Power mode."""
 
     name: str
 
     @property
     def word(self) -> str:
-        """The word of the mode."""
+        """Word of the mode."""
         return mode_word(self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -77,13 +77,13 @@ class AtMode:
 
 @frozen(kw_only=True)
 class AtBoundary:
-    """What the energy of a run contains."""
+    """Boundary of a run's energy."""
 
     boundary: Boundary
     priced_at: str
     """Boundary at which the prices of the hardware were fitted."""
     version: str
-    """Version of the formulas that find what the board takes."""
+    """Version of the formulas that derive the board's share."""
 
     @classmethod
     def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
@@ -93,7 +93,7 @@ class AtBoundary:
 
     @property
     def word(self) -> str:
-        """The word of the boundary."""
+        """Word of the boundary."""
         return boundary_word(self.boundary, self.priced_at, self.version)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -103,11 +103,11 @@ class AtBoundary:
 
 @frozen
 class AllowingTf32:
-    """Libraries that may compute fp32 products in TF32."""
+    """Permission for libraries to compute fp32 products in TF32."""
 
     @property
     def word(self) -> str:
-        """The word of TF32."""
+        """Word of TF32."""
         return TF32_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -117,11 +117,11 @@ class AllowingTf32:
 
 @frozen
 class Target:
-    """A hardware as runs have it."""
+    """Hardware as bound for runs."""
 
     described: Described = attrs.field(eq=False)
     modifiers: tuple[Modifier, ...] = attrs.field(eq=False)
-    """In the order in which they apply."""
+    """Modifiers in the order of application."""
     digest: str = attrs.field(init=False)
     """Digest of the record that `bind` returns."""
 

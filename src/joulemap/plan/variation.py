@@ -1,7 +1,7 @@
-"""One configuration as a function of the constants that it rests on: what a metric is where one of them is another.
+"""One configuration as a function of the constants that it depends on.
 
-Energies are linear in their prices as long as the power cap stays out of it, and taken from the ledger's parts; all
-else is evaluated again.
+Energies are linear in their prices while the power cap does not bind, and follow from the ledger's parts. All other
+constants require a new evaluation.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ if TYPE_CHECKING:
     from joulemap.store.connection import Connection
 
 STEP: Final = 1.0 + 1e-4
-"""Factor of a constant that slopes are taken at: far above what rounding in the model leaves, far below its curves."""
+"""Factor on a constant for a numerical slope: far above rounding errors of the model, far below its curvature."""
 
 BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
-"""What of a hardware costs rest on, and times and energies of its runs do not."""
+"""Constants that affect the cost of a hardware, not the times and energies of its runs."""
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC)
-"""What else a run depends on; the highest clock of a board moves with its clock."""
+"""Further constants of every run; the highest clock of a board moves with its clock."""
 
 BILLED: Final = ("cost", "carbon")
 
 
 @define(eq=False)
 class Variation:
-    """A workload on a hardware, and what it takes where one of its constants is another."""
+    """Workload on a hardware, and its results with one constant changed."""
 
     name: str
-    """Of the hardware, with its power mode."""
+    """Hardware id with its power mode."""
     hardware: Hardware
-    """As the run has it: under its calibration, at its mode and boundary, with what was set of it."""
+    """Hardware bound for the run: calibrated, at its mode and boundary, with set constants."""
     batch: int
     varied: VariedRun
     use: Mapping[str, Constant]
-    """How it is used; empty where no cost is asked about."""
+    """Constants of usage; empty where no cost is requested."""
     fitted: Mapping[str, float]
-    """Coefficient, behind its device in a box -> the spread of its logarithm that its class fits it with."""
+    """Coefficient, after its device in a box -> spread of its logarithm in the fit of its class."""
     base: Totals = attrs.field(init=False)
     _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
 
@@ -74,7 +74,7 @@ class Variation:
 
     @cached_property
     def constants(self) -> dict[str, Constant]:
-        """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
+        """Constants of the run and its cost, without exactly stated geometry."""
         asked = self.varied.find_asked(self.hardware) | self.base.counted | {*TIMED, LOSS}
         bill = BILL if self.use else ()
         own: dict[str, Constant] = {
@@ -88,15 +88,15 @@ class Variation:
 
     @property
     def is_capped(self) -> bool:
-        """Whether the power cap lowers its clock, so that prices move its time too."""
+        """True where the power cap lowers the clock, so that prices affect time too."""
         return self.base.spare_w < 0.0
 
     def spread(self, name: str) -> Spread:
-        """Return how uncertain a constant is."""
+        """Return the uncertainty of a constant."""
         return find_spread(self.constants[name], self.fitted)
 
     def value_at(self, name: str, factor: float) -> float | None:
-        """Return a constant times a factor, whole where it counts something; None where it cannot be that."""
+        """Return a constant times a factor, rounded where it counts something; None for an invalid value."""
         constant = self.constants[name]
         value = constant.value * factor
         if constant.is_whole:
@@ -108,7 +108,7 @@ class Variation:
         return value
 
     def metric(self, metric: VariedMetricName, name: str = "", factor: float = 1.0) -> float | None:
-        """Return a metric where a constant is wrong by a factor; None where it cannot be, or without a price."""
+        """Return a metric with a constant scaled by a factor; None for an invalid value, or without a price."""
         found = self.totals(name, factor)
         if found is None:
             return None
@@ -127,7 +127,7 @@ class Variation:
         }[metric]
 
     def totals(self, name: str, factor: float) -> tuple[Totals, bool] | None:
-        """Return what it takes where a constant is wrong by a factor, and whether that is exact."""
+        """Return the totals with a constant scaled by a factor, and True if they are exact."""
         if self._is_base(name, factor):
             return self.base, True
         value = self.value_at(name, factor)
@@ -138,7 +138,7 @@ class Variation:
         return self._found[name, value]
 
     def prepare(self, asked: Iterable[tuple[str, float]]) -> None:
-        """Find what it takes where each of these constants, alone, is wrong by its factor: all of them together."""
+        """Evaluate the totals with each of these constants, one at a time, scaled by its factor; all in one batch."""
         changed: dict[tuple[str, float], Hardware] = {}
         for name, factor in asked:
             if self._is_base(name, factor) or (value := self.value_at(name, factor)) is None:
@@ -154,23 +154,23 @@ class Variation:
             self._found[key] = None if totals is None else (totals, False)
 
     def prepare_all(self, *factors: float) -> None:
-        """Find it at both ends of each constant, at the steps of its slope, and where it is wrong by these factors."""
+        """Evaluate at both ends of each constant's interval, at the steps of its slope, and at these factors."""
         near = {name: (1.0 / self.spread(name).down, self.spread(name).up) for name in self.constants}
         self.prepare((name, one) for name, ends in near.items() for one in (*ends, *self._steps(name), *factors))
 
     def _steps(self, name: str) -> tuple[float, ...]:
-        """Return the factors of a constant that its slope is taken at."""
+        """Return the factors on a constant for its slope."""
         constant = self.constants[name]
         if constant.is_whole:
             return (constant.value + 1.0) / constant.value, max(1.0, constant.value - 1.0) / constant.value
         return (STEP,)
 
     def _is_base(self, name: str, factor: float) -> bool:
-        """Whether it takes what it takes as it is."""
+        """Return True where a change leaves the totals of a run unchanged."""
         return factor == 1.0 or name not in self.constants or name in BILL or name in self.use
 
     def _change(self, constant: Constant, value: float) -> Hardware | None:
-        """Return the hardware with another number; None where it contradicts others."""
+        """Return the hardware with another value of a constant; None where it contradicts other constants."""
         told = {"name": constant.name, "kind": constant.kind, "unit": constant.unit, "before": constant.value}
         try:
             return change_numbers(self.hardware, (Change(**told, value=value),), is_varied=True)  # type: ignore[arg-type]
@@ -178,12 +178,12 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return what it takes at another price, in closed form; None where the power cap has a say in it."""
+        """Return the totals at another price in closed form; None where the power cap binds."""
         if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)
         if joules == 0.0 and (constant.own.startswith(f"{BOARD}.") or constant.name == LOSS):
-            return None  # counted, held to the power limit, and in no ledger of this boundary
+            return None  # counted and under the power limit, but outside the ledger of this boundary
         if constant.name == STATIC:
             extra_w = (1.0 - self.base.cap_fraction) * constant.value * (factor - 1.0)
             if constant.value * factor >= self.hardware.tdp.value:
@@ -196,7 +196,7 @@ class Variation:
         return attrs.evolve(self.base, energy_j=self.base.energy_j + joules * (factor - 1.0), spare_w=spare_w)
 
     def slope(self, metric: VariedMetricName, name: str) -> tuple[float | None, bool]:
-        """Return d ln metric / d ln constant, and whether it is exact: from the ledger, not from a step."""
+        """Return d ln metric / d ln constant, and True if it is exact: from the ledger instead of a step."""
         constant = self.constants[name]
         base = self.metric(metric)
         small = self._steps(name)
@@ -221,11 +221,11 @@ class Variation:
         return math.log(at_high / at_low) / (high - low), is_exact
 
     def _is_ledger(self, constant: Constant) -> bool:
-        is_box = bool(constant.of) and constant.own in (STATIC, LOSS)  # of a device for the time of all of them
+        is_box = bool(constant.of) and constant.own in (STATIC, LOSS)  # a device draws it for the time of the whole box
         return (constant.is_linear or constant.name == LOSS) and not self.is_capped and not is_box
 
     def _use(self, name: str, factor: float) -> dict[str, float | None]:
-        """Return how it is used where a constant of that is wrong by a factor."""
+        """Return the usage with one of its constants scaled by a factor."""
 
         def of_use(key: str) -> float:
             return self.use[f"use.{key}"].value * (factor if name == f"use.{key}" else 1.0)
@@ -252,11 +252,9 @@ class Variation:
 
 
 def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, Mapping[str, Any]]) -> list[Variation]:
-    """Return each run of a plan as a function of its constants; `usage` only where a cost is asked about.
+    """Return each run of a plan as a function of its constants; `usage` is needed for costs only.
 
-    `prices` is run -> the prices that costs take in place of those of its hardware.
-
-    Raises UnknownNameError for a grid that is not there.
+    `prices` is run -> prices that replace those of its hardware. Raises UnknownNameError for an unknown grid.
     """
     from joulemap.catalog.spread import load_spreads
     from joulemap.store.hardware import read_hardware
@@ -299,7 +297,10 @@ def _vary_kind(
     fit: Callable[[str], Mapping[str, float]],
     one: Mapping[str, Any],
 ) -> Variation:
-    """Return a run as a function of the constants of its hardware; `told` is its configuration, `one` the rest."""
+    """Return a run as a function of its hardware's constants.
+
+    `told` is the run's configuration; `one` holds the remaining fields of the `Variation`.
+    """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
     _, _, target = plan.find_targets(entry, mode, tf32=False)
@@ -317,9 +318,7 @@ def _vary_kind(
 
 
 def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int, str, str, str, str, int]]:
-    """Return (run, hardware, workload, digest of the hardware, precision, that of weights, runtime, batch) of each run
-    that has an energy.
-    """
+    """Return (run, hardware, workload, digest, precision, weight precision, runtime, batch) of evaluated runs."""
     return execute(
         connection,
         "SELECT run_id, configured_hardware, workload_id, hardware_digest, precision, weight_precision, runtime, batch "
@@ -337,11 +336,11 @@ GIVEN: Final = {
     "electricity": "usd_per_kwh",
     "host": "host_share",
 }
-"""Assumption of the catalogue -> the field of `Usage` that replaces it."""
+"""Assumption of the catalogue -> field of `Usage` that replaces it."""
 
 
 def read_use(usage: Usage) -> dict[str, Constant]:
-    """Return how a chip is used as constants, `use.utilization` and so on; UnknownNameError for a grid."""
+    """Return usage as constants, `use.utilization` and so on; UnknownNameError for an unknown grid."""
     from joulemap.catalog.sheet import find_region, load_assumptions
 
     found = {one.name: one.quantity for one in load_assumptions()}

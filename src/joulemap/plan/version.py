@@ -1,9 +1,9 @@
-"""Versions of a model: the code of a file as it stands, or as a commit of its repository has it.
+"""Versions of a model: the code of a file in the working tree, or in a commit of its repository.
 
-    REV:path/to/file.py:NAME     the path from the top of the repository, or ./ from this folder, as git takes it
+    REV:path/to/file.py:NAME     path from the top of the repository, or from this folder with ./, as in git
 
-A commit's files are laid out in a folder of their own, which is gone afterwards; the repository is only read. Every
-version is traced, whatever is stored: code that a file imports from elsewhere in the tree may have changed unseen.
+Files of a commit are written to a temporary folder; the repository is only read. Every version is traced again, because
+a file that it imports from elsewhere in the tree may have changed.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ PLAIN: Final = (
     "core.attributesFile=/dev/null",
     "protocol.allow=never",
 )
-"""Settings of git that keep a repository from running programs."""
+"""Git settings that keep a repository from running programs."""
 
 UNSET: Final = frozenset(
     ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PROXY_COMMAND",
      "GIT_ALLOW_PROTOCOL", "GIT_EXEC_PATH", "GIT_TRACE", "GIT_TRACE2")
 )  # fmt: skip
-"""Variables that name programs or files to git."""
+"""Environment variables that name programs or files to git."""
 
 QUIET: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-"""Variables under which git fetches nothing, asks nothing and writes nothing."""
+"""Environment variables that keep git from fetching, prompting and writing."""
 
 MOST_REVISION: Final = 1_000
-"""Longest name of a revision in characters."""
+"""Maximum length of a revision's name in characters."""
 
 _FILE: Final = re.compile(r"(?P<path>.+\.py):\w+")
 _REVISION: Final = re.compile(r"(?P<revision>[^:]+):(?P<rest>.+\.(?:py:\w+|pt2))")
@@ -57,24 +57,24 @@ _REVISION: Final = re.compile(r"(?P<revision>[^:]+):(?P<rest>.+\.(?:py:\w+|pt2))
 
 @frozen(kw_only=True)
 class _Commit:
-    """A file of a model in a commit of the repository that this folder is in."""
+    """Model file in a commit of the repository that contains this folder."""
 
     top: Path
-    """Of the repository."""
+    """Top folder of the repository."""
     digest: str
     path: str
-    """From the top of the repository, with what the file makes."""
+    """Path from the top of the repository, with the name in the file."""
 
     @property
     def label(self) -> str:
-        """The name of the version, whatever its commit is called now."""
+        """Name of the version, independent of the revision as typed."""
         return f"{self.digest[:12]}:{self.path}"
 
 
 def find_version(name: str, settings: Settings, talk: Talk) -> Model:
-    """Return a model at the one batch of settings, traced where it is code of a file or a commit.
+    """Return a model at the one batch of settings, traced for code of a file or a commit.
 
-    Raises as `find_model`, ModelError for a commit or a file in it that is not there, UsageError without git.
+    Raises as `find_model`, ModelError for a missing commit or file, UsageError without git.
     """
     commit = _find_commit(name)
     here = _FILE.fullmatch(name)
@@ -91,7 +91,7 @@ def find_version(name: str, settings: Settings, talk: Talk) -> Model:
 
 
 def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) -> Model:
-    """Return a model of a file in a tree, known by what its trace found."""
+    """Return a model of a file in a tree, with its trace as identity."""
     model = find_model(path, settings, next(iter(settings.batch), None))
     need_torch(f"tracing {label}")
     from joulemap.hub.held import digest_workload
@@ -104,7 +104,7 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
 
 
 def _find_commit(name: str) -> _Commit | None:
-    """Return what a name says of a commit; None for a name of another kind, or of a file that is there."""
+    """Return the commit that a name refers to; None for other names and existing files."""
     found = _REVISION.fullmatch(name)
     if found is None or _is_there(name.rpartition(":")[0]) or found["revision"] in ("timm", "hf"):
         return None
@@ -130,7 +130,7 @@ def _find_commit(name: str) -> _Commit | None:
 
 
 def _is_there(path: str) -> bool:
-    """Return whether there is a file; a text that is longer than a name may be names none."""
+    """Return True if a file exists; a text too long for a file name does not."""
     try:
         return os.path.lexists(path)
     except ValueError:
@@ -139,7 +139,7 @@ def _is_there(path: str) -> bool:
 
 @contextlib.contextmanager
 def _laid_out(commit: _Commit) -> Iterator[Path]:
-    """Give out a folder with all files of a commit."""
+    """Yield a folder with all files of a commit."""
     folder = cache_folder().resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with drafting(folder) as draft:
@@ -150,7 +150,7 @@ def _laid_out(commit: _Commit) -> Iterator[Path]:
 
 
 def _write_tree(commit: _Commit, tree: Path) -> None:
-    """Write the files of a commit as it holds them: no filter, hook or line end of a configuration has a say."""
+    """Write the files of a commit byte by byte, without filters, hooks or line-end conversions."""
     entries = []
     for line in _ask_git(commit.top, "ls-tree", "-r", "-z", "--full-tree", commit.digest).split(b"\0"):
         head, _, name = line.partition(b"\t")
@@ -178,27 +178,27 @@ def _write_tree(commit: _Commit, tree: Path) -> None:
                 links.append((content, place))
             else:
                 place.write_bytes(content)
-    for target, link in links:  # last, so that nothing is written through one
+    for target, link in links:  # last, so that no file is written through a link
         os.symlink(target, os.fsencode(link))
 
 
 def _find_top(folder: Path) -> Path:
-    """Return the top of the repository that a folder is in; the folder itself outside of one."""
+    """Return the top of the repository that contains a folder; the folder itself outside of one."""
     with contextlib.suppress(ModelError, UsageError):
         return Path(_git(folder, "rev-parse", "--show-toplevel"))
     return folder
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return what git says, as a line; raises as `_ask_git`."""
+    """Return git's output as a line; raises as `_ask_git`."""
     return os.fsdecode(_ask_git(folder, *words)).removesuffix("\n")
 
 
 def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO[bytes] | None = None) -> bytes:
-    """Return what git says, or write it to a file; ModelError with its first line where it fails.
+    """Return git's output, or write it to a file; ModelError with its first error line where it fails.
 
-    A repository's own configuration may name programs. What is asked here runs none: hooks, monitors of files and
-    helpers of transports are turned off, and nothing is fetched. Raises UsageError where git is not installed.
+    A repository's own configuration may name programs. These calls run none: hooks, file monitors and transport helpers
+    are turned off, and nothing is fetched. Raises UsageError where git is not installed.
     """
     variables = {name: value for name, value in os.environ.items() if name not in UNSET}
     command = ["git", "--no-pager", *(word for one in PLAIN for word in ("-c", one)), *words]
@@ -213,7 +213,7 @@ def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO
         )
     except FileNotFoundError as error:
         raise UsageError("git is not installed, and a version is named by its commit") from error
-    except ValueError as error:  # a zero in a word
+    except ValueError as error:  # a null character in an argument
         raise ModelError(str(error)) from error
     if done.returncode:
         first = os.fsdecode(done.stderr).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""The workload of a model that is asked for: stored, shipped, or traced."""
+"""Workload of a requested model: stored, shipped, or traced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
-"""Arguments of a pass of a model that is traced, by which its name is told from that of a factory with arguments."""
+"""Arguments of a traced model's pass, which distinguish its name from that of a factory with arguments."""
 
 _MEASURED: Final = re.compile(r"(?P<model>.+?)\((?P<rest>[^()]*)\)")
 
@@ -77,13 +77,13 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     if request.kind == "file" and request.path is not None:
         from joulemap.hub.package import digest_package
 
-        own = digest_package(request.path)  # of a file in a package, which may import any other
+        own = digest_package(request.path)  # a file in a package may import any other file of it
         request = attrs.evolve(request, content_digest=own or request.content_digest)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
 
 
 def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
-    """Return inputs at a batch, where it is one of several that are asked for, or theirs is 1, which says none."""
+    """Return inputs at a batch, if several batches are requested or the inputs have the unspecific batch 1."""
     sizes = {spec.shape[0] for spec in inputs[:1] if spec.shape}
     if batch is None or not sizes or (len(batches) == 1 and sizes != {1}):
         return list(inputs)
@@ -93,7 +93,7 @@ def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: i
 
 
 def hold_module(module: object, example_inputs: object) -> Model:
-    """Return the model that a module of this program is; raises UsageError or ModelError."""
+    """Return the model of a module in this program; raises UsageError or ModelError."""
     need_torch("tracing a module")
     from joulemap.fuse import fuse
     from joulemap.hub.held import request_module
@@ -117,7 +117,7 @@ def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
 
 
 def name_model(request: ModelRequest) -> str:
-    """Return a model's name, with what makes it another workload than the one of that name."""
+    """Return a model's name, with arguments and inputs that distinguish its workload."""
     own = [f"config={request.path.name}:{request.content_digest}"] if request.kind == "hf" and request.path else []
     own += [f"{name}={value}" for name, value in request.arguments]
     own += [str(spec) for spec in request.inputs]
@@ -125,7 +125,7 @@ def name_model(request: ModelRequest) -> str:
 
 
 def split_measured(name: str) -> tuple[str, dict[str, str], tuple[str, ...]] | None:
-    """Return (model, arguments, inputs) of a name that `name_model` made of them; None for any other name.
+    """Return (model, arguments, inputs) of a name that `name_model` extended; None for any other name.
 
     A pass of a model has sizes in its brackets, and no inputs.
     """
@@ -144,17 +144,17 @@ def split_measured(name: str) -> tuple[str, dict[str, str], tuple[str, ...]] | N
 
 
 def _is_file(name: str) -> bool:
-    """Return True if the name is of a factory in a Python file."""
+    """Return True for the name of a factory in a Python file."""
     return ".py:" in name
 
 
 def stored_key(connection: Connection, model: Model) -> str | None:
-    """Return the key of a model's workload if it is stored."""
+    """Return the key of a model's stored workload; None where it is not stored."""
     return next((key for key in model.workload_keys if find_workload(connection, key) is not None), None)
 
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:
-    """Return the id of a workload that is stored."""
+    """Return the id of a stored workload."""
     found = find_workload(connection, workload_key)
     assert found is not None
     return found
@@ -181,7 +181,7 @@ def trace(model: Model, talk: Talk) -> Workload:
 
 
 def find_workload_of(model: Model, talk: Talk) -> Workload:
-    """Return the workload of a model without storing it: as it ships, or traced."""
+    """Return the workload of a model without storing it: shipped, or traced."""
     if model.shipped is None:
         return trace(model, talk)
     with using(open_in_memory(), "the shipped workloads") as scratch:
@@ -190,7 +190,7 @@ def find_workload_of(model: Model, talk: Talk) -> Workload:
 
 
 def describe_closed(model: Model, talk: Talk) -> Workload:
-    """Return a workload that follows from the name of a model; UsageError for one too large to be added up."""
+    """Return the workload that a model's name defines; UsageError for one too large to be added up."""
     request = model.request
     if model.names is not None:
         return model.names.describe(model, talk)
@@ -202,11 +202,11 @@ def describe_closed(model: Model, talk: Talk) -> Workload:
 
 
 def _say_nothing(_text: str) -> None:
-    """Tell nobody: what ships or follows from a name takes no time to speak of."""
+    """Discard a message: shipped and closed workloads take no noticeable time."""
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
-    """Store a model's workload if it is not, traced or as it ships, and return its key."""
+    """Store a model's workload if it is missing, traced or as shipped, and return its key."""
     key = stored_key(connection, model)
     if key is not None:
         return key
@@ -225,7 +225,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
 
 
 def ensure_shipped(connection: Connection, models: Sequence[Model]) -> None:
-    """Store the workloads that ship of models, where they are missing: together is quicker than one by one."""
+    """Store the missing shipped workloads of models, in one batch, which is faster than one by one."""
     shipped = [model for model in models if model.traced is None and model.shipped is not None]
     stored = find_workloads(connection, [key for model in shipped for key in model.workload_keys])
     missing = {model.workload_keys[-1]: model for model in shipped if stored.keys().isdisjoint(model.workload_keys)}
@@ -247,7 +247,7 @@ def ensure_shipped(connection: Connection, models: Sequence[Model]) -> None:
 
 @contextlib.contextmanager
 def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
-    """Give out the id of a model's workload, stored if it was not, and a connection that holds it."""
+    """Yield the id of a model's workload, stored if it was not, and an open connection to it."""
     with reading_if_there(source) as connection:
         key = stored_key(connection, model) if connection is not None else None
         if connection is not None and key is not None:

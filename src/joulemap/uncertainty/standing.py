@@ -1,4 +1,4 @@
-"""Who is best: the probability of each candidate of a question, and of each configuration on a Pareto front.
+"""Standings: the probability that each candidate of a question is best, or on a Pareto front.
 
 For two candidates the closed form answers. For more, joint draws do, and no candidate is more likely to be the best
 than to beat each of the 16 best others alone. So one more candidate never raises the probability of another: there are
@@ -44,12 +44,12 @@ class Candidate:
 
 @frozen(kw_only=True)
 class Standing:
-    """How likely a candidate is to be the best of its question."""
+    """Standing of a candidate among those of its question."""
 
     place: int
     probability_best: float
     probability_ahead: float | None
-    """That it is better than the candidate that is predicted to be the best; None for that one."""
+    """Probability that it is better than the predicted best; None for the predicted best itself."""
     is_likely_best: bool
 
 
@@ -133,7 +133,7 @@ class Axis:
     costs: Floats
     """Logarithms of values where less is better, else their negatives."""
     has_price: bool
-    """Whether the price of a candidate is a factor of the value."""
+    """True if the price of a candidate is a factor of the value."""
 
     def draw(self, latency: Floats, energy: Floats, prices: Floats) -> Floats:
         """Return the costs in each draw."""

@@ -1,4 +1,4 @@
-"""Exploration: millions of designs of a chip evaluated in bulk, searched, and kept in lakes."""
+"""Design-space exploration: millions of designs of a chip evaluated in bulk, searched, and kept in lakes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the commands, questions and file kinds that this wing adds to the core."""
     return Wing(
         name="explore",
         commands={"explore": "joulemap.wing.explore.command", "lake": "joulemap.wing.explore.lake_command"},

@@ -1,4 +1,4 @@
-"""Placement: boxes of several devices, and which part of a model runs on which of them."""
+"""Placement of a model's subgraphs on boxes of several devices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the commands, questions and report parts that this wing adds to the core."""
     return Wing(
         name="place",
         commands={"place": "joulemap.wing.place.command"},

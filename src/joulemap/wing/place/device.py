@@ -1,4 +1,4 @@
-"""The devices of a box: found by what its file calls them, and as a run has them."""
+"""Devices of a box: lookup by the names in its file, and binding to a calibration and power mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
-    """Return a box with its devices as they are described; CatalogueError names the device that cannot be had."""
+    """Return a box with its devices described; CatalogueError names a device that cannot be found."""
     found: list[tuple[HardwareEntry | Hardware, str]] = []
     for device in box.devices:
         try:
@@ -45,7 +45,7 @@ def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
-    """Return the hardware of a name or file, and its power mode."""
+    """Return the hardware of a name or file, with its power mode."""
     ref = HardwareRef.read(name)
     place, mode = ref.label, ref.mode
     if is_hardware_path(place):
@@ -62,20 +62,20 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
 
 @frozen(kw_only=True)
 class BoxedTargets:
-    """The devices of a box as runs have them, each at its own power mode, and the mode of the whole box."""
+    """Targets of a box's devices, each at its own power mode, and the mode of the whole box."""
 
     devices: tuple[Target, ...]
     mode: str
 
     @property
     def word(self) -> str:
-        """The word of the mode and the devices."""
+        """Cache key of the box's mode and its devices."""
         return "".join(f"|{one}" for one in (self.mode, *(one.digest for one in self.devices)))
 
     def apply(self, hardware: Hardware) -> BoxHardware:
         """Return the box with its devices bound.
 
-        Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that a box lacks.
+        Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that the box lacks.
         """
         box = cast("BoxHardware", hardware)
         bound: dict[str, Hardware] = {}
@@ -88,6 +88,6 @@ class BoxedTargets:
 
 
 def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-    """Return what makes a described box one that runs have: each device under its calibration, at its own mode."""
+    """Return the targets of a described box: each device with its calibration and power mode."""
     pairs = zip(hardware.devices, hardware.device_modes, strict=True)
     return BoxedTargets(devices=tuple(calibration.target(one, own, boundary) for one, own in pairs), mode=mode)

@@ -1,4 +1,4 @@
-"""Boxes as a kind of hardware: what the core asks of one."""
+"""Boxes as a kind of hardware, behind the core's hardware interface."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class BoxKind:
-    """Boxes: several devices in one case, on which a model is placed."""
+    """Box: several devices in one machine, on which a model is placed."""
 
     architecture: Final = BOX
     formulas: Final = ("joulemap.wing.place.box.column",)
 
     def is_name(self, name: str) -> bool:
-        """Return True if a name is that of a box of the catalogue."""
+        """Return True if a name belongs to a box of the catalogue."""
         from joulemap.catalog.box import find_box
 
         return find_box(name) is not None
@@ -44,13 +44,13 @@ class BoxKind:
         return is_box_file(path)
 
     def list_near(self, name: str) -> list[str]:
-        """Return the boxes of the catalogue that a wrong name may have meant."""
+        """Return the boxes of the catalogue whose names are nearest to a misspelled one."""
         from joulemap.catalog.box import list_near
 
         return list_near(name)
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the box of a name, None for another; CatalogueError where a device cannot be found."""
+        """Return the named box, or None if it is not a box; CatalogueError where a device cannot be found."""
         from joulemap.catalog.box import find_box
         from joulemap.wing.place.device import describe_box
 
@@ -58,55 +58,55 @@ class BoxKind:
         return None if box is None else describe_box(box, known)
 
     def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
-        """Return the box of a file; raises CatalogueError."""
+        """Return the box that a file describes; raises CatalogueError."""
         from joulemap.catalog.box import load_box
         from joulemap.wing.place.device import describe_box
 
         return describe_box(load_box(path), known)
 
     def enter(self, entry: HardwareEntry) -> HardwareEntry:
-        """Return the entry of a box, whose default mode is its usual goal."""
+        """Return the catalogue entry of a box, with the default placement goal as its default mode."""
         from joulemap.wing.place.box.hardware import DEFAULT_GOAL
 
         return attrs.evolve(entry, default_names=(DEFAULT_GOAL,))
 
     def list_parts(self, hardware: Hardware) -> tuple[Hardware, ...]:
-        """Return the devices of a box, one by one."""
+        """Return the devices of a box, one entry per device."""
         return cast("BoxHardware", hardware).devices
 
     def modifier(self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-        """Return what makes a described box one that runs have."""
+        """Return the targets that turn a described box into one that can be evaluated."""
         from joulemap.wing.place.device import bind_devices
 
         return bind_devices(cast("BoxHardware", hardware), calibration, mode, boundary)
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
-        """Return name -> constant of a box that is bound."""
+        """Return name -> constant of an evaluated box."""
         from joulemap.wing.place.box.constant import list_box_constants
 
         return list_box_constants(cast("BoxHardware", hardware))
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
-        """Return a box with constants changed; ValueError where its numbers contradict each other."""
+        """Return a box with changed constants; ValueError where its numbers contradict each other."""
         from joulemap.wing.place.box.constant import change_box, vary_box
 
         box = cast("BoxHardware", hardware)
         return vary_box(box, changes) if is_varied else change_box(box, changes, name)
 
     def evaluate(self, work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the run of a workload that is placed on a box; UnsupportedError where it cannot run there."""
+        """Return the run of a workload on a box at its best placement; UnsupportedError where it cannot run there."""
         from joulemap.wing.place.box.column import evaluate_box
 
         return evaluate_box(work, cast("BoxHardware", hardware), configuration)
 
     def vary(self, work: WorkloadColumns, configuration: Configuration) -> VariedBox:
-        """Return a workload on a box as a function of its constants."""
+        """Return a workload on a box as a function of the box's constants."""
         from joulemap.wing.place.box.variation import VariedBox
 
         return VariedBox(work, configuration)
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
-        """Return device of a box -> its chip."""
+        """Return name of a device -> its chip."""
         from joulemap.wing.place.box.constant import list_kinds
 
         return list_kinds(cast("BoxHardware", hardware))

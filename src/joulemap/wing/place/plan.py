@@ -1,4 +1,4 @@
-"""Placements of a question in the database: written where they are not what the formulas of today make."""
+"""Storage of a question's placements; stored ones are replaced where the current formulas give other results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class PlacedQuestion:
-    """What placements are an answer to."""
+    """Question that placements answer, with its workload, box, settings and uncertainty."""
 
     workload_key: str
     model: str
@@ -35,13 +35,13 @@ class PlacedQuestion:
     settings: Settings
     problem: Problem
     known: Sequence[DeviceDoubt]
-    """How far predictions of each device were off."""
+    """Prediction errors of each device."""
     doubts: Mapping[tuple[str, str], PlacedDoubt]
-    """(devices, form) -> what may be off of a placement."""
+    """(devices, form) -> uncertainty of the placement."""
 
     @property
     def version(self) -> str:
-        """Of the formulas of all classes of its devices, and of what places on them."""
+        """Digest of the formulas of its devices' classes and of the placement code."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
         told = "|".join(
             (
@@ -53,7 +53,7 @@ class PlacedQuestion:
 
     @property
     def key(self) -> str:
-        """Digest of all that the placements depend on."""
+        """Digest of everything that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
         told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
@@ -62,9 +62,9 @@ class PlacedQuestion:
 def ensure_placements(
     source: Source, question: PlacedQuestion, found: Sequence[Candidate]
 ) -> dict[tuple[str, str], int]:
-    """Store the placements that were run, if they are not; return (devices, form) -> id.
+    """Store the evaluated placements unless they are stored already; return (devices, form) -> placement id.
 
-    Where several of one question have devices and form alike, the best is kept.
+    Of several placements with equal devices and form, the first, which is the best, is kept.
     """
     kept: dict[tuple[str, str], PlacedRun] = {}
     for one in found:
@@ -85,7 +85,7 @@ def ensure_placements(
 
 
 def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
-    """Whether a placement that is stored is what was found now: with a solver, or more time, it may be another."""
+    """Return True if a stored placement has the results just found; a solver or more time may find another."""
     told = stored.latency_fs, stored.period_fs, stored.energy_fj
     return told == (run.latency_fs, run.period_fs, run.energy_fj)
 

@@ -1,4 +1,4 @@
-"""Chapter of a report: which part of a model runs where on a box."""
+"""Report chapter on the placement of a model on a box."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class PlacePart(ReportPart):
-    """Chapter on a placement; what it wants is a box by id or file."""
+    """Report chapter on a placement; requested with a box's id or file."""
 
     name = "placed"
     is_first = True
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return where the parts of a model run on a box."""
+        """Return the placement of the model on the requested box; None where no box is requested."""
         if not wanted:
             return None
         from joulemap.wing.place.answer.answer import PLACED, place
@@ -33,13 +33,13 @@ class PlacePart(ReportPart):
         return place(source, model, wanted, settings=settings)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return which part runs where."""
+        """Return the chapter, titled with the name of the box."""
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
 
     def describe(self, answer: Any) -> str:
-        """Return the best placement."""
+        """Return the name of the box and the best placement."""
         return f"On {answer.box}: {answer.document().answer}"
 
 
@@ -54,9 +54,9 @@ class BoxOptions:
     box: str = option("", "Add the best placement on a box, by id or file.", "--place", metavar="BOX", is_advanced=True)
 
     def ask(self) -> str | None:
-        """Return the box; None where none is named."""
+        """Return the id or file of the box; None where none is named."""
         return self.box or None
 
     def repeat(self) -> tuple[str, ...]:
-        """Return the option as a command line has it."""
+        """Return the option as words of a command line."""
         return ("--place", self.box) if self.box else ()

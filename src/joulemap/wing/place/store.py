@@ -1,4 +1,4 @@
-"""Placements on boxes to rows: those of the newest answer to each question, with the lines of their ledgers."""
+"""Stored placements: the newest answer to each question, with its ledger lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class StoredPlacement:
-    """A placement, as it is stored."""
+    """Placement with its results, uncertainty and ledger lines, as stored."""
 
     question_key: str
     model: str
@@ -39,13 +39,13 @@ class StoredPlacement:
 
     @property
     def energy_fj(self) -> int:
-        """The sum of its lines."""
+        """Sum of the energies of its lines."""
         return sum(line.energy_fj for line in self.lines)
 
 
 @frozen(kw_only=True)
 class FoundPlacement:
-    """A placement that is stored, by what tells it from another of its question, devices and form."""
+    """Stored placement's id and the results that distinguish it from others with equal devices and form."""
 
     placement_id: int
     latency_fs: int
@@ -54,7 +54,7 @@ class FoundPlacement:
 
 
 def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], FoundPlacement]:
-    """Return (devices, form) -> the placements of a question."""
+    """Return (devices, form) -> stored placement of a question."""
     names = [one.name for one in attrs.fields(FoundPlacement)]
     rows = execute(
         connection,
@@ -69,7 +69,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements of a question in place of older ones of it. The caller holds the transaction."""
+    """Store the placements of a question and delete its older ones. The caller holds the transaction."""
     first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
     replaced = execute(
         connection,

@@ -1,4 +1,4 @@
-"""The devices of a box as a question has them: hardware under its calibration, at a mode and boundary."""
+"""Devices of a box for one question: hardware with its calibration, power mode and measurement boundary."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 ASKED: Final = "asked for"
 
 SHARED: Final = "shared"
-"""What devices are joined by that work in one memory."""
+"""Name of a link that puts devices into one shared memory."""
 
 HAND_OVER_S: Final = 5e-6
-"""From one device to another that waits for it in a shared memory, where no file of a box says: caches are written
-back and a fence is waited for. An assumption."""
+"""Time to hand a value over in shared memory, in seconds, where no box file states it: a cache write-back and a fence.
+An assumption."""
 
 _LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
-"""A link by name, generation and lanes, as `pcie4x16`."""
+"""Format of a link with a name, generation and lane count, such as `pcie4x16`."""
 
 
 def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: Sequence[Hardware] = ()) -> Box:
-    """Return the box of a name or file, or one of devices and links that are named.
+    """Return a named box, a box file, or a box of the listed devices and links.
 
-    Devices are hardware, `NAME=HARDWARE` where they are to be called otherwise; links `25GB/s`, `pcie4x16`, the name of
-    one that both devices have, or `shared`, for all devices or as `A-B=LINK` for two. Raises UsageError.
+    A device is `HARDWARE`, or `NAME=HARDWARE` to rename it. A link is `25GB/s`, `pcie4x16`, the name of a link that
+    both devices have, or `shared`; it joins all devices, or two of them as `A-B=LINK`. Raises UsageError.
     """
     if bool(box) == bool(devices):
         raise UsageError("name a box, or devices with --on, as in --on cpu,gpu")
@@ -65,11 +65,11 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
 
 
 def _refuse(name: str) -> UsageError | UnknownNameError:
-    """Return what to raise for what is no box: with what to type where chips are named in its place."""
+    """Return the error for a name that is no box; where it names chips, the message suggests `--on` and `--link`."""
     chips, known = split_names(name), known_hardware()
     if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
         return refuse_box(name)
-    told = f"{name} is a chip, and no box" if len(chips) == 1 else f"{name} are chips, and no box"
+    told = f"{name} is a chip, not a box" if len(chips) == 1 else f"{name} are chips, not a box"
     beside, it = (name, "them") if len(chips) > 1 else (f"{name},cpu", "it to others")
     return UsageError(f"{told}: name what joins {it}, as in --on {beside} --link pcie4x16, or see "
                       "`joulemap hardware list --boxes`")  # fmt: skip
@@ -95,7 +95,7 @@ def _read_link(text: str) -> tuple[tuple[str, str] | None, str]:
 def _join(
     devices: list[BoxDevice], links: list[tuple[tuple[str, str] | None, str]], hardware: Sequence[Hardware]
 ) -> Box:
-    """Return a box of devices, each two joined by the link that is named for them, else by that for all."""
+    """Return a box of devices; a link for a pair of devices takes precedence over the link for all."""
     by_name = {device.name: one for device, one in zip(devices, hardware, strict=False)}
     names = [device.name for device in devices]
     for pair, _ in links:
@@ -122,7 +122,7 @@ def _join(
 
 
 def _share(hardware: Sequence[Hardware]) -> BoxMemory:
-    """Return the memory that devices share: that of the one with most of it."""
+    """Return the memory that devices share: the largest capacity and the highest bandwidth among them."""
     if not hardware:
         some = Quantity(value=1e15, unit="B", basis="assumed", source=ASKED)
         return BoxMemory(name=SHARED, capacity=some, bandwidth=attrs.evolve(some, unit="B/s"), latency=_hand_over())
@@ -171,7 +171,10 @@ def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> 
 def find_hardware(
     source: Source, model: str, names: Sequence[str], settings: Settings
 ) -> list[tuple[str, str, str, Hardware]]:
-    """Return (id, power mode, calibration, hardware) of each name, as its runs have it; raises as `plan_runs`."""
+    """Return (id, power mode, calibration digest, hardware) for each name, with the question's settings.
+
+    Raises UsageError for a name of several chips, and as `plan_runs`.
+    """
     found: dict[str, tuple[str, str, str, Hardware]] = {}
     for name in dict.fromkeys(names):
         plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
@@ -185,7 +188,7 @@ def find_hardware(
 
 
 def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
-    """Return the devices of a box as runs have them, each at the precision asked for or the one that holds it."""
+    """Return the devices of a box, each at the requested precision or the narrowest supported one that holds it."""
     named = [(name, device) for name, device in box]
     found = find_hardware(source, model, [device.hardware for _, device in named], settings)
     (asked,), (runtime,) = settings.precision, settings.runtime
@@ -218,9 +221,10 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
 
 
 def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
-    """Return what a device computes at, (activations, weights): weights keep what is asked for where that is narrower.
+    """Return the precisions of (activations, weights) that a device computes at.
 
-    Weights of less than a byte stay packed where a device has no such products, and are converted as they are read.
+    Weights keep the requested precision where it is narrower. Weights below one byte stay packed on a device without
+    such products and are converted when read.
     """
     precision, stored = choose_precision(hardware, asked, weights)
     if precision == asked:

@@ -1,4 +1,4 @@
-"""Training: steps of a model with optimizer, checkpointing and data-parallel devices."""
+"""Training steps of a model: optimizer, gradient checkpointing and data-parallel devices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the commands, questions and names that this wing adds to the core."""
     return Wing(
         name="train",
         commands={"train": "joulemap.wing.train.command"},

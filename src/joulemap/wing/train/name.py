@@ -1,4 +1,4 @@
-"""Names of training steps, as the core asks for them: `train(resnet50)`."""
+"""Names of training steps, such as `train(resnet50)`, as models of the core."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Talk
 
 START: Final = "train("
-"""Beginning of a name of a training step, in any case."""
+"""Beginning of a training step's name, in any case."""
 
 KIND: Final = "training"
-"""Kind of requests for training steps."""
+"""Kind of a request for a training step."""
 
 
 class StepNames(ModelNames):
-    """Training steps of models that the core, or another wing, knows."""
+    """Training steps of models that the core or another wing knows."""
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True for a name that begins as one of a step does."""
+        """Return True for the name of a training step."""
         del settings
         return self.is_name(name)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
-        """Return the training step of a model; raises as `find_model`, UsageError for what is not trained."""
+        """Return the training step of a model; raises as `find_model`, UsageError for a single operator."""
         from joulemap.plan.model import Model
         from joulemap.plan.workload import find_model, name_model
         from joulemap.system.errors import UsageError
@@ -61,7 +61,7 @@ class StepNames(ModelNames):
         return word.lstrip().lower().startswith(START)
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a step, from that of its model as it ships or as it is traced."""
+        """Return the workload of a step, derived from the shipped or traced workload of its model."""
         from joulemap.plan.workload import find_workload_of
         from joulemap.wing.train.training.name import read_step
         from joulemap.wing.train.training.step import describe_training

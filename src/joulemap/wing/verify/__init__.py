@@ -1,4 +1,4 @@
-"""Verification: a measurement of one's own beside the prediction, from files of other tools or timed in a program."""
+"""Verification of predictions by a user's own measurements, from files of other tools or timed in a program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the commands, questions and tools that this wing adds to the core."""
     return Wing(
         name="verify",
         commands={"verify": "joulemap.wing.verify.command"},

@@ -1,9 +1,9 @@
-"""What a file of another tool tells of a run -> columns of a measurement, where they stand in no place of their own.
+"""Readers of other tools' runs: values that need computation beyond a copy of a field.
 
     mean of requests in flight = requests a second x seconds of a request    (Little's law)
 
-A server under a rate is a row at the mean of the requests that it had in work.
-Source: Little, A Proof for the Queuing Formula L = lambda W, Operations Research 9, 1961.
+A server under a request rate becomes a row at its mean number of requests in flight. Source: Little, A Proof for the
+Queuing Formula L = lambda W, Operations Research 9, 1961.
 """
 
 from __future__ import annotations
@@ -33,51 +33,52 @@ Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
 
-ONE_DEVICE: Final = "one device is taken, which the file does not tell: --devices says another number"
+ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
 
 MEASURED: Final = ("_token_s", "_latency_s", "_tokens_per_s", "_device_s")
-"""How columns of what was measured of a served model end."""
+"""Endings of the columns measured on a served model."""
 
 STEADY: Final = 3.0
-"""Requests over those at a time below which start and end count as much as what is steady."""
+"""Ratio of requests to concurrency below which ramp-up and ramp-down weigh as much as the steady state."""
 
 LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
-"""What llama.cpp names before a processor: the library that multiplies for it."""
+"""Math library that llama.cpp names before a processor."""
 
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
-"""How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
+"""Weight format in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
 TEST: Final = re.compile(r"(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?")
-"""A test in llama-bench's table: tokens of a prompt, made, and in the cache before: `pp512+tg128 @ d4096`."""
+"""Test in llama-bench's table, with tokens of the prompt, generated, and cached before: `pp512+tg128 @ d4096`."""
 
 BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
-"""Type of a tensor, as PyTorch's profiler writes it -> precision."""
+"""Type of a tensor in PyTorch's profiler -> precision."""
 
 WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
-"""Precisions that trtexec allows layers: the first that is allowed is what most of a model runs at."""
+"""Precisions that trtexec may allow, in order; most of a model runs at the first allowed one."""
 
 GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Categories of a trace that are work of a GPU."""
+"""Trace categories of GPU work."""
 
 OFFLINE_BATCH: Final = 256
-"""Samples of a batch of MLPerf's offline scenario, which its log does not tell.
+"""Samples per batch of MLPerf's offline scenario, which its log does not state.
 
-Source: assumed; as for the rows that ship (docs/accuracy.md)."""
+Source: assumed; as for the shipped measurements (docs/accuracy.md).
+"""
 
 JOULES_PER_KWH: Final = 3.6e6
 
 
 def take_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run of a served model; UsageError that asks for what is neither told nor stated."""
+    """Return the columns of a served model's run; UsageError asks for a value that is neither in the file nor given."""
     if number(find(one, "completed")) == 0.0 or not any(name.endswith(MEASURED) for name in cells):
         raise ValueError("no request was completed")
-    if find(one, "disagg") is True:  # two pools: the servers that answer, at the sequences that each has in work
+    if find(one, "disagg") is True:  # two pools; only decode servers are described
         servers, devices = need(one, "decode_num_workers"), need(one, "num_decode_gpu")
         step = number(find(one, "mean_tpot")) or need(one, "median_tpot")
         at_once = need(one, "output_tput_per_gpu") * devices * step / servers
-        own = "output_tokens_per_device_s"  # of its quantities; the others are of all pools
+        own = "output_tokens_per_device_s"  # the others cover all pools
         cells = {name: cells[name] for name in cells if name == own or not name.endswith(("_s", "_w", "_j"))}
         cells |= {"device_count": devices / servers, "concurrency": at_once, "inter_token_latency_s": step}
         cells["scope"] = "decode_step"
@@ -89,7 +90,7 @@ def take_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: 
 
 
 def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
-    """Return columns of a measurement, with lengths, devices and requests in flight that follow from others."""
+    """Return measurement columns, with lengths, devices and requests in flight derived from other values."""
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
@@ -127,27 +128,27 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests}
-        notes[-1] = f"all {requests:.0f} requests came at once"
+        notes[-1] = f"all {requests:.0f} requests arrived at once"
     elif requests and requests < STEADY * cells["batch"]:
-        notes.append(f"{requests:.0f} requests in all: start and end count as much as what is steady")
+        notes.append(f"only {requests:.0f} requests: ramp-up and ramp-down weigh as much as the steady state")
     return {**cells, "notes": notes}
 
 
 def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:
-    """Return lengths as a person says them, and requests at once that a file lacks; UsageError for what nobody says."""
+    """Return the user's lengths and requests at once; UsageError for values missing here and in the file."""
     names = {"prompt_tokens": "prompt", "output_tokens": "output"}
     names |= {"requests": "batch"} if is_at_once and "requests" not in cells else {}
     if missing := [f"--{name}" for column, name in names.items() if column not in cells and not stated[name]]:
         what = "requests at once and " if "requests" in names else ""
-        raise UsageError(f"{path} does not tell {what}tokens of a request: add {', '.join(missing)}")
+        raise UsageError(f"{path} does not state {what}tokens per request: add {', '.join(missing)}")
     return {column: float(stated[name]) for column, name in names.items() if stated[name]}
 
 
 def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run of MLPerf's summary of a language model; lengths of answers follow from rates."""
+    """Return the run in MLPerf's summary of a language model; output lengths follow from rates."""
     scenario = cells.pop("scenario")
     if scenario not in ("Offline", "Server"):
-        raise ValueError(f"it tells scenario {scenario}: Offline or Server of a language model can be compared")
+        raise ValueError(f"its scenario is {scenario}: Offline or Server of a language model can be compared")
     cells = {"engine": "openai", **_locate(content.path, scenario), **cells}
     cells["output_tokens"] = need(cells, "output_tokens_per_s") / need(cells, "requests_per_s")
     at_once = scenario == "Offline"
@@ -157,7 +158,7 @@ def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated
 
 
 def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
-    """Return a test of llama-bench, of an object or of a row of its table."""
+    """Return a test of llama-bench, from a JSON object or a row of its table."""
     row = _read_row(one, content.text) if "t/s" in one else one
     counts = (number(find(row, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers"))
     prompt, made, depth, layers = counts
@@ -194,10 +195,10 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
 
 
 def _read_row(row: Mapping[str, str], text: str) -> Cells:
-    """Return a row of llama-bench's table as its JSON has it; devices stand above the table."""
+    """Return a row of llama-bench's table in the form of its JSON; the devices are listed above the table."""
     test = TEST.fullmatch(row["test"])
     if test is None or not any(test.groups()):
-        raise ValueError(f"its test {row['test']!r} is none such as pp512 or tg128")
+        raise ValueError(f"its test is {row['test']!r}, expected one such as pp512 or tg128")
     value, unit = row["size"].split()
     chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", text, re.MULTILINE)
     gguf = re.search(r"[\w.-]+\.gguf", text)
@@ -214,14 +215,14 @@ def _read_row(row: Mapping[str, str], text: str) -> Cells:
 
 
 def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
-    """Return the run of a log of trtexec: the median of what the GPU takes, without copies from and to the host."""
+    """Return the run in a log of trtexec: the median GPU compute time, without host copies."""
     need(cells, "latency_s")
     allowed = said.get("allowed", "Strongly Typed")
     if "Strongly Typed" not in allowed:
         width = next((name for name in WIDTHS if name in allowed), "FP32")
         cells["precision"] = "tf32" if width == "FP32" and "tf32" in said else width.lower()
     notes = ["median GPU compute time"]
-    notes += [f"{said['whole']} with copies from and to the host"] if "whole" in said else []
+    notes += [f"{said['whole']} with copies to and from the host"] if "whole" in said else []
     if int(said.get("streams", 1)) > 1:
         notes.append(f"{said['streams']} streams share the device: each takes longer than alone")
     if "spread_percent" in said:
@@ -230,7 +231,7 @@ def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stat
 
 
 def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the run of a trace of `torch.profiler`: from step to step, or all of it over its passes."""
+    """Return the run in a trace of `torch.profiler`: the mean step, or the whole trace divided by its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
     kinds, batches = Counter[str](), Counter[int]()
     start = content.text.index("[", content.text.index('"traceEvents"')) + 1
@@ -248,7 +249,7 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
         if "conv" in name and shapes:
             batches[int(shapes[0][0])] += 1
     if not spans:
-        raise ValueError("it holds no event that takes time")
+        raise ValueError("it has no event with a duration")
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
     if steps and stated["passes"] is None:
         seconds, basis = fmean(taken for _, taken in steps) * 1e-6, f"mean of {len(steps)} profiler steps"
@@ -263,26 +264,26 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [f"{basis} under torch.profiler, with what it takes itself"]}
+    return {**cells, "latency_s": seconds, "notes": [f"{basis} under torch.profiler, its overhead included"]}
 
 
 def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
-    """Return a timer of `torch.utils.benchmark` as it prints itself: its median."""
+    """Return the median of a timer of `torch.utils.benchmark`, from its printed form."""
     need(cells, "latency_s")
     title = " ".join(said["title"].split())[:120]
     return {**cells, "model": title, "notes": [f"{title}; {said.get('threads', 'threads not told')}"]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
-    """Return the passes of a window; UsageError that asks for them."""
+    """Return the number of passes in a window; UsageError asks for it."""
     passes: int | None = stated["passes"]
     if passes is None:
-        raise UsageError(f"{path} tells {what} and not how many passes ran in it: add --passes N, e.g. --passes 100")
+        raise UsageError(f"{path} has {what} and does not state the passes: add --passes N, e.g. --passes 100")
     return passes
 
 
 def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return a window of a meter in which so many passes ran: of Zeus, of CodeCarbon, or a profiler's total."""
+    """Return the run in a meter's window of several passes: Zeus, CodeCarbon, or a profiler's total."""
     count, seconds = _need_passes(stated, content.path, "windows"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
     joules, beside = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
@@ -293,7 +294,7 @@ def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: 
 
 
 def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
-    """Return joules of one device, and what is to be said of them: of Zeus in J, of CodeCarbon in kWh."""
+    """Return joules of one device and a note on them; Zeus reports joules, CodeCarbon kilowatt-hours."""
     every = [str(key) for key in one if re.fullmatch(r"gpu\d+_energy", str(key))]
     meters = [key for key in every if number(one[key])]
     faults = [fault for key in every if (fault := find_fault(one, key, least=0.0 if meters else math.ulp(0.0)))]
@@ -316,22 +317,22 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
-    """Return the run of mlperf_log_summary.txt; model and system are looked for in the folders above it."""
+    """Return the run in mlperf_log_summary.txt; the folders above the file give model and system."""
     scenario = said["scenario"].replace(" ", "")
     if scenario not in ("Offline", "SingleStream"):
-        raise ValueError(f"it tells scenario {scenario}: Offline or SingleStream can be compared")
+        raise ValueError(f"its scenario is {scenario}: Offline or SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
     told = f"MLPerf {scenario}, result {said.get('result_is', 'not told')}"
     cells |= {"batch": 1, "notes": [told]}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
-        cells["notes"].append(f"batch {OFFLINE_BATCH} is taken, which the log does not tell: --batch says another")
+        cells["notes"].append(f"batch {OFFLINE_BATCH} is assumed, as the log does not state it: --batch sets another")
     return {**cells, **_locate(content.path, scenario)}
 
 
 def _locate(path: Path, scenario: str) -> Cells:
-    """Return the model, hardware and devices that folders of MLPerf's results name: SYSTEM/MODEL/SCENARIO above it."""
+    """Return the model, hardware and devices from MLPerf's folders above the file: SYSTEM/MODEL/SCENARIO."""
     folders, found = path.absolute().parts, Cells()
     if scenario in folders[2:]:
         place = folders.index(scenario)
@@ -351,4 +352,4 @@ READERS: Final[Mapping[str, Take]] = {
     "window": take_window,
     "mlperf": take_mlperf,
 }
-"""Word of the table of formats -> what adds to the columns that were found."""
+"""Reader in the table of formats -> function that completes the columns."""

@@ -1,4 +1,4 @@
-"""Calls of a module of this program, timed module by module beside the prediction for a hardware."""
+"""Watch on a module of the running program: its calls are timed module by module, beside the prediction."""
 
 from __future__ import annotations
 
@@ -34,51 +34,54 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 WATCHED: Final = Settings(precision=(), runtime="eager")
-"""What runs without a compiler, at a precision that its calls show."""
+"""Default settings: uncompiled, at the precision of the calls."""
 
 STEP: Final = "train({},optimizer=sgd)"
-"""A training step of a model; of its optimizer nothing is told."""
+"""Training step of a model; the answer leaves out its optimizer."""
 
 FEW: Final = 3
-"""Calls below which it is said that the first ones are no sample."""
+"""Number of calls below which a note warns about first-call overheads."""
 
 
 @frozen(kw_only=True)
 class WatchAnswer(Answer):
-    """What calls of a module took here, and what one is predicted to take."""
+    """Measured time of a module's calls and the prediction for one call."""
 
     model: str
     hardware: str
-    """What it is predicted for, marked where it can be neither bought nor rented."""
+    """Hardware of the prediction, marked where it can be neither bought nor rented."""
     is_here: bool
-    """Whether that is the machine that it ran on."""
+    """True where the prediction is for the machine that ran the calls."""
     rows: Table[WatchedModule]
-    """The model first, each module before those inside it."""
+    """Modules, each before those inside it; the model comes first."""
     prediction: ModulesAnswer | None
-    """None where there is none."""
+    """Prediction module by module; None where there is none."""
     refusal: str
-    """Why; empty where there is one."""
+    """Reason for a missing prediction; empty where there is one."""
     told: tuple[str, ...]
-    """Of the calls that were timed, in sentences."""
+    """Sentences about the timed calls."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """The rows, and the queries behind the prediction."""
+        """Rows of the modules and the queries behind the prediction."""
         return (self.rows, *(self.prediction.tables if self.prediction else ()))
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: every module, and the run that it is predicted by."""
+        """Return the exported data: every module, and the run behind the prediction."""
         own = {"model": self.model, "hardware": self.hardware, "refusal": self.refusal or None}
         predicted = self.prediction.total.record() if self.prediction else None
         return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": list(self.told)}
 
     def document(self, *, depth: int | None = None) -> Document:
-        """Return it with the modules down to a depth, None for as deep as one screen holds; programs get all."""
+        """Return the document with modules down to a depth; None for as deep as one screen holds.
+
+        Exported data has all modules.
+        """
         whole, found = self.rows[0], self.prediction
         predicted = f"no prediction for {self.hardware}: {self.refusal}"
         if found is not None:
             latency, energy = show_quantity(found.total.latency_s, "s"), show_quantity(found.total.energy_j, "J")
-            predicted = f"on {self.hardware} {latency} and {energy} are predicted"
+            predicted = f"the prediction for {self.hardware} is {latency} and {energy}"
         ratio = ("predicted / measured", _show_ratio)
         gradients = (
             ("backward", lambda row: show_quantity(row.measured_backward_s, "s") if row.measured_backward_s else ""),
@@ -105,13 +108,13 @@ class WatchAnswer(Answer):
         )
         drawn = draw_modules(self.rows.rows, depth, self.model, columns, keep)
         notes = (*self.told, SPLIT, *(found.scope.describe() if found else ()))
-        back = f", and {show_quantity(whole.measured_backward_s, 's')} back" if whole.measured_backward_s else ""
+        back = f" plus {show_quantity(whole.measured_backward_s, 's')} backward" if whole.measured_backward_s else ""
         if back and whole.predicted_backward_s is not None:
             more = (whole.predicted_backward_s, "s"), (whole.predicted_backward_j, "J")
-            predicted += f", {' and '.join(show_quantity(*one) for one in more)} more for the backward pass"
+            predicted += f" plus {' and '.join(show_quantity(*one) for one in more)} for the backward pass"
         return Document(
             title=f"watched: {found.document().title if found else self.model}",
-            answer=f"{show_quantity(whole.measured_latency_s, 's')} a call here{back}; {predicted}.",
+            answer=f"{show_quantity(whole.measured_latency_s, 's')} per call measured here{back}; {predicted}.",
             sections=(Section("By module, per call", drawn, is_tight=True),),
             sure=self._describe_disagreement() or (found.scope.say_spread() if found else ""),
             notes=notes,
@@ -121,7 +124,7 @@ class WatchAnswer(Answer):
         )
 
     def _describe_disagreement(self) -> str:
-        """Return by how much the prediction for this machine misses the measurement; empty inside its interval."""
+        """Return by how much the prediction for this machine is off; empty inside its interval."""
         whole, found = self.rows[0], self.prediction
         if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
             return ""
@@ -134,7 +137,7 @@ class WatchAnswer(Answer):
         times = f"{max(ratio, 1.0 / ratio):.3g}x {'slower' if ratio > 1.0 else 'faster'}"
         return (
             f"measured {times} than predicted, outside the 80 % interval ({span}): the prediction does not "
-            "hold for this run, and its energy no more than its time"
+            "hold for this run, neither its time nor its energy"
         )
 
 
@@ -146,15 +149,15 @@ def _show_ratio(row: WatchedModule) -> str:
 
 @define
 class Watch:
-    """A watch over calls of a module, whose answer is there when it ends."""
+    """Watch over calls of a module; its answer is available after the block."""
 
     _answer: WatchAnswer | None = None
 
     @property
     def answer(self) -> WatchAnswer:
-        """What was measured and predicted; UsageError before the watch ends."""
+        """Measured and predicted times; UsageError before the watch ends."""
         if self._answer is None:
-            raise UsageError("the watch has not ended: its answer is there after the block")
+            raise UsageError("the watch has not ended: its answer is available after the block")
         return self._answer
 
     def __repr__(self) -> str:
@@ -170,13 +173,13 @@ def watch(
     hardware: str | Hardware | None = None,
     quiet: bool = False,
 ) -> Iterator[Watch]:
-    """Time what is called of a module until the end, module by module, and print it beside its prediction.
+    """Time the calls of a module inside the block, module by module, and print them beside the prediction.
 
-    `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
-    the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
-    runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
-    Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
-    cannot be traced or run there has no prediction, and the answer says why.
+    `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
+    itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
+    With `quiet` nothing is printed. Raises UsageError for an object that is no module and where it was not called, and
+    UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
+    states the reason.
     """
     need_torch("watching a module")
     from joulemap.device.call import CallRecorder, check_watched
@@ -214,13 +217,13 @@ def _answer(
     kind = max(spent, key=lambda one: (recorder.counts[one], spent[one]))
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
     found, step, refusal = None, None, ""
-    told = list(_tell(recorder, mine, calls))
+    told = list(_describe_calls(recorder, mine, calls))
     try:
         found = _predict(source, module, recorder.kinds[kind], settings, target)
         if any(call.backward_s for call in mine):
             step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        told += [f"no backward pass is predicted: {error}"] if found else []
+        told += [f"the backward pass is not predicted: {error}"] if found else []
         refusal = "" if found else str(error)
     rows = make_table("watched modules", WatchedModule, join(recorder.paths, _middle(mine), found, step))
     name = target if isinstance(target, str) else target.id
@@ -236,7 +239,7 @@ def _answer(
 
 
 def _middle(calls: Sequence[TimedCall]) -> Sequence[TimedCall]:
-    """Return the middle half of calls in the order of their times."""
+    """Return the middle half of calls, sorted by time."""
     return calls[len(calls) // 4 : len(calls) - len(calls) // 4]
 
 
@@ -259,31 +262,29 @@ def _predict(
     return modules(source, form.format(name), target, asked)
 
 
-def _tell(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]) -> Iterator[str]:
-    """Yield what is to be known of the calls: how many, how far apart, and what is not among them."""
+def _describe_calls(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]) -> Iterator[str]:
+    """Yield notes on the timed calls: number, spread, and excluded calls."""
     from joulemap.device.trial import name_device
 
     kind = recorder.kinds[mine[0].kind]
     first, last = (show_quantity(one.latency_s, "s") for one in (mine[0], mine[-1]))
     count = recorder.counts[mine[0].kind]
-    spread = f", which took {first} to {last}: the mean of the middle half" if len(mine) > 1 else ""
-    yield f"measured on {name_device(recorder.device)}, of {show_count(count, 'call')}{spread}"
+    spread = f" between {first} and {last}: mean of the middle half" if len(mine) > 1 else ""
+    yield f"measured on {name_device(recorder.device)} over {show_count(count, 'call')}{spread}"
     middle = _middle(mine)
     if middle[-1].latency_s - middle[0].latency_s > LARGEST_SPREAD * middle[0].latency_s:
         most = show_chosen_share(LARGEST_SPREAD)
-        yield f"not to be trusted: these are more than {most} apart; watch on an idle machine"
+        yield f"unreliable: these differ by more than {most}; watch on an idle machine"
     if count < FEW:
-        yield "the first calls also pay for what happens once: call it more often inside the block"
+        yield "the first calls include one-time overheads: call it more often inside the block"
     if others := [call for call in calls if call.kind != mine[0].kind]:
         took = show_quantity(sum(call.latency_s for call in others), "s")
-        yield f"{show_count(len(others), 'call')} with other inputs, modes or precisions took {took} and are not in it"
+        yield f"{show_count(len(others), 'call')} with other inputs, modes or precisions took {took}, not included"
     if not recorder.is_compiled and len(recorder.paths) > 1 and {path for one in mine for path in one.counts} == {""}:
-        yield "none of its modules was called: the model, or a fast path of torch, does their work itself"
+        yield "none of its modules was called: the model or a fast path of torch bypasses them"
     if recorder.is_compiled:
-        yield "a compiled module is timed as a whole: its kernels hold operators of several modules"
+        yield "a compiled module is timed as a whole: its kernels contain operators of several modules"
     gone = sum(call.latency_s + sum(call.backward_s.values()) for call in calls)
     if kind.is_training and recorder.window_s > gone:  # calls of several threads can take longer than the block
-        what = (
-            "loss, optimizer steps and what else it did" if any(one.backward_s for one in mine) else "what else it did"
-        )
-        yield f"the block took {show_quantity(recorder.window_s - gone, 's')} besides, with {what}"
+        what = "loss, optimizer steps and other work" if any(one.backward_s for one in mine) else "other work"
+        yield f"the block took {show_quantity(recorder.window_s - gone, 's')} more for {what}"

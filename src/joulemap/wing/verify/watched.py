@@ -1,4 +1,4 @@
-"""Modules of a model that was watched: what was measured in each and below it, beside what is predicted."""
+"""Rows of a watched model's modules: measured and predicted time, each including the modules below."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class WatchedModule:
-    """A module with all that runs inside it, per call of the model: measured here, and predicted."""
+    """Module with everything that runs inside it, per call of the model: measured here, and predicted."""
 
-    module: str = told("its path, that of its first use where several hold it; empty for the model itself")
-    depth: int = told("modules that it is inside of")
-    output_shape: str = told("of the last operator that runs inside it; empty where none does")
-    weight_count: int = told("elements of the parameters and buffers that its operators read, each once", is_wide=True)
+    module: str = told("path of the module, by its first use where shared; empty for the model itself")
+    depth: int = told("number of enclosing modules")
+    output_shape: str = told("output shape of the last operator inside it; empty where none runs")
+    weight_count: int = told(
+        "elements of the parameters and buffers that its operators read, counted once", is_wide=True
+    )
     mac_count: int = told("multiply-accumulates", is_wide=True)
-    call_count: float = told("times that it was called itself in a call of the model")
-    measured_latency_s: float = told("here, of modules that were timed", "s")
-    own_measured_latency_s: float = told("of that, in no module that it called", "s")
-    predicted_latency_s: float | None = told("on the hardware; None without a prediction", "s")
-    predicted_energy_j: float | None = told("on the hardware", "J")
-    predicted_energy_fraction: float | None = told("of the model's")
-    own_energy_fj: int | None = told("of the operators that it calls itself, exact", "fJ", is_wide=True)
-    measured_backward_s: float = told("here, of the gradients of what runs inside it, 0 without a backward pass", "s")
-    predicted_backward_s: float | None = told("what a training step takes more; None where none was predicted", "s")
-    predicted_backward_j: float | None = told("likewise", "J")
+    call_count: float = told("direct calls of the module per call of the model")
+    measured_latency_s: float = told("time measured here, modules below included", "s")
+    own_measured_latency_s: float = told("time measured here outside the modules that it called", "s")
+    predicted_latency_s: float | None = told("predicted time on the hardware; null without a prediction", "s")
+    predicted_energy_j: float | None = told("predicted energy on the hardware", "J")
+    predicted_energy_fraction: float | None = told("share of the model's predicted energy")
+    own_energy_fj: int | None = told("exact predicted energy of the operators that it calls itself", "fJ", is_wide=True)
+    measured_backward_s: float = told("backward time measured here; 0 without a backward pass", "s")
+    predicted_backward_s: float | None = told("predicted backward time; null where no training step is predicted", "s")
+    predicted_backward_j: float | None = told(
+        "predicted backward energy; null where no training step is predicted", "J"
+    )
 
 
 def join(
     paths: Sequence[str], calls: Sequence[TimedCall], found: ModulesAnswer | None, step: ModulesAnswer | None
 ) -> Iterator[WatchedModule]:
-    """Yield each module that was called, or runs something as predicted, with what was measured in and below it.
+    """Yield a row for each module that was called or has a predicted run.
 
-    `found` is the forward pass as predicted and `step` a training step, of which the forward pass is the same.
+    `found` is the predicted forward pass and `step` a predicted training step with the same forward pass.
     """
     own = _average([call.own_s for call in calls])
     counts = _average([call.counts for call in calls])
@@ -75,12 +79,12 @@ def join(
 
 
 def _more(whole: ModulePart | None, less: Sequence[ModulePart], name: str) -> float:
-    """Return what a step takes of a module beside its forward pass, the loss and the optimizer."""
+    """Return a module's part of a training step, minus its forward pass, the loss and the optimizer."""
     return max(0.0, getattr(whole, name) - sum(getattr(one, name) for one in less)) if whole else 0.0
 
 
 def _gather(own: Mapping[str, float]) -> dict[str, float]:
-    """Return what is in each module and below it."""
+    """Return the sum over each module and the modules below it."""
     within: dict[str, float] = {}
     for path, seconds in own.items():
         parts = path.split(".") if path else []

@@ -1,4 +1,4 @@
-"""Exploration: which of many designs like a chip is best, and which of them cannot be told apart from it."""
+"""Exploration answer: the Pareto front of designs based on a chip, and the designs tied with it."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.watch import Watch
 
 OBJECTIVES: Final = ("energy", "latency")
-"""What designs are judged by unless something else is asked for."""
+"""Default objectives."""
 
 MOST_BAND: Final = 2_000
-"""Designs that cannot be told apart from the front which are rows; all are counted."""
+"""Maximum designs tied with the front that are listed; all are counted."""
 
 SHOWN: Final[Mapping[str, str]] = {
     "energy_per_inference_j": "energy",
@@ -73,7 +73,7 @@ NO_VALUES: Final[Mapping[str, str]] = {}
 
 @frozen(kw_only=True)
 class ExploreAnswer(Answer):
-    """Designs like some chips: the front of the best, and what cannot be told apart from it."""
+    """Designs based on some chips: the Pareto front, and the designs statistically tied with it."""
 
     about = (
         "objectives", "point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count",
@@ -84,56 +84,56 @@ class ExploreAnswer(Answer):
     models: tuple[str, ...]
     objectives: tuple[str, ...]
     rows: Table[Any]
-    """The front, in the order of the first objective, then what cannot be told apart from it, the nearest first."""
+    """Front by the first objective, then the tied designs by the same objective."""
     best: Table[BestDesign]
     margins: Table[Margin]
     refused: Table[RefusedDesigns]
     rules: Table[RuleRow]
     point_count: int
-    """Designs that were evaluated."""
+    """Number of evaluated designs."""
     design_count: int
-    """Designs that there are."""
+    """Number of designs in the space."""
     evaluated_count: int
-    """Of those, now: the others were in the lake."""
+    """Designs evaluated for this answer; the others were in the lake."""
     points_per_s: float
-    """Of those that were evaluated now."""
+    """Evaluation rate of the designs evaluated for this answer."""
     kept_count: int
-    """That keep every limit."""
+    """Designs within every limit."""
     front_count: int
     band_count: int
-    """Beside the front."""
+    """Designs tied with the front, without the front."""
     parameters: tuple[str, ...]
     spelling: Mapping[str, str]
-    """Chip -> what to write to ask for it, where that is not its name."""
+    """Chip -> file or name that asks for it, where different from its id."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()
-    """What targets are missed, and in what the best designs and the front are beyond what is built, a line each."""
+    """Sentences on missed targets, and on constants of the best designs and the front beyond existing hardware."""
     is_limited: bool = False
-    """Whether designs have to keep any limit beside that they run."""
+    """True where designs must meet limits besides running at all."""
     is_usual: bool = False
-    """Whether what is varied was not named."""
+    """True where the varied constants are the default ones."""
 
     def to_arrow(self) -> Any:
-        """Return every design that was evaluated as a `pyarrow.Table`."""
+        """Return all evaluated designs as a `pyarrow.Table`."""
         return self.points().to_arrow()
 
     def points(self) -> Table[Any]:
-        """Return every design that was evaluated, in the order of their numbers."""
+        """Return all evaluated designs, in the order of their numbers."""
         return list_rows(self.survey, list(self.parameters), range(self.point_count))
 
     def figures(self) -> Figures:
-        """Return the front and its band in the first two objectives; nothing for one."""
+        """Return the front and its band in the first two objectives; empty for a single objective."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
-        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self._say())
+        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self._describe_front())
 
     def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
-        """Write the design that is best at an objective, the first if none is named, as a hardware file.
+        """Write the best design by an objective, by default the first, as a hardware file.
 
-        Every question takes it by its name, as `--hardware FILE` on the command line, at the same settings and to the
-        same femtojoule. Raises UsageError for a file that must not be replaced.
+        Every question accepts the file, as `--hardware FILE` on the command line, with results equal to the femtojoule
+        at the same settings. Raises UsageError for a file that must not be replaced.
         """
         from joulemap.catalog.design import name_design, write_design
 
@@ -155,34 +155,33 @@ class ExploreAnswer(Answer):
         return place
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of each table."""
+        """Return the document with at most `limit` rows in each table."""
         front, band = self._select("front"), self._select("band")
         best = self._lay(
             self.best,
-            "best objective | *value | 80 % ±half_width | *design | over the chip own_ratio | "
-            "not told apart like_count",
+            "best by objective | *value | 80 % ±half_width | *design | over the chip own_ratio | tied like_count",
             value=lambda row: show_objective(row.value, row.unit, row.half_width),
             like_count=lambda row: show_count(row.like_count, "other"),
         )
         margins = self._lay(
             self.margins,
-            "at the best objective | parameter | is value | moves of | for each % elasticity",
+            "at the best by objective | parameter | is value | changes of | per % elasticity",
             value=lambda row: show_constant(row.value, row.unit),
             elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
         )
         refused = self._lay(self.refused, "why reason | designs design_count", limit=limit)
         return Document(
             title=self.title,
-            answer=self._say(),
+            answer=self._describe_front(),
             sections=(
                 Section("", best),
                 Section("Front", self._draw(front, limit)),
             ),
-            insights=self._tell(),
+            insights=self._list_insights(),
             sure=self.sure,
             details=(
-                Section(f"Not told apart from the front ({self.band_count:,})", self._draw(band, limit)),
-                Section("What each parameter does at the margin, with all that follows it", margins),
+                Section(f"Statistically tied with the front ({self.band_count:,})", self._draw(band, limit)),
+                Section("Elasticities at the best designs, dependent constants included", margins),
                 Section("Cannot run", refused),
             ),
             notes=tuple(f"{row.text} ({row.basis})" for row in self.rules),
@@ -211,7 +210,7 @@ class ExploreAnswer(Answer):
         headings = {**{name: label for name, label in judged.items() if name in places}, **SHOWN}
         units = {column.name: column.unit for column in rows.columns}
         widths = {KNOWN[one.objective].column: one.half_width for one in self.best}
-        width = max((one for one in widths.values() if one), default=None)  # of columns that nobody judges by
+        width = max((one for one in widths.values() if one), default=None)  # width for columns that are no objective
         for name, heading in headings.items():
             doubt = None if units[name] in ("mm2", "USD") else widths.get(name, width)
             if name == "area_mm2":
@@ -226,21 +225,23 @@ class ExploreAnswer(Answer):
             limit=limit,
             noun="designs",
             keep=(*many, *self.parameters, "energy", "latency"),
-            ranked=[headings.get(name, "energy") for name in judged],  # efficiency is one over the energy
+            ranked=[headings.get(name, "energy") for name in judged],  # efficiency is the inverse of the energy
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))
 
-    def _say(self) -> str:
+    def _describe_front(self) -> str:
         if self.point_count == 1:
             values = (f"{row.objective} {show_objective(row.value, row.unit, row.half_width)}" for row in self.best)
-            return f"{self.best[0].design} makes {' and '.join(values)}{self._describe_dies()}"
+            return f"{self.best[0].design} has {' and '.join(values)}{self._describe_dies()}"
         names = " and ".join(self.objectives)
-        beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
-        front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
-        verb = ("keep" if self.is_limited else "run") + "s" * (self.kept_count == 1)
+        beside = f", {self.band_count:,} more are statistically tied with it (80 %)" if self.band_count else ""
+        front = f"one is best in {names}"
+        if self.front_count > 1:
+            front = f"{self.front_count:,} are on the Pareto front of {names}"
+        verb = ("meet" if self.is_limited else "run") + "s" * (self.kept_count == 1)
         limits = " the limits" if self.is_limited else ""
-        told = f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
+        told = f"{self.kept_count:,} of {show_count(self.point_count, 'design')} {verb}{limits}; {front}{beside}"
         return f"{told}{self._describe_dies()}"
 
     def _describe_dies(self) -> str:
@@ -250,10 +251,10 @@ class ExploreAnswer(Answer):
         count = sum(count_dies(row[area]) > 1 for row in front)
         return f"; {count:,} of the front exceed the reticle limit of one die" if count else ""
 
-    def _tell(self) -> tuple[str, ...]:
-        lines = [*([self._say_rate()] if self.design_count > 1 else ()), *self.beyond]
+    def _list_insights(self) -> tuple[str, ...]:
+        lines = [*([self._describe_rate()] if self.design_count > 1 else ()), *self.beyond]
         if self.is_usual:
-            lines.append(f"nothing is named to vary, so {', '.join(self.parameters)} are: --vary units=16:1024:*2")
+            lines.append(f"varied by default: {', '.join(self.parameters)}; choose with --vary units=16:1024:*2")
         for objective in self.objectives:
             moving = sorted(
                 (
@@ -265,20 +266,20 @@ class ExploreAnswer(Answer):
             )
             if moving:
                 told_each = ", ".join(f"{row.parameter} {row.elasticity:+.2f} %" for row in moving[:3])
-                lines.append(f"a percent more at the best {objective}: {told_each}")
+                lines.append(f"effect of +1 % at the best {objective}: {told_each}")
         return tuple(lines)
 
-    def _say_rate(self) -> str:
-        """Return how many designs were looked at, and how fast those were that no lake had."""
+    def _describe_rate(self) -> str:
+        """Return the number of evaluated designs and their rate, without those from a lake."""
         rest = f" of {self.design_count:,}" if self.design_count > self.point_count else ""
         known = self.point_count - self.evaluated_count
-        rate = f"at {self.points_per_s:,.0f} a second" if self.evaluated_count else "none of them evaluated"
+        rate = f"at {self.points_per_s:,.0f} a second" if self.evaluated_count else "none evaluated now"
         had = f"; {'all' if not self.evaluated_count else f'{known:,}'} were in the lake" if known else ""
         told = show_count(self.evaluated_count or self.point_count, "design")
         return f"{told.replace(' ', rest + ' ', 1)}, {rate}{had}" if rest or known else f"{told} {rate}"
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
-        """Return the command that says what else moves the chip of the best design, where one model is asked about."""
+        """Return a command that lists the sensitivities of the best design's chip, for a single model."""
         first = self.best[0]
         chip = first.design.partition(":")[0].partition(" ")[0]
         step = ["joulemap", "sensitivity", self.models[0], chip, *repeated]
@@ -286,7 +287,7 @@ class ExploreAnswer(Answer):
 
 
 def _show_area(row: Sequence[Any], *, place: int) -> str:
-    """Return an area, with the dies that it needs where one cannot be printed."""
+    """Return an area, with the number of dies where it exceeds one."""
     if row[place] is None:
         return ""
     shown, dies = show(row[place], "area_mm2"), count_dies(row[place])
@@ -318,15 +319,15 @@ def explore(
     jobs: int = 1,
     cluster: str = "",
 ) -> ExploreAnswer:
-    """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+    """Return the Pareto front of designs based on some chips, and the designs statistically tied with it.
 
-    `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
-    varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-    many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-    found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
-    memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
-    and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
-    UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+    `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI units;
+    dependent constants follow the rules of the answer. Without `count` every design is evaluated; with it, that many
+    are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
+    `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
+    chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
+    are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
+    where no design meets the limits, with the nearest.
     """
     from joulemap.catalog.load import load_catalogue
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
@@ -397,7 +398,7 @@ def explore(
 
 
 def _list_best(done: Survey) -> list[int]:
-    """Return the designs of the front, and the best of each objective."""
+    """Return the designs of the front and the best design of each objective."""
     return sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
 
 
@@ -410,7 +411,7 @@ def _search(
     seed: int,
     watch: Watch,
 ) -> Posed:
-    """Return a question whose designs are those that a search looked at."""
+    """Return a question restricted to the designs that a search visited."""
     from joulemap.wing.explore.design.search import SEARCHES, search_group
 
     check_name("search", search, SEARCHES)

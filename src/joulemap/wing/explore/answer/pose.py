@@ -1,6 +1,6 @@
-"""A question about designs, made ready: the chips that they are like, what these run, and how sure that is.
+"""Preparation of a design question: base chips, their workloads, and the uncertainty between designs.
 
-Limits and targets are read as people write them; what is solved is a question about the designs that meet targets.
+Limits and targets are parsed here; a question with `solve` becomes one about the designs that meet its targets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 MOST_DOUBTED: Final = 200
-"""Runs of chips whose pairs are told apart one by one."""
+"""Maximum runs of base chips whose pairwise uncertainty is computed."""
 
 MOST_UNKNOWN: Final = 2
 
@@ -55,28 +55,28 @@ BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
     "max_power_w": ("--max-power", "power"),
     "min_throughput_per_s": ("--min-throughput", "throughput"),
 }
-"""Limit -> its option, and the objective that it bounds."""
+"""Limit -> its option and the objective that it bounds."""
 
 
 @frozen(kw_only=True, eq=False)
 class Posed:
-    """Groups of designs, and how sure what they take is."""
+    """Groups of designs with their pairwise uncertainty."""
 
     groups: tuple[Group, ...]
     models: Mapping[str, float]
     """Model -> share of the inferences."""
     spelling: Mapping[str, str]
-    """Chip -> what to write to ask for it, of files."""
+    """Chip from a file -> path that asks for it."""
     doubt: Mapping[tuple[int, int], Difference]
-    """Places of two groups -> what two designs of theirs differ by."""
+    """(group, group) -> difference of two of their designs."""
 
     @property
     def size(self) -> int:
-        """How many designs there are, drawn or not."""
+        """Number of designs, sampled or not."""
         return sum(one.space.size for one in self.groups)
 
     def keep(self, groups: Mapping[int, Group]) -> Posed:
-        """Return it with these groups in place of its own, by the places of those."""
+        """Return the question with only these groups, keyed by their index."""
         place = {own: number for number, own in enumerate(groups)}
         return attrs.evolve(
             self,
@@ -90,7 +90,7 @@ class Posed:
 
 
 def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, float]:
-    """Return each model's share of the inferences: what is left is divided evenly; UsageError for what is no share."""
+    """Return each model's share of the inferences, the rest divided evenly; UsageError for an invalid share."""
     for name, value in share.items():
         if name not in models:
             raise UsageError(f"--share {name}: it is none of the models ({', '.join(models)})")
@@ -113,10 +113,10 @@ def pose(
     *,
     keeps: bool = False,
 ) -> Posed:
-    """Return a question made ready; raises as `compare`, and UsageError for what cannot be varied.
+    """Return a prepared question; raises as `compare`, and UsageError for a constant that cannot be varied.
 
-    Of `count` designs in all, each group has its part, drawn by `seed`; every design where it is None. `keeps` says
-    that designs are kept, with what their models are. Without `vary` the usual numbers are varied.
+    Each group samples its part of `count` designs by `seed`; without `count` every design is included. With `keeps` the
+    workloads are loaded, so that designs can be stored. Without `vary` the default constants are varied.
     """
     names = tuple(dict.fromkeys(models))
     shares = read_shares(names, share)
@@ -172,7 +172,7 @@ def pose(
                 part = space.size if count is None else max(1, round(count * space.size / total))
                 group = Group(
                     hardware=name_configured(run.hardware, run.power_mode),
-                    dimensions=_tell(run),
+                    dimensions=_list_dimensions(run),
                     batch=loads[0].configuration.batch,
                     space=space,
                     loads=loads,
@@ -200,8 +200,8 @@ def _configure(run: PlannedRun, batch: int) -> Configuration:
     return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
 
 
-def _tell(run: PlannedRun) -> dict[str, str]:
-    """Return the dimensions of a run that designs are told by."""
+def _list_dimensions(run: PlannedRun) -> dict[str, str]:
+    """Return the dimensions of a run that distinguish designs."""
     weights = run.point.get("weight_precision", "")
     precision = run.point["precision"]
     label = precision if weights in ("", precision) else f"{precision}/{weights}"
@@ -209,7 +209,7 @@ def _tell(run: PlannedRun) -> dict[str, str]:
 
 
 def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
-    """Return what designs of each two groups differ by."""
+    """Return the pairwise differences of groups."""
     ids = sorted({one for _, mine in found for one in mine})
     if len(ids) > MOST_DOUBTED:
         return {}
@@ -232,7 +232,7 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
 
 
 def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
-    """Return the limits of designs; UsageError for one that they have not."""
+    """Return the limits of designs; UsageError for a limit that designs do not have."""
     given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
     odd = [name for name in given if name not in BOUNDED]
     if odd:
@@ -247,9 +247,9 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
 
 
 def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> Posed:
-    """Return the one design of each group whose constants meet targets; UsageError for what cannot be solved.
+    """Return the single design of each group that meets the targets; UsageError for an invalid question.
 
-    Raises UnsupportedError where none meets them, with the reason of the first.
+    Raises UnsupportedError where no group meets them, with the reason of the first.
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(
@@ -275,7 +275,7 @@ def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> 
 
 
 def read_target(text: str) -> Target:
-    """Return what `latency = 10ms` asks for; UsageError for a text that cannot be read."""
+    """Return the target of a text such as `latency = 10ms`; UsageError for a text that cannot be read."""
     name, equals, written = (part.strip() for part in text.partition("="))
     if not equals or not written:
         raise UsageError(f'--for {text}: write OBJECTIVE=VALUE, as "latency = 10ms"')

@@ -1,8 +1,8 @@
-"""Every configuration of models: who is best for each, and the one chip for all of them that loses least.
+"""Best chip for each of many models, and the single chip with the least regret over all of them.
 
-value(model, chip)  = the best of the chip's modes, precisions, batches and runtimes that keep the limits
-regret(model, chip) = value(model, chip) / the best of all chips, from 1
-mean                = the geometric mean by the shares of the models
+value(model, chip)  = best of the chip's modes, precisions, batches and runtimes within the limits regret(model, chip) =
+value(model, chip) / best value over all chips, at least 1 mean                = geometric mean by the shares of the
+models
 """
 
 from __future__ import annotations
@@ -36,105 +36,105 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ModelWinner:
-    """The best configuration of one model."""
+    """Best configuration of one model."""
 
-    model: str = told("as it was asked for")
+    model: str = told("name of the model as requested")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = told("of operands")
+    precision: str = told("precision of operands")
     batch: int = told("samples in one input")
     runtime: str = told("how kernels are launched")
-    value: float = told("of the objective, in unit")
-    unit: str = told("of the value")
-    runner_up: str = told("the next best chip; empty for none")
-    runner_up_ratio: float | None = told("how many times worse that one is")
-    probability: float | None = told("that it is better than that one; none where nobody knows the error of both")
-    alike: str = told("chips of the next few that cannot be told apart from it at 80 %; empty for none")
-    alike_count: int = told("how many those are")
+    value: float = told("value of the objective, in `unit`")
+    unit: str = told("unit of the value")
+    runner_up: str = told("next best chip; empty for none")
+    runner_up_ratio: float | None = told("factor by which the next best chip is worse")
+    probability: float | None = told("probability that it beats the next best chip; null where an error is unknown")
+    alike: str = told("statistically tied chips among the next few; empty for none")
+    alike_count: int = told("number of statistically tied chips")
 
 
 @frozen(kw_only=True)
 class ChipRegret:
-    """What is lost with one chip for all models."""
+    """Regret of one chip that runs all models."""
 
     hardware: str = told("catalogue id")
-    regret_ratio: float | None = told("geometric mean of what it takes over what the best chip of each model takes")
-    worst_ratio: float | None = told("the largest of those ratios")
-    worst_model: str = told("whose ratio that is; empty where it runs none")
-    model_count: int = told("models that it runs within the limits")
-    missing: str = told("models that it does not; empty for none")
+    regret_ratio: float | None = told("geometric mean over models of its value relative to each model's best chip")
+    worst_ratio: float | None = told("largest ratio of a single model")
+    worst_model: str = told("model with the largest ratio; empty where it runs none")
+    model_count: int = told("number of models that it runs within the limits")
+    missing: str = told("models that it does not run within the limits; empty for none")
 
 
 @frozen(kw_only=True)
 class RegretAnswer(Answer):
-    """Winners of each model, and what each chip loses."""
+    """Best chip of each model, and regret of each chip."""
 
     about = ("objective", "models", "point_count", "points_per_s")
 
     objective: str
     models: tuple[str, ...]
     rows: Table[ChipRegret]
-    """Those that run all models first, the least regret first."""
+    """Chips that run all models first, then by ascending regret."""
     winners: Table[ModelWinner]
     point_count: int
-    """Configurations that were evaluated."""
+    """Number of evaluated configurations."""
     points_per_s: float
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return it with `limit` rows of each table."""
+        """Return the document with at most `limit` rows in each table."""
         winners = self._lay(
             self.winners,
             f"*model | *best hardware | precision | batch | runtime | *{self.objective} value | next runner_up | "
-            "worse runner_up_ratio | *surely probability | not told apart alike",
+            "worse runner_up_ratio | *surely probability | tied alike",
             limit=limit,
             noun="models",
             ranked=self.objective,
             value=lambda row: show_objective(row.value, row.unit),
             probability=lambda row: show_chance(row.probability),
-            alike=lambda row: _say_alike(row.alike),
+            alike=lambda row: _format_alike(row.alike),
         )
         chips = self._lay(
             self.rows,
-            "*chip hardware | *loses regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
+            "*chip hardware | *regret regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
             "not missing",
             limit=limit,
             noun="chips",
-            ranked="loses",
+            ranked="regret",
         )
         first = self.rows[0]
         whole = first.model_count == len(self.models)
-        least = f"{first.regret_ratio:.3g}x the {self.objective} of the best chip of each"
-        loses = f"loses least: {least}, {first.worst_ratio:.3g}x"
-        answer = (
-            f"{first.hardware} {loses} at worst ({first.worst_model})" if whole else "no chip runs all of the models"
-        )
+        least = f"{first.regret_ratio:.3g}x the {self.objective} of each model's best chip"
+        loses = f"has the least regret: {least} on average, {first.worst_ratio:.3g}x"
+        answer = f"{first.hardware} {loses} at worst ({first.worst_model})" if whole else "no chip runs all models"
         return Document(
             title=f"{len(self.models)} models on the catalogue: one chip for all of them, by {self.objective}",
             answer=answer,
             sections=(
                 Section("One chip for all", chips),
-                Section("The best of each model", winners),
+                Section("Best chip of each model", winners),
             ),
-            insights=(f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second", *self._tell()),
+            insights=(
+                f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second",
+                *self._list_insights(),
+            ),
             notes=(
-                "loses: geometric mean, by the shares of the models, of what the chip takes over what the best chip of "
-                "each model takes, each at its best mode, precision, batch and runtime within the limits",
-                f"surely: how probable it is that the best is better than the next; not told apart: of the next "
-                f"{MOST_RIVALS}, those that are better with a probability above 20 %",
+                "regret: geometric mean, by the shares of the models, of the chip's value relative to the best chip, "
+                "each at its best mode, precision, batch and runtime within the limits",
+                f"surely: probability that the best chip beats the next; tied: among the next "
+                f"{MOST_RIVALS}, chips that are better with a probability above 20 %",
             ),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
         )
 
-    def _tell(self) -> tuple[str, ...]:
+    def _list_insights(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]
         sure = sum(not one.alike_count for one in known)
-        return (
-            (f"{sure or 'none'} of {len(known)} winners can be told apart at 80 % from all next ones",) if known else ()
-        )
+        told = f"{sure or 'none'} of {len(known)} winners beat every rival with at least 80 % probability"
+        return (told,) if known else ()
 
 
-def _say_alike(alike: str) -> str:
+def _format_alike(alike: str) -> str:
     names = alike.split(", ") if alike else []
     return ", ".join([*names[:2], *([f"+{len(names) - 2}"] if len(names) > 2 else [])])
 
@@ -148,10 +148,11 @@ def explore_all(
     objective: str = "energy",
     limits: Limits = LIMITS,
 ) -> RegretAnswer:
-    """Return the best configuration of each model, and what each chip loses as the one for all.
+    """Return the best configuration of each model, and the regret of each chip as the only one.
 
-    Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
-    models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+    Evaluates every hardware of the settings, or the catalogue, at every power mode, precision, batch and runtime;
+    without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
+    runs.
     """
     from joulemap.catalog.sheet import load_shipped
     from joulemap.plan.run import plan_selected
@@ -182,20 +183,20 @@ def explore_all(
 
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
-"""Model -> chip -> the cost of its best configuration, and what that is."""
+"""Model -> chip -> (cost, configuration) of its best configuration."""
 
 MOST_RIVALS: Final = 8
-"""Chips next to the best of a model of which it is found whether they can be told apart from it."""
+"""Maximum chips after the best of a model that are compared with it statistically."""
 
 METRICS: Final = {
     "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
     "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
 }  # fmt: skip
-"""Objective -> metric whose errors it has; the others have none."""
+"""Objective -> metric with known errors; other objectives have none."""
 
 
 def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
-    """Return the best configuration of each model on each chip, and how many were evaluated."""
+    """Return the best configuration of each model on each chip, and the number evaluated."""
     from joulemap.domain.configuration import Configuration
     from joulemap.model.pipeline import Evaluator
     from joulemap.plan.hold import find_targets
@@ -238,9 +239,9 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
 def _find_rivals(
     source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], metric: str
 ) -> dict[str, dict[str, float]]:
-    """Return model -> each of the next best chips -> how probable it is that the best is better.
+    """Return model -> rival chip -> probability that the best chip beats it.
 
-    What errors have in common is known of runs: those of the best and of the next ones are stored.
+    Shared errors are known for stored runs, so the runs of the best chip and its rivals are stored.
     """
     from joulemap.plan.hold import holding_runs
     from joulemap.plan.run import plan_selected
@@ -301,7 +302,7 @@ def _list_winners(
 
 
 def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
-    """Return the chips of a model, the best first, each with its best configuration."""
+    """Return the chips of a model, best first, each with its best configuration."""
     found = [(cost, chip, told_of) for chip, (cost, told_of) in best.get(name, {}).items()]
     return sorted(found, key=lambda one: one[:2])
 

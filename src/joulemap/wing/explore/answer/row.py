@@ -1,4 +1,4 @@
-"""Designs as rows: what they are like, their parameters, and what they take; and as dots of a figure."""
+"""Rows and figure of designs: base chip, parameters and outcomes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.survey import Survey
 
 TAKEN: Final = (
-    ("latency_s", "s", "of a batch; of several models the mean by their shares"),
+    ("latency_s", "s", "latency of a batch; for several models the mean by their shares"),
     ("slowest_s", "s", "latency of the model that takes longest"),
-    ("energy_per_inference_j", "J", "mean by the shares of the models"),
-    ("throughput_per_s", "1/s", "inferences, batch after batch"),
-    ("average_power_w", "W", "batch after batch"),
-    ("edp_per_inference_js", "Js", "energy of an inference x latency of its batch"),
-    ("peak_memory_bytes", "B", "weights and activations, of the model that takes most"),
-    ("area_mm2", "mm2", "units and memories on the chip, by the rules' table"),
-    ("die_cost_usd", "USD", "of a die of that area that works"),
-    ("clock_fraction", "", "of the full clock: below 1 where the power limit gives way"),
+    ("energy_per_inference_j", "J", "energy per inference, mean by the shares of the models"),
+    ("throughput_per_s", "1/s", "inferences per second, batch after batch"),
+    ("average_power_w", "W", "mean power, batch after batch"),
+    ("edp_per_inference_js", "Js", "energy per inference x latency of its batch"),
+    ("peak_memory_bytes", "B", "weights and activations of the model that needs most"),
+    ("area_mm2", "mm2", "area of units and on-chip memories, by the rules' table"),
+    ("die_cost_usd", "USD", "cost of a working die of that area"),
+    ("clock_fraction", "", "fraction of the full clock; below 1 where the power limit throttles"),
 )
-"""Column of `Outcomes`, its unit and meaning."""
+"""(column of `Outcomes`, unit, meaning)."""
 
-LIKE: Final = "that cannot be told apart from the front at 80 %"
+LIKE: Final = "statistically tied with the front (80 %)"
 
 
 def find_unit(survey: Survey, parameter: str) -> str:
-    """Return the SI unit of what is varied."""
+    """Return the SI unit of a varied constant."""
     return next(
         one.space.law.constants[parameter].unit for one in survey.groups if parameter in one.space.law.constants
     )
@@ -47,24 +47,24 @@ def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...
     units = {name: find_unit(survey, name) for name in parameters}
     return (
         Column(name="design_index", type="BIGINT", meaning="number among all designs"),
-        Column(name="status", type="VARCHAR", meaning="front; band: not told apart from it at 80 %; other; missed: it "
-               "does not keep the limits; unsupported"),
-        Column(name="like_index", type="BIGINT", null=True, meaning="design of the front that it cannot be told from"),
-        Column(name="hardware", type="VARCHAR", meaning="chip that it is like"),
+        Column(name="status", type="VARCHAR", meaning="front; band: statistically tied with it; other; missed: "
+               "exceeds a limit; unsupported"),
+        Column(name="like_index", type="BIGINT", null=True, meaning="design of the front that it is tied with"),
+        Column(name="hardware", type="VARCHAR", meaning="base chip"),
         *(
             Column(name=name, type="VARCHAR", meaning=f"{name} of the run")
             for name in survey.groups[0].dimensions
         ),
         Column(name="batch", type="BIGINT", meaning="samples in one input"),
         *(
-            Column(name=name_column(name, unit), type="DOUBLE", null=True, unit=unit, meaning=f"{name} as it is varied")
+            Column(name=name_column(name, unit), type="DOUBLE", null=True, unit=unit, meaning=f"varied {name}")
             for name, unit in units.items()
         ),
         *(Column(name=name, type="DOUBLE", null=True, unit=unit, meaning=meaning) for name, unit, meaning in TAKEN),
-        Column(name="latency_fs", type="BIGINT", unit="fs", meaning="of a batch of each model, exact"),
-        Column(name="energy_fj", type="BIGINT", unit="fJ", meaning="of a batch of each model, exact"),
-        Column(name="limit", type="VARCHAR", meaning="what the throughput of the first model waits for"),
-        Column(name="refusal", type="VARCHAR", meaning="why it cannot run; empty where it can"),
+        Column(name="latency_fs", type="BIGINT", unit="fs", meaning="exact latency of a batch of each model, summed"),
+        Column(name="energy_fj", type="BIGINT", unit="fJ", meaning="exact energy of a batch of each model, summed"),
+        Column(name="limit", type="VARCHAR", meaning="limit of the first model's throughput"),
+        Column(name="refusal", type="VARCHAR", meaning="reason why it cannot run; empty where it can"),
     )  # fmt: skip
 
 
@@ -86,28 +86,28 @@ def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) 
 
 @frozen(kw_only=True)
 class Dot:
-    """A design as the figure of a front has it."""
+    """Design as a dot of the front's figure."""
 
     status: str = told("front, or dominated")
-    hardware: str = told("the design")
-    precision: str = told("that it runs at")
+    hardware: str = told("description of the design")
+    precision: str = told("precision of the run")
     batch: int = told("samples in one input")
-    runtime: str = told("that launches its kernels")
-    x_value: float = told("of the first objective")
-    x_half_width: float | None = told("none: designs like one chip share it")
-    y_value: float = told("of the second objective")
-    y_half_width: float | None = told("none: designs like one chip share it")
-    probability_front: float | None = told("none")
-    dominated_by: str | None = told("why it has no name of its own")
-    is_available: bool = told("whether it is a design")
+    runtime: str = told("runtime that launches its kernels")
+    x_value: float = told("value of the first objective")
+    x_half_width: float | None = told("null: designs based on one chip share their errors")
+    y_value: float = told("value of the second objective")
+    y_half_width: float | None = told("null: designs based on one chip share their errors")
+    probability_front: float | None = told("null: not computed for designs")
+    dominated_by: str | None = told("reason why the figure does not name it")
+    is_available: bool = told("true for every design")
 
 
 def draw_designs(
     survey: Survey, records: Sequence[dict[str, Any]], objectives: Sequence[Objective], title: str, said: str
 ) -> tuple[Figure, ...]:
-    """Return the front of two objectives and what cannot be told apart from it; nothing for one objective.
+    """Return the figure of the front in two objectives with the designs tied with it; empty for one objective.
 
-    `records` are the rows of an answer, `said` what is seen in them.
+    `records` are the rows of an answer, `said` is its headline.
     """
     from joulemap.figure.figure import make_figure
 
@@ -115,7 +115,7 @@ def draw_designs(
         return ()
     x, y = objectives[:2]
     rows = [_dot(survey, record, x, y) for record in records]
-    texts = {**_tell(x, "x_"), **_tell(y, "y_"), "label": "{hardware}"}
+    texts = {**_format_axis(x, "x_"), **_format_axis(y, "y_"), "label": "{hardware}"}
     made = make_figure("pareto", make_table("designs", Dot, rows), title, said, texts)
     sketch = tuple({**one, "others": LIKE, "notes": ["letters: the front"]} for one in made.sketch)
     return (attrs.evolve(made, sketch=sketch),)
@@ -129,8 +129,8 @@ def _dot(survey: Survey, record: dict[str, Any], x: Objective, y: Objective) -> 
     return Dot(**found, status=status, hardware=design, is_available=True)
 
 
-def _tell(objective: Objective, prefix: str) -> dict[str, str]:
-    """Return the texts of an objective along an axis, as those of a metric."""
+def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:
+    """Return the texts of an objective on an axis, in the form of a metric's."""
     unit = objective.unit if objective.unit.isalpha() and objective.unit != "USD" else ""
     texts = {
         "quantity": objective.label,

@@ -1,4 +1,4 @@
-"""What is told of designs: the best of each objective, what parameters do there, and the nearest to limits."""
+"""Sentences and rows on designs: the best by each objective, elasticities there, and the nearest miss."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ if TYPE_CHECKING:
 
 
 SAME: Final = 1e-3
-"""Share up to which a target is met: as many digits as are shown."""
+"""Relative tolerance within which a target is met, by the digits shown."""
 
 
 @frozen(kw_only=True)
 class BestDesign:
-    """The best design by one objective."""
+    """Best design by one objective."""
 
-    objective: str = told("what it is best at")
-    value: float = told("in unit")
-    unit: str = told("of the value")
-    half_width: float | None = told("of the 80 % interval of the value's logarithm; none where nobody knows it")
-    design: str = told("what it is like, and its parameters")
-    design_index: int = told("its number among all designs")
-    own_ratio: float | None = told("how many times better than the chip as it is; none where that cannot run")
-    like_count: int = told("other designs that cannot be told apart from it in this, at 80 %")
+    objective: str = told("objective by which the design is best")
+    value: float = told("value of the objective, in `unit`")
+    unit: str = told("unit of the value")
+    half_width: float | None = told("half-width of the 80 % interval of the value's logarithm; null where unknown")
+    design: str = told("base chip and parameters")
+    design_index: int = told("number among all designs")
+    own_ratio: float | None = told("improvement over the unchanged chip as a factor; null where that cannot run")
+    like_count: int = told("other designs statistically tied with it in the objective")
 
 
 @frozen(kw_only=True)
 class Margin:
-    """What one parameter does at the best design, with all that follows it."""
+    """Elasticity of an objective in one parameter at a best design, dependent constants included."""
 
-    objective: str = told("whose best design it is at")
-    parameter: str = told("constant")
-    value: float = told("at the design, in unit")
+    objective: str = told("objective whose best design it applies to")
+    parameter: str = told("varied constant")
+    value: float = told("value at the design, in `unit`")
     unit: str = told("SI unit")
-    of: str = told("what it moves")
+    of: str = told("objective that changes")
     elasticity: float | None = told(
-        "d ln of that / d ln parameter, percent for each percent; of a number of parts the mean from half to twice"
+        "d ln `of` / d ln parameter, percent per percent; for an integer the mean from half to twice its value"
     )
 
 
 @frozen(kw_only=True)
 class RefusedDesigns:
-    """Why designs cannot run."""
+    """Reason why designs cannot run."""
 
-    reason: str = told("in the words of the first")
-    design_count: int = told("that cannot run because of it")
+    reason: str = told("message of the first such design")
+    design_count: int = told("designs that cannot run for this reason")
 
 
 @frozen(kw_only=True)
 class RuleRow:
-    """A rule by which numbers move with those that are varied."""
+    """Scaling rule of dependent constants."""
 
-    rule: str = told("its name")
-    text: str = told("what it says")
-    basis: str = told("where it comes from")
-    source: str = told("document, or arithmetic")
+    rule: str = told("name of the rule")
+    text: str = told("statement of the rule")
+    basis: str = told("basis of the rule: derived, scaled, recalled or assumed")
+    source: str = told("document or arithmetic behind the rule")
 
 
 def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
-    """Return the value of an objective for people, to the digits that its interval leaves."""
+    """Return the value of an objective as text, with the digits that its interval supports."""
     return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
 
 
 def describe_design(done: Survey, row: int) -> str:
-    """Return what a design is like, and its parameters."""
+    """Return the base chip of a design and its parameters."""
     group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
     values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
@@ -96,7 +96,7 @@ def _dimension(group: Any, name: str) -> object:
 
 
 def name_question(posed: Posed) -> str:
-    """Return what is asked: the models, how they are run, and the chips that designs are like."""
+    """Return the title: models, settings and base chips."""
     shares = [name if value == 1.0 else f"{name} {show_chosen_share(value)}" for name, value in posed.models.items()]
     chips = list(dict.fromkeys(one.hardware for one in posed.groups))
     first = posed.groups[0]
@@ -134,7 +134,7 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
 
 
 def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
-    """Return what each parameter moves at the best design of each objective."""
+    """Return the elasticities of all objectives at the best design of each objective."""
     from joulemap.wing.explore.design.survey import find_slopes
 
     found = []
@@ -159,7 +159,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
 
 
 def list_rules(posed: Posed) -> list[RuleRow]:
-    """Return the rules that hold where these parameters are varied."""
+    """Return the rules that apply to the varied constants."""
     used = {
         rule.name: rule
         for group in posed.groups
@@ -170,33 +170,33 @@ def list_rules(posed: Posed) -> list[RuleRow]:
 
 
 def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> tuple[str, ...]:
-    """Return in which numbers some designs are beyond all chips of their class, and beyond what one die can be."""
+    """Return sentences on constants beyond all chips of their class, and on dies above the reticle limit."""
     from joulemap.domain.silicon import RETICLE, count_dies
     from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 
     said = {
-        f"{one.name} {show_constant(one.value, one.unit)} (of every {one.known or 'chip'} of the catalogue the "
-        f"{'most' if one.value > one.most else 'least'} is {show_constant(one.most, one.unit)}, {one.chip})": None
+        f"{one.name} {show_constant(one.value, one.unit)} ({'highest' if one.value > one.most else 'lowest'} of any "
+        f"{one.known or 'chip'} in the catalogue: {show_constant(one.most, one.unit)}, {one.chip})": None
         for one in find_beyond(done, rows, chips)
     }
-    lines = [f"beyond what is built: {'; '.join(said)}"] if said else []
+    lines = [f"beyond existing hardware: {'; '.join(said)}"] if said else []
     if (found := find_oversize(done, rows)) is not None:
         which = "the best design is" if len(rows) == 1 else f"{found.design_count:,} of {len(rows):,} best designs are"
         lines.append(
             f"{which} larger than the reticle limit of one die, {RETICLE.value:.0f} mm2 ({RETICLE.source}; "
             f"{RETICLE.basis}): up to {found.largest_mm2:,.0f} mm2, which is {count_dies(found.largest_mm2)} dies in a "
-            f"package; die cost is that of equal dies, without packaging and links between them. {found.chip} itself "
-            f"comes out at {found.own_mm2:,.0f} mm2"
+            f"package; die cost assumes equal dies, without packaging and die-to-die links. {found.chip} itself "
+            f"has {found.own_mm2:,.0f} mm2 by the same table"
         )
     return tuple(lines)
 
 
 def say_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> tuple[str, ...]:
-    """Return which targets the best design does not meet: where parts are counted, no number of them may."""
+    """Return the targets that the best design misses; an integer constant may have no exact solution."""
     outcomes = done.outcomes_at([done.find_best(wanted)])
     found = [(one, float(outcomes.value(one.objective)[0])) for one in targets]
     return tuple(
-        f"nothing makes {one.objective.label} {show_objective(one.value, one.objective.unit)}, this is the nearest: "
+        f"no value gives {one.objective.label} {show_objective(one.value, one.objective.unit)} exactly; nearest: "
         f"{show_objective(value, one.objective.unit)}"
         for one, value in found
         if not math.isclose(value, one.value, rel_tol=SAME)
@@ -204,20 +204,20 @@ def say_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> t
 
 
 def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
-    """Return how far off the values of the best designs may be."""
+    """Return the uncertainty of the best designs' values."""
     parts = []
     for one in wanted:
         width = done.outcomes_at([done.find_best(one)]).half_width(0, one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:
-        return "nobody knows how far off this is: the chip itself does not run the models, or has no such error"
-    shared = "designs like one chip share most of that, which is why they can be told apart by less"
-    return f"4 in 5 are within {', '.join(parts)} of the figure; {shared}"
+        return "uncertainty unknown: the base chip does not run the models, or its error is not known"
+    shared = "designs based on one chip share most of this error, so smaller differences are significant"
+    return f"80 % of designs are within {', '.join(parts)} of the prediction; {shared}"
 
 
 def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
-    """Return that no design keeps the limits, and by how much the nearest misses them."""
+    """Return that no design meets the limits, and by how much the nearest exceeds them."""
     row = done.nearest_miss
     none = f"none of {len(done):,} designs" if len(done) > 1 else "no design"
     if row is None:
@@ -232,4 +232,4 @@ def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
             limit = show_objective(bound.value, unit)
             missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
     where = describe_design(done, row)
-    return f"{none} keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"
+    return f"{none} meets the limits; the nearest, {where}, has {'; '.join(missed)}"

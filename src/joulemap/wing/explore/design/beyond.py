@@ -1,4 +1,4 @@
-"""Designs beyond what is built: numbers outside those of all chips of a class, and dies that no mask prints."""
+"""Designs beyond existing hardware: constants outside the range of their class, and dies above the reticle limit."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.survey import Survey
 
 FEW_CHIPS: Final = 3
-"""Of a class, below which a number is compared with those of all chips."""
+"""Number of chips in a class below which constants are compared with all chips."""
 
 
 @frozen(kw_only=True)
 class Beyond:
-    """A number of some designs that no chip has."""
+    """Constant of some designs that exceeds every existing chip."""
 
     name: str
     value: float
-    """The furthest of the designs."""
+    """Most extreme value among the designs."""
     unit: str
     known: str
-    """Class of the chips that it is compared with; empty for all."""
+    """Class of the compared chips; empty for all chips."""
     most: float
-    """Of those chips; of energies the least."""
+    """Most extreme value among those chips: the maximum, or the minimum for energies and static power."""
     chip: str
-    """That has it."""
+    """Chip with that value."""
 
 
 @frozen(kw_only=True)
 class Oversize:
-    """Designs that are larger than one die can be."""
+    """Designs larger than the reticle limit of one die."""
 
     design_count: int
     largest_mm2: float
     chip: str
-    """That the largest is like."""
+    """Base chip of the largest design."""
     own_mm2: float
-    """Of that chip, by the same table."""
+    """Area of that chip by the same table."""
 
 
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
-    """Yield each number of some designs that is more than all chips of their class have; of energies less."""
+    """Yield each constant that exceeds all chips of its class in some designs; energies and static power below all."""
     rows = list(rows)
     place = done.group[rows]
     for one in np.unique(place).tolist():
@@ -69,7 +69,7 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return which of some designs are larger than one die can be, and than their chip if that is built of several."""
+    """Return the designs larger than one die and than their base chip, which may have several dies; None without."""
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2
     built = [0.0 if one.space.hardware.projection else float(one.space.law.area.find_mm2({})[0]) for one in done.groups]

@@ -1,4 +1,4 @@
-"""The best of existing configurations of a model: of each chip the one that is best within limits."""
+"""Best configuration of each chip for a model, within limits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 TOGETHER: Final = 25_000
-"""Operators of configurations that are evaluated at once: their ledgers are in memory, some twenty lines of each."""
+"""Operators of configurations evaluated together; their ledgers, some twenty lines per operator, are in memory."""
 
 
 def find_choices(
     evaluator: Evaluator, asked: Sequence[Asked], chips: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
 ) -> Iterator[tuple[int, float]]:
-    """Yield of each chip the place of its best configuration within limits, and the logarithm that is least there."""
+    """Yield for each chip the index of its best configuration within limits, and its cost as a logarithm."""
     most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
     outcomes = Outcomes.join([_judge(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
     keeps, _ = find_excess(outcomes, bounds)
@@ -38,7 +38,7 @@ def find_choices(
 
 
 def _judge(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
-    """Return what configurations take, without their area and doubt."""
+    """Return the outcomes of configurations, without area and uncertainty."""
     totals = evaluate_totals(evaluator, asked)
     batch = evaluator.work.batch
     nothing = np.where((totals.refusal == "") & (totals.latency_fs > 0), 1.0, np.nan)

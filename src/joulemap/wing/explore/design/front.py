@@ -1,9 +1,9 @@
-"""The best of many designs: those that no other beats in every objective, and those that cannot be told from them.
+"""Pareto front of many designs, and the band of designs statistically tied with it.
 
-front   no other design is as good in every objective and better in one
-band    for one of the front, no objective is told to be worse at 80 %:   ln(x / best) sign <= h ln 4 / ln 9
-h       half-width of the logarithm of what the two differ by: designs alike in chip, model and configuration share
-most of their errors, see docs/doubt.md
+front   no other design is as good in every objective and better in one band    compared with one front design, no
+objective is significantly worse at 80 %:  ln(x / best) sign <= h ln 4 / ln 9 h       half-width of the logarithm of the
+ratio of two designs: designs with equal chip, model and configuration share
+        most of their errors, see docs/doubt.md
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
 
 TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
-"""Of the half-width of a difference: from which on the two are told apart."""
+"""Multiple of the half-width of a difference from which two designs are significantly different."""
 
 SAME: Final = 1e-12
-"""Of a logarithm: what differs by less is the same number, rounded."""
+"""Maximum rounding difference of two equal logarithms."""
 
 BLOCK: Final = 262_144
-"""Designs of which a front is found, or that are compared with one, at once."""
+"""Designs per block when a front or a band is computed."""
 
 
 def find_front(costs: Floats) -> Booleans:
-    """Return which rows no other beats: costs are design x objective, less is better; of equal ones the first.
+    """Return True for nondominated rows; costs are design x objective, lower is better, the first of equal rows counts.
 
-    An infinite cost is never on it.
+    A row with an infinite cost is never on the front.
     """
     count, width = costs.shape
     found = np.zeros(count, dtype=bool)
@@ -53,7 +53,7 @@ def find_front(costs: Floats) -> Booleans:
         return found
     left = order
     while len(left):
-        first = left[0]  # nothing that is left comes before it in the first objective, so that nothing beats it
+        first = left[0]  # no remaining design is better in the first objective, so none dominates it
         found[first] = True
         beaten = (costs[left] >= costs[first]).all(axis=1)
         left = left[~beaten]
@@ -63,10 +63,9 @@ def find_front(costs: Floats) -> Booleans:
 def find_band(
     costs: Floats, front: Booleans, groups: Integers, thresholds: Sequence[Sequence[Floats]]
 ) -> tuple[Booleans, Integers]:
-    """Return which designs cannot be told from one of the front, and the row of the nearest of those.
+    """Return True for designs tied with a front design, and the row of the nearest such front design.
 
-    `costs` are logarithms; `thresholds[group][group of the front]` is for each objective by how much a logarithm may be
-    worse.
+    `costs` are logarithms. `thresholds[group][group of the front]` is the tolerated excess in each objective.
     """
     is_near = front.copy()
     nearest = np.where(front, np.arange(len(costs), dtype=np.int32), np.int32(-1))
@@ -91,10 +90,10 @@ def find_band(
 
 
 def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
-    """Return the place in a front of two objectives from which each row is no further behind than this; -1 for none.
+    """Return for each row the index of a two-objective front design within the thresholds `behind`; -1 for none.
 
-    Along the front one objective rises and the other falls, so that those are neighbours; the one that is nearest in
-    the first objective is taken.
+    Along the front one objective rises and the other falls, so matching designs are contiguous. The match nearest in
+    the first objective is returned.
     """
     order = np.argsort(front[:, 0])
     rising, falling = front[order, 0], front[order, 1]
@@ -106,7 +105,7 @@ def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
 
 
 def _find_among(costs: Floats, front: Floats, behind: Floats) -> Integers:
-    """Return the same of any number of objectives, by a look at each row of the front."""
+    """Return the nearest front design within the thresholds for any number of objectives; -1 for none."""
     found = np.full(len(costs), -1, dtype=np.int64)
     distance = np.full(len(costs), np.inf)
     for place, one in enumerate(front):

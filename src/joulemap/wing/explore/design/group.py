@@ -1,4 +1,4 @@
-"""Designs that are surveyed together: like one chip, at one precision, batch and runtime."""
+"""Designs that are surveyed together: same base chip, precision, batch and runtime."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True, eq=False)
 class Group:
-    """Designs like one chip, at one precision, batch and runtime."""
+    """Designs with the same base chip, precision, batch and runtime."""
 
     hardware: str
-    """With its power mode."""
+    """Base chip with its power mode."""
     dimensions: Mapping[str, str]
     batch: int
     space: Space
     loads: tuple[Load, ...]
     numbers: Integers
-    """Of the designs in their space."""
+    """Numbers of the designs in their space."""
     found: Outcomes | None = None
-    """What they take, where a search has seen it."""
+    """Outcomes already computed by a search."""
 
     def end_block(self, start: int, most: int) -> int:
-        """Return where designs from a place on end that are evaluated together: of a whole space they are a grid."""
+        """Return the end of the next block of designs; a sub-grid if the group is a whole space."""
         is_whole = len(self.numbers) == self.space.size
         return self.space.end_block(start, most) if is_whole else min(start + most, len(self.numbers))

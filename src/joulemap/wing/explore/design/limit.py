@@ -1,4 +1,4 @@
-"""Limits that designs keep, and by how much they miss them."""
+"""Limits of designs, and the factor by which designs exceed them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Bound:
-    """One limit."""
+    """Limit of one objective."""
 
     option: str
-    """As it is written."""
+    """Option as written on the command line."""
     objective: Objective
     value: float
-    """In the objective's unit."""
+    """Limit in the objective's unit."""
     column: str
-    """Of `Outcomes`: of latency the model that takes longest."""
+    """Column of `Outcomes`; for latency that of the slowest model."""
 
     @classmethod
     def of(cls, option: str, name: str, value: float) -> Bound:
@@ -33,14 +33,14 @@ class Bound:
         return cls(option=option, objective=objective, value=value, column=column)
 
     def excess(self, outcomes: Outcomes) -> Floats:
-        """Return how many times over the limit each design is: at most 1 where it keeps it."""
+        """Return the ratio of each design to the limit; at most 1 where the limit is met."""
         value: Floats = getattr(outcomes, self.column)
         ratio: Floats = self.value / value if self.objective.is_higher_better else value / self.value
         return ratio
 
 
 def find_excess(outcomes: Outcomes, bounds: tuple[Bound, ...]) -> tuple[Booleans, Floats]:
-    """Return which designs keep every limit, and how many times over the one that is missed most the others are."""
+    """Return True for designs within every limit, and the largest ratio to a limit of each design."""
     worst = np.ones(len(outcomes))
     for bound in bounds:
         worst = np.fmax(worst, bound.excess(outcomes))

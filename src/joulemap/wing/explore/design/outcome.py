@@ -1,7 +1,7 @@
-"""What designs take: the totals of one model, or of several that share the chip's time.
+"""Outcomes of designs: totals of one model, or of several models that share a chip.
 
-of so many inferences, s of each model        latency = sum s latency        energy = sum s energy / batch
-throughput = 1 / sum (s interval / batch)     power = energy x throughput    memory: the most of one
+weighted by shares s of the inferences:       latency = sum s latency        energy = sum s energy / batch throughput =
+1 / sum (s interval / batch)     power = energy x throughput    memory: maximum over models
 """
 
 from __future__ import annotations
@@ -35,32 +35,30 @@ if TYPE_CHECKING:
 
 
 COVER: Final = 3.0
-"""Designs of a grid that are evaluated for one that is asked for, at most: as a grid they take less time each."""
+"""Maximum ratio of grid points to requested designs; a point of a grid takes less time than a separate design."""
 
 
 @frozen(kw_only=True)
 class Objective:
-    """What designs are judged by."""
+    """Objective of designs."""
 
     name: str
     label: str
     unit: str
     column: str
-    """Of `Outcomes`."""
+    """Column of `Outcomes`."""
     is_higher_better: bool = False
     latency_power: float = 0.0
-    """How its logarithm follows that of the latency."""
+    """Exponent of latency in the objective."""
     energy_power: float = 0.0
 
     @property
     def sign(self) -> float:
-        """Of its logarithm where less is better."""
+        """Sign of the objective's logarithm as a cost: -1 where higher is better."""
         return -1.0 if self.is_higher_better else 1.0
 
     def half_width(self, latency_square: float, energy_square: float, joint_square: float) -> float:
-        """Return the half-width of the logarithm of what two designs' objectives differ by: the SQL's
-        `difference_half_width`.
-        """
+        """Return the half-width of the logarithm of the ratio of two designs, as the SQL's `difference_half_width`."""
         t, e = self.latency_power, self.energy_power
         return float(np.sqrt(max(t * t * latency_square + e * e * energy_square + 2.0 * t * e * joint_square, 0.0)))
 
@@ -92,65 +90,65 @@ OBJECTIVES: Final[Mapping[str, Objective]] = {
         Objective(name="cost", label="cost of the die", unit="USD", column="die_cost_usd"),
     )
 }
-"""What designs may be best at; energies are of one inference."""
+"""Objective by name; energies are per inference."""
 
 
 @frozen(kw_only=True)
 class Load:
-    """A model that a design runs, and its share of the inferences."""
+    """Model that a design runs, with its share of the inferences."""
 
     evaluator: Evaluator
     configuration: Configuration
     share: float
     workload: Workload | None = None
-    """Its records, where designs are kept."""
+    """Workload records, for designs that are stored."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
-    """Label and digest of the one that is in the hardware."""
+    """Label and digest of the calibration in the hardware."""
     doubt: Doubt | None = None
-    """How far predictions may be off, where designs are to say so."""
+    """Uncertainty of predictions, where outcomes include it."""
     work: str = MODEL
-    """As errors tell workloads apart."""
+    """Kind of work, by which prediction errors are grouped."""
 
 
 @define(kw_only=True, eq=False)
 class DesignColumns(PointColumns):
-    """Totals of designs, and how far they may be off."""
+    """Totals of designs with their uncertainty."""
 
     latency_half_width: Floats
-    """Of the 80 % interval of its logarithm; 0 of a refused one, not a number where nobody knows it."""
+    """Half-width of the 80 % interval of the logarithm of latency; 0 where refused, NaN where unknown."""
     energy_half_width: Floats
 
 
 @define(kw_only=True, eq=False)
 class Outcomes:
-    """A row for each design; numbers of a refused one are not a number."""
+    """Outcomes of designs, one row each; numbers of a refused design are NaN."""
 
     latency_s: Floats
     slowest_s: Floats
-    """Latency of the model that takes longest."""
+    """Latency of the slowest model."""
     energy_per_inference_j: Floats
     throughput_per_s: Floats
     peak_memory_bytes: Floats
     area_mm2: Floats
     die_cost_usd: Floats
     latency_fs: Integers
-    """Of all models together, exact; 0 where it is refused."""
+    """Exact latency summed over all models; 0 where refused."""
     energy_fj: Integers
-    """Of a batch of each model, exact."""
+    """Exact energy of a batch of each model, summed."""
     clock_fraction: Floats
-    """The least of the models: below 1 where the power limit gives way."""
+    """Lowest fraction of the full clock over the models; below 1 where the power limit throttles."""
     limit: Texts
-    """What the throughput of the first model waits for."""
+    """Limit of the first model's throughput."""
     refusal: Texts
     latency_half_width: Floats
-    """Mean by the shares of the models; not a number where nobody knows it."""
+    """Half-width of the latency, averaged by the models' shares; NaN where unknown."""
     energy_half_width: Floats
 
     def __len__(self) -> int:
         return len(self.latency_s)
 
     def half_width(self, row: int, objective: Objective) -> float | None:
-        """Return the half-width of the logarithm of a design's objective; None where it has none, or nobody knows."""
+        """Return the half-width of the logarithm of a design's objective; None where undefined or unknown."""
         latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
         if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
             return None
@@ -158,22 +156,22 @@ class Outcomes:
 
     @cached_property
     def average_power_w(self) -> Floats:
-        """Of batches one after the other."""
+        """Power of batches one after the other."""
         return self.energy_per_inference_j * self.throughput_per_s
 
     @cached_property
     def edp_per_inference_js(self) -> Floats:
-        """Energy of an inference x latency of its batch."""
+        """Energy per inference x latency of its batch."""
         return self.energy_per_inference_j * self.latency_s
 
     @cached_property
     def inferences_per_j(self) -> Floats:
-        """The energy's inverse."""
+        """Inverse of the energy per inference."""
         return 1.0 / self.energy_per_inference_j
 
     @property
     def is_evaluated(self) -> Booleans:
-        """Which designs run all models."""
+        """True for designs that run all models."""
         found: Booleans = self.refusal == ""
         return found
 
@@ -188,26 +186,26 @@ class Outcomes:
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of several, one behind the other."""
+        """Return the rows of several parts, concatenated."""
         names = [field.name for field in attrs.fields(cls)]
         return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
 
 def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> Outcomes:
-    """Return what designs of a space take, by their numbers."""
+    """Return the outcomes of designs of a space, by their numbers."""
     return evaluate_values(space, space.values_at(numbers), loads, len(numbers))
 
 
 def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
-    """Return what designs take whose parameters have these values: so many, in arrays of that length."""
+    """Return the outcomes of designs with these parameter values, as arrays of length `count`."""
     return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
 
 
 def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
-    """Return the totals of one model on designs whose parameters have these values.
+    """Return the totals of one model on designs with these parameter values.
 
-    They are evaluated as the grid of all their values with each other, unless that has many more points. A design is no
-    longer its chip: errors that were measured on that board alone are not taken for its own.
+    They are evaluated as a grid of distinct values, unless the grid has many more points. A varied design is another
+    board than its chip, so errors measured only on that board do not apply.
     """
     law = space.law
     if load.configuration.precision not in law.hardware.peaks and not load.evaluator.falls_back(law.hardware):
@@ -233,16 +231,16 @@ def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count:
 
 
 def _refuse(reason: str, count: int) -> DesignColumns:
-    """Return so many designs none of which can run."""
+    """Return totals of `count` designs that cannot run."""
     none = {one.name: empty(one, count) for one in attrs.fields(PointColumns) if one.name != "spent_fj"}
     none["refusal"] = np.full(count, reason)
     return DesignColumns(**none, spent_fj={}, latency_half_width=np.zeros(count), energy_half_width=np.zeros(count))
 
 
 def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floats], Integers | None]:
-    """Return the values as a grid of all with each other, and where in it designs are, None for all in its order.
+    """Return the values as a grid, and the index of each design in it; None for all points in order.
 
-    They stay as they are where few designs are drawn of many.
+    Sparse designs, few of a large grid, keep their values.
     """
     each = [np.unique(column, return_inverse=True) for column in values.values()]
     shape = tuple(len(one) for one, _ in each)
@@ -262,9 +260,9 @@ def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floa
 def _list_given(
     law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
 ) -> Iterator[tuple[frozenset[Path], Booleans]]:
-    """Yield what is given of the numbers that doubt asks for, with the designs of which it is, as a file of each says.
+    """Yield the constants that a file of a design would state, with a mask of the designs to which they apply.
 
-    Peaks that follow are given where they were moved; nothing is of the chip as it is.
+    Dependent peaks count as stated where they moved; an unchanged chip states nothing.
     """
     peak: Path = ("peaks", precision)
     given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
@@ -282,7 +280,7 @@ def _list_given(
 def combine(
     space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
 ) -> Outcomes:
-    """Return what designs take, from the totals of each model: columns as `PointColumns` has them."""
+    """Return the outcomes of designs from the totals of each model, in the columns of `PointColumns`."""
     law = space.law
     refusal = np.asarray(whole[0].refusal)
     for one in whole[1:]:

@@ -1,4 +1,4 @@
-"""Designs as arrays: where in a hardware the numbers stand that constants are, as `change_hardware` sets them."""
+"""Designs as arrays: the places in a hardware record of varied constants, as `change_hardware` sets them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def place_values(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path, Floats]:
-    """Return path -> array of the designs whose constants have these values, by name; arrays meet as theirs do.
+    """Return path -> array over the designs with these constants; arrays broadcast like `values`.
 
-    A row is the hardware that `change_hardware` makes of the same values, number by number.
+    A row equals, number by number, the hardware that `change_hardware` returns for the same values.
     """
     found: dict[Path, Any] = {}
     column: Any
@@ -44,7 +44,7 @@ def place_values(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path,
 
 
 def _place_rates(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path, Floats]:
-    """Return what follows units and clock, and peaks that are set."""
+    """Return the quantities that follow units and clock, and the peaks that are set."""
     found: dict[Path, Any] = {}
     clock: Any
     units: Any
@@ -82,6 +82,6 @@ def _place_rates(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path,
 
 
 def _price(action: EnergyAction, column: Floats) -> Floats:
-    """Return prices in femtojoules, each different one found once."""
+    """Return prices in femtojoules; each distinct price is computed once."""
     each, place = np.unique(column, return_inverse=True)
     return np.array([price_fj(action, float(one)) for one in each])[place.reshape(column.shape)]

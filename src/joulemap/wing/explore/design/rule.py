@@ -1,4 +1,4 @@
-"""What moves with the numbers of a chip that are varied, so that a design is one that could be built.
+"""Scaling rules of a varied chip, so that each design is one that could be built.
 
     peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
@@ -8,7 +8,7 @@
     wires                           x area^0.5, the length of the die
     static power                    x ((1 - m) area + m bandwidth of DRAM)       m: share of its interface
 
-All but voltage are ratios to the chip that a design is like. A number that is varied itself follows nothing.
+All rules but that of voltage are ratios to the base chip. A constant that is itself varied follows no rule.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Floats
 
 MEMORY_SHARE: Final = 0.2
-"""Of static power, what the interface to DRAM takes. Basis: assumed."""
+"""Share of static power due to the DRAM interface. Basis: assumed."""
 
 LENGTH_POWER: Final = 0.5
-"""Of the area, the length of a wire across it. Source: geometry."""
+"""Exponent of area in the length of a wire across the die. Source: geometry."""
 
 
 @frozen(kw_only=True)
 class Rule:
-    """What moves with what."""
+    """Scaling rule: a constant and the constants that follow it."""
 
     name: str
     text: str
@@ -92,7 +92,7 @@ RULES: Final = {
 
 
 def check_together(names: Iterable[str]) -> None:
-    """Raise UsageError for constants that contradict each other if both are varied."""
+    """Raise UsageError for constants that must not be varied together."""
     asked = list(names)
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
     moved = [name for name in asked if name.startswith("peak.")]
@@ -102,14 +102,14 @@ def check_together(names: Iterable[str]) -> None:
 
 @frozen(kw_only=True)
 class Law:
-    """The rules as a chip has them."""
+    """Scaling rules applied to one chip."""
 
     hardware: Hardware
     area: Area
     constants: Mapping[str, Constant]
 
     def follow(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the values of all constants that are varied or follow, by name: arrays that meet as those given do."""
+        """Return all varied and dependent constants by name, as arrays that broadcast like `values`."""
         found: dict[str, Any] = dict(values)
         clock = values.get("clock")
         clock_ratio = 1.0 if clock is None else clock / self.hardware.clock.value
@@ -144,7 +144,7 @@ class Law:
         )
 
     def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
-        """Return the clock and the voltage of designs relative to the highest of the die, both at least 1."""
+        """Return the clock and voltage of designs relative to the die's highest, both at least 1."""
         hardware = self.hardware
         floor, knee = hardware.coefficient("voltage_floor"), hardware.coefficient("voltage_knee")
         above: Floats = np.maximum(clock_ratio * hardware.die_clock_fraction, 1.0)
@@ -153,7 +153,7 @@ class Law:
         return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
 
     def list_used(self, names: Iterable[str]) -> tuple[Rule, ...]:
-        """Return the rules that hold where these constants are varied."""
+        """Return the rules that apply where these constants are varied."""
         asked = set(names)
         used = {
             "rate": asked & {"unit_count", "clock"},
@@ -167,7 +167,7 @@ class Law:
         return tuple(RULES[name] for name, is_used in used.items() if is_used)
 
     def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
-        """Return the design of one row of values that `follow` gave, as changes of the chip; none for its own."""
+        """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
         found = []
         for name, column in values.items():
             own, value = self.constants[name], float(column[index if len(column) > 1 else 0])

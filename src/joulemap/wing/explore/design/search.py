@@ -1,7 +1,7 @@
-"""A search of a large space: generations of designs, each bred from the best of those before.
+"""Evolutionary search of a large design space: each generation is bred from the best designs before.
 
-Source: K. Deb et al., A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002, as Optuna has it; of one
-objective tree-structured Parzen estimators (J. Bergstra et al., 2011).
+Source: K. Deb et al., A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002, as implemented by Optuna; for
+one objective tree-structured Parzen estimators (J. Bergstra et al., 2011).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.limit import Bound
 
 POPULATION: Final = 50
-"""Designs of one generation."""
+"""Designs per generation."""
 
 SEARCHES: Final = ("optuna",)
-"""Libraries that search."""
+"""Supported search libraries."""
 
 UNABLE: Final = 1e6
-"""Excess of a design that cannot run."""
+"""Excess over limits assigned to a design that cannot run."""
 
 
 def search_group(
@@ -37,9 +37,9 @@ def search_group(
     seed: int,
     tell: Callable[[int, int], None],
 ) -> Group:
-    """Return the designs that a search of so many as a group has looked at, each once; one with all its designs as is.
+    """Return a group's designs visited by a search, each once; the group itself where it covers the whole space.
 
-    `tell` is told (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
+    `tell` receives (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
     """
     space, count = group.space, len(group.numbers)
     if count >= space.size:
@@ -57,7 +57,7 @@ def search_group(
         ]
         numbers = space.number(places)
         outcomes = evaluate_designs(space, numbers, group.loads)
-        _tell(study, trials, outcomes, objectives, bounds)
+        _report_results(study, trials, outcomes, objectives, bounds)
         looked.append(numbers)
         found.append(outcomes)
         tell(asked, count)
@@ -80,10 +80,10 @@ def _begin(objective_count: int, seed: int) -> Any:
     return optuna.create_study(directions=["minimize"] * objective_count, sampler=sampler)
 
 
-def _tell(
+def _report_results(
     study: Any, trials: list[Any], outcomes: Outcomes, objectives: Sequence[Objective], bounds: tuple[Bound, ...]
 ) -> None:
-    """Tell a study what a generation takes: logarithms, less is better; a design that cannot run misses everything."""
+    """Report a generation to a study as logarithms to minimize; a design that cannot run violates all constraints."""
     runs = outcomes.is_evaluated
     costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in objectives], axis=1)
     misses = np.stack([*(np.log(bound.excess(outcomes)) for bound in bounds), np.where(runs, 0.0, UNABLE)], axis=1)

@@ -1,9 +1,9 @@
-"""Constants whose values meet targets: one, or two of them for two targets.
+"""Solver for one or two constants that meet as many targets.
 
-ln (objective / target) = 0      of one constant; of two, the second is solved at each first
+ln (objective / target) = 0      for one constant; for two, the second is solved at each value of the first
 
-The factor of a constant is looked for between 1/100 and 100, in steps that get finer where the sign changes nearest to
-its own value: what changes it twice within the first of them is not found.
+The factor of a constant is searched between 1/100 and 100. Steps are refined at the sign change nearest to a factor of
+1. Two sign changes within one of the first steps are missed.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.outcome import Objective
 
 TOGETHER: Final = 65
-"""Values of a constant that are evaluated at once."""
+"""Values of a constant evaluated together."""
 
 APART: Final = 13
-"""Of one that has another solved at each, one by one."""
+"""Values of an outer constant, at each of which the inner one is solved."""
 
 
 @frozen(kw_only=True)
 class Target:
-    """What an objective is to be."""
+    """Target value of an objective."""
 
     objective: Objective
     value: float
 
     def show(self, value: float) -> str:
-        """Return a value of the objective for people."""
+        """Return a value of the objective as text."""
         return show_constant(value, self.objective.unit, digits=4)
 
 
 def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
-    """Return the values of constants, beside those that are varied, that meet targets; why not, where none do.
+    """Return the values of constants that meet the targets; the reason as text where none do.
 
-    Of a constant that counts something the nearest.
+    A constant that counts something takes the nearest integer.
     """
     fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
     made: list[float] = []
@@ -65,7 +65,7 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
 def _solve(
     group: Group, fixed: Mapping[str, float], names: Sequence[str], targets: Sequence[Target], made: list[float]
 ) -> dict[str, float] | None:
-    """Return all values where the first constant, and then each other, meets its target; `made` gets what it makes."""
+    """Return the values at which each constant in turn meets its target; `made` collects the objective's values."""
     name, rest = names[0], names[1:]
     constant, target = group.space.law.constants[name], targets[0]
 
@@ -94,7 +94,7 @@ def _solve(
 
 
 def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | None:
-    """Return where a function is nearest to 0 about its change of sign that is nearest to 0; None without one."""
+    """Return the point nearest to a zero of a function, at its sign change nearest to 0; None without one."""
     low, high = -math.log(MOST_FACTOR), math.log(MOST_FACTOR)
     while True:
         places = np.linspace(low, high, count)

@@ -1,4 +1,4 @@
-"""A space of designs: what is varied of a chip, and the values that it takes."""
+"""Design space: the varied constants of a chip and their values."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ USUAL: Final = {
     "clock": (0.25, 0.5, 0.75, 1.0),
     "memory_bandwidth": (0.5, 1.0, 2.0),
 }
-"""What is varied where nothing is named, times the chip's own."""
+"""Factors of the chip's own constants that are varied by default."""
 
 MOST_NUMBERED: Final = 2**62
-"""Designs of a space; more have no number of 64 bits."""
+"""Maximum designs of a space; larger numbers do not fit in 64 bits."""
 
 MOST_DRAWN: Final = 10_000_000
-"""Designs that are drawn at random: each is a number that is kept, and compared with the others."""
+"""Maximum designs sampled at random; each number is stored and compared with the others."""
 
 MOST_POINTS: Final = 100_000_000
-"""That are evaluated one by one: of more, some are drawn."""
+"""Maximum designs evaluated exhaustively; larger spaces must be sampled or searched."""
 
 
 @frozen(kw_only=True)
 class Parameter:
-    """A constant of a chip, and the values that it takes."""
+    """Varied constant of a chip and its values."""
 
     constant: Constant
     values: tuple[float, ...]
 
     @property
     def name(self) -> str:
-        """That of the constant."""
+        """Name of the constant."""
         return self.constant.name
 
     @cached_property
     def column(self) -> Floats:
-        """The values as an array."""
+        """Values as an array."""
         return np.array(self.values)
 
 
 @frozen(kw_only=True)
 class Space:
-    """All designs like one chip: every value of each parameter with each of the others."""
+    """All designs based on one chip: the Cartesian product of all parameter values."""
 
     hardware: Hardware
     parameters: tuple[Parameter, ...]
@@ -68,9 +68,10 @@ class Space:
 
     @classmethod
     def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]], label: str = "--vary {}={}") -> Self:
-        """Return the designs like a chip, by what was written; UsageError for what cannot be read or contradicts.
+        """Return the design space of a chip from `constant -> values` as written.
 
-        `label` is how a constant and its values are written.
+        Raises UsageError for values that cannot be read and constants that contradict each other. `label` formats a
+        constant and its values in errors.
         """
         constants = list_constants(hardware)
         parameters: dict[str, Parameter] = {}
@@ -89,17 +90,17 @@ class Space:
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
-        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # what was measured was another chip
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # measured on another chip
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 
     @property
     def size(self) -> int:
-        """How many designs there are."""
+        """Number of designs."""
         return math.prod(len(one.values) for one in self.parameters)
 
     def draw(self, count: int, seed: int) -> Integers:
-        """Return the numbers of so many designs, each once, drawn evenly; all where there are no more."""
+        """Return the numbers of `count` distinct designs, sampled evenly; all of them where there are fewer."""
         if count >= self.size:
             return np.arange(self.size, dtype=np.int64)
         generator = np.random.default_rng(seed)
@@ -116,14 +117,14 @@ class Space:
         return self.number(sides)
 
     def number(self, places: Sequence[Integers]) -> Integers:
-        """Return the numbers of designs by the place of each parameter's value."""
+        """Return the numbers of designs from the index of each parameter's value."""
         found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
         for one, place in zip(self.parameters, places, strict=True):
             found = found * len(one.values) + place
         return found
 
     def end_block(self, start: int, most: int) -> int:
-        """Return where the largest part of the space ends, of so many designs at most, that is a grid from a number."""
+        """Return the end of the largest sub-grid of at most `most` designs that begins at a number."""
         size = self.size
         for one in self.parameters:
             count, size = len(one.values), size // len(one.values)
@@ -132,7 +133,7 @@ class Space:
         return start + 1
 
     def values_at(self, numbers: Integers) -> dict[str, Floats]:
-        """Return the values of each parameter in designs by their numbers; the last parameter varies first."""
+        """Return the values of each parameter from the designs' numbers; the last parameter varies fastest."""
         rest, found = np.asarray(numbers, dtype=np.int64), {}
         for one in reversed(self.parameters):
             rest, place = np.divmod(rest, len(one.values))
@@ -141,7 +142,7 @@ class Space:
 
 
 def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
-    """Return constant -> values of what is varied of a chip where nothing is named; units are whole."""
+    """Return constant -> values that are varied by default; unit counts are integers."""
     constants = list_constants(hardware)
     found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
     found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]

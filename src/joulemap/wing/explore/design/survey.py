@@ -1,4 +1,4 @@
-"""A survey of designs: every one evaluated, those that keep the limits found, the best of them and their like."""
+"""Survey of designs: evaluation, limits, the Pareto front and the band tied with it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 FIRST_BLOCK: Final = 1_024
 LARGEST_BLOCK: Final = 65_536
 BLOCK_S: Final = 2.0
-"""How long a block of designs may take: then it is told how many are done."""
+"""Target duration of a block of designs; progress is reported after each block."""
 
 KEPT: Final = 1_000_000
-"""Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
+"""Maximum designs of a survey whose outcomes are kept in memory; those of a larger survey are evaluated again on
+demand."""
 
 STEP: Final = 0.01
-"""Of a parameter, for what it does at the margin."""
+"""Relative step of a parameter for its elasticity."""
 
 WHOLE_STEP: Final = 2.0
-"""Factor either way of one that counts something, whose next number may leave most of a tile empty."""
+"""Factor in both directions for an integer parameter; the next integer may leave most of a tile empty."""
 
 
 @frozen(kw_only=True)
 class Difference:
-    """Squares of the half-widths of what two designs differ by; see `explore.doubt`."""
+    """Squared half-widths of the difference of two designs; see `explore.doubt`."""
 
     latency_square: float
     energy_square: float
@@ -49,20 +50,20 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """Every design of some groups, one behind the other: what it is judged by, the rest where there is room for it."""
+    """All designs of some groups, concatenated: their costs, and their outcomes where memory allows."""
 
     groups: tuple[Group, ...]
     objectives: tuple[Objective, ...]
     bounds: tuple[Bound, ...]
     costs: Floats = attrs.field(init=False)
-    """Design x objective: logarithms of which less is better, infinite of what does not keep the limits."""
+    """Design x objective: logarithms to minimize, infinite where a limit is exceeded."""
     is_evaluated: Booleans = attrs.field(init=False)
     seconds: float = 0.0
-    """That evaluating took."""
+    """Duration of the evaluation."""
     evaluated_count: int = 0
-    """Designs that were evaluated now: a lake may have had others."""
+    """Designs evaluated in this survey; others came from a lake."""
     nearest_miss: int | None = None
-    """The design that misses its limits least; None where none can be run."""
+    """Design with the least excess over the limits; None where no design runs."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
     nearest: Integers = attrs.field(init=False)
@@ -81,23 +82,23 @@ class Survey:
 
     @cached_property
     def group(self) -> Integers:
-        """Place of each design's group."""
+        """Index of each design's group."""
         return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
 
     @cached_property
     def numbers(self) -> Integers:
-        """Of the designs in their spaces."""
+        """Number of each design in its space."""
         first, *others = (one.numbers for one in self.groups)
         return np.concatenate([first, *others]) if others else first
 
     @property
     def keeps(self) -> Booleans:
-        """Which designs keep the limits."""
+        """True for designs within the limits."""
         mask: Booleans = self.costs[:, 0] < np.inf
         return mask
 
     def add(self, outcomes: Outcomes) -> Floats:
-        """Take the next designs in; return the costs of those that keep the limits."""
+        """Add the next designs; return the costs of those within the limits."""
         keeps, excess = find_excess(outcomes, self.bounds)
         part = slice(self._done, self._done + len(outcomes))
         costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
@@ -114,7 +115,7 @@ class Survey:
         return costs[keeps]
 
     def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
-        """Return all that some designs take: of a large survey it is evaluated again."""
+        """Return the outcomes of some designs; those of a large survey are evaluated again."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(self) <= KEPT:
             self._whole = [Outcomes.join(self._whole)]
@@ -129,7 +130,10 @@ class Survey:
         return Outcomes.join(parts).take(np.argsort(order))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
-        """Find the front of what keeps the limits, and its band; `doubt` is of pairs of groups, without one nothing."""
+        """Find the Pareto front within the limits and its band.
+
+        `doubt` is (group, group) -> difference of their designs; a missing pair counts as zero.
+        """
         none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
         thresholds = [
             [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
@@ -139,21 +143,21 @@ class Survey:
         self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
     def _find_threshold(self, pair: Difference) -> Floats:
-        """Return for each objective by how much the logarithms of two designs differ that are told apart."""
+        """Return for each objective the difference of logarithms at which two designs are significantly different."""
         squares = pair.latency_square, pair.energy_square, pair.joint_square
         return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
 
     def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
-        """Return the designs that are wanted, the best of an objective first."""
+        """Return the selected designs, best first by an objective."""
         rows = np.flatnonzero(is_wanted)
         return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
-        """Return the design that is best of those that keep the limits."""
+        """Return the best design within the limits, by an objective."""
         return int(np.argmin(self.costs[:, self.objectives.index(objective)]))
 
     def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
-        """Return how many others that keep the limits cannot be told from one in an objective."""
+        """Return the number of other designs within the limits that are tied with a design in an objective."""
         place = self.objectives.index(objective)
         cost = self.costs[:, place]
         widest = np.zeros(len(self.groups))
@@ -168,17 +172,17 @@ class Survey:
         return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
-        """Return the values of all constants in which a design differs from its chip, in SI."""
+        """Return the constants in which a design differs from its chip, in SI units."""
         space = self.groups[int(self.group[row])].space
         values = space.values_at(self.numbers[row : row + 1])
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
-        """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
+        """Return each reason of refusal with its number of designs, most frequent first."""
         return self._reasons.most_common()
 
     def tell_status(self, rows: Sequence[int]) -> list[str]:
-        """Return what each of some designs is, in a word."""
+        """Return the status word of each design."""
         words = np.full(len(rows), "missed", dtype="<U11")
         words[self.keeps[rows]] = "other"
         words[self.band[rows]] = "band"
@@ -187,7 +191,7 @@ class Survey:
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
-        """Return some designs as arrays: what they are like, and their parameters."""
+        """Return columns of some designs: base chip, dimensions and parameters."""
         group, numbers = self.group[rows], self.numbers[rows]
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
@@ -211,9 +215,9 @@ def survey(
     jobs: int = 1,
     cluster: str = "",
 ) -> Survey:
-    """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
+    """Return a survey of all designs of groups, evaluated in blocks, optionally in parallel and into a lake.
 
-    `watch` is shown the costs of each block that keep the limits, before it is told of it.
+    `watch` receives the costs of each block within the limits before its progress is reported.
     """
     found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
@@ -233,7 +237,7 @@ def survey(
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
-    """Yield the designs of groups in blocks that take about as long as it may be until something is told."""
+    """Yield designs of groups in blocks that take about `BLOCK_S` each."""
     size = FIRST_BLOCK
     for one in groups:
         if one.found is not None:
@@ -252,9 +256,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
 def find_slopes(
     group: Group, values: Mapping[str, float], objectives: Sequence[Objective]
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter.
+    """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Of one that counts something the mean from half of it to twice.
+    Dependents of a parameter move with it. An integer parameter has the mean elasticity from half to twice its value.
     """
     names = list(values)
     rows = [dict(values)]
@@ -276,6 +280,6 @@ def find_slopes(
 
 
 def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
-    """Return what some designs take, the values of whose parameters are named."""
+    """Return the outcomes of designs given by name -> value of their parameters."""
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return evaluate_values(group.space, columns, group.loads, len(rows))

@@ -1,4 +1,4 @@
-"""Designs that are evaluated in blocks, by several processes, and kept in a lake."""
+"""Blocks of designs for several processes, kept in a lake."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.space import Space
 
 BLOCK: Final = 65_536
-"""Designs of a shard."""
+"""Maximum designs of a shard."""
 
 SMALLEST: Final = 256
 PARTS: Final = 16
-"""Blocks of a space that is too small for large ones, and designs of the smallest."""
+"""Number of blocks of a small space, and minimum designs per block."""
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
     "refusal", "latency_half_width", "energy_half_width",
 )  # fmt: skip
-"""Columns of a shard that outcomes follow from."""
+"""Columns of a shard that outcomes need."""
 
 
 @frozen(eq=False)
 class DesignTask:
-    """A block of designs, of one of their models: another process is sent their numbers, and finds their values.
+    """Block of designs for one model; sent to another process as numbers, which finds the values.
 
-    Nothing is found before it is asked for, since a scheduler reads tasks too.
+    Values are computed on first use, because a scheduler reads tasks too.
     """
 
     packed: bytes
-    """Their space, load and block without values, alike in all blocks of a group: who hands blocks out writes them
-    once, who evaluates them reads them once."""
+    """Space, load and block without values, equal in all blocks of a group. The sender packs them once, and the
+    evaluating process unpacks them once."""
     numbers: range | Integers
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -57,12 +57,12 @@ class DesignTask:
 
     @cached_property
     def values(self) -> dict[str, Floats]:
-        """Parameter -> its value in each of the designs."""
+        """Parameter -> its value in each design."""
         return _unpack(self.packed)[0].values_at(np.asarray(self.numbers, dtype=np.int64))
 
     @cached_property
     def block(self) -> Block:
-        """What their points are."""
+        """Block of the points in the lake."""
         space, _, plain = _unpack(self.packed)
         constants = space.law.constants
         return vary(plain, space.hardware, {name: (constants[name].unit, one) for name, one in self.values.items()})
@@ -88,9 +88,9 @@ def survey_lake(
     tell: Callable[[int, int, int], None],
     see: Callable[[Outcomes], None],
 ) -> int:
-    """Have every design of groups in a lake, and show their outcomes, in their order.
+    """Evaluate all designs of groups that a lake lacks, and show all outcomes in order.
 
-    What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
+    Returns the number of designs evaluated now. An exception from `tell` stops the survey; finished shards stay.
     """
     parts = cut_blocks(groups)
     kept: list[list[tuple[str, str]]] = [[] for _ in parts]
@@ -118,9 +118,9 @@ def survey_lake(
 
 
 def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
-    """Return groups with their designs in blocks, the same ones however many processes there are.
+    """Return groups with their designs in blocks, independent of the number of processes.
 
-    A space that is too small for large ones is cut into a few, for these.
+    A small space is cut into a few smaller blocks.
     """
     found = []
     for group in groups:
@@ -134,7 +134,7 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
 
 
 def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
-    """Yield the place of each part with a task for each of its models."""
+    """Yield the index of each part with a task for each of its models."""
     packed: dict[int, bytes] = {}
     for place, (group, numbers) in enumerate(parts):
         first, count = int(numbers[0]), len(numbers)
@@ -146,7 +146,7 @@ def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, D
 
 
 def _pack(space: Space, load: Load) -> bytes:
-    """Return what all blocks of a load have in common, as it is sent."""
+    """Return the common part of all blocks of a load, packed for another process."""
     assert load.workload is not None
     plain = describe(
         load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()

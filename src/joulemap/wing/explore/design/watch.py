@@ -1,4 +1,4 @@
-"""What is told of a survey while it goes on: how fast it is, and how many of its designs are the front so far."""
+"""Progress of a survey: its rate, and the size of the front so far."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Watch:
-    """Designs as they come."""
+    """Progress of designs under evaluation."""
 
     say: Callable[[str], None]
     move: Callable[[int, int], None] | None
-    """Told (designs done, designs to do); what it raises ends the survey."""
+    """Callback with (designs done, designs to do); an exception from it ends the survey."""
     _front: Floats | None = None
     """Logarithms of the objectives of the front so far."""
     _told: int = attrs.field(default=0, init=False)
-    """Designs that were last told of."""
+    """Number of designs at the last report."""
     began_s: float = attrs.field(factory=time.perf_counter, init=False)
 
     def see(self, costs: Floats) -> None:
-        """Add the costs of a block of designs to what the front so far is of."""
+        """Update the front with the costs of a block of designs."""
         whole = costs if self._front is None else np.concatenate([self._front, costs])
         self._front = whole[find_front(whole)]
 
     def tell(self, done: int, total: int, known: int = 0) -> None:
-        """Tell how many designs are done, `known` of them before, and at which rate the others.
+        """Report the number of designs done, `known` of which existed before, and the rate of the others.
 
-        What the listener raises ends the survey.
+        An exception from the listener ends the survey.
         """
         if done > self._told:
             self._told = done
             rate = (done - known) / max(time.perf_counter() - self.began_s, 1e-9)
-            front = "" if self._front is None else f"; {len(self._front):,} on the front so far"
+            front = "" if self._front is None else f"; {len(self._front):,} on the Pareto front so far"
             before = f", {known:,} of them before," if known else ","
             self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} a second{front}")
         if self.move is not None:

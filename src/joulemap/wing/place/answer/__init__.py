@@ -1,1 +1,1 @@
-"""A model over the devices of a box: the best placement, each device alone, and why the mixture wins or does not."""
+"""Placement answer: the best placement, each device alone, and why a mixture of devices wins or loses."""

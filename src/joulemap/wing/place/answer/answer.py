@@ -1,4 +1,4 @@
-"""A model over the devices of a box: the best placement, each device alone, and why the mixture wins or does not."""
+"""Answer of a placement: the best one, each device alone, and why a mixture of devices wins or loses."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.member import Member
 
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
-"""What a model is placed at."""
+"""Default settings of a placement."""
 
 NOTES: Final = (
-    "alone: the whole model on one device, the others idle; split: each subgraph on one of several, one after the "
-    "other, or branches at once; pipeline: batches follow each other through them; side by side: each takes whole "
-    "batches of its own",
-    "energies are of the box: every device draws static power while it has a part, and idle power while it has none; "
-    "copies between devices and what is converted on the way are lines of the ledger",
-    "a split is the best by what each device takes for each subgraph in a run of all that it runs; it is then run "
-    "in its parts, which is what is shown",
+    "alone: the whole model on one device, the others idle; split: each subgraph on one of several devices, "
+    "in turn or with branches at once; pipeline: batches follow each other through the devices; side by side: "
+    "each device takes whole batches",
+    "energies cover the whole box: a device with a part draws static power, the others draw idle power; "
+    "copies between devices and their conversions are lines of the ledger",
+    "a split is chosen from each device's cost per subgraph in a run of the whole model; its parts are then "
+    "evaluated by themselves, and the table shows those results",
 )
 
 GAP_TOLD: Final = 0.005
-"""Share that a placement could be better from which it is told."""
+"""Minimum share of improvement still possible that the answer reports."""
 
-SOLVER: Final = " (the extra `solver` looks further: pip install 'joulemap[solver]')"
+SOLVER: Final = " (the extra `solver` searches further: pip install 'joulemap[solver]')"
 
 DECODING: Final = ("decode", "experts")
-"""Sorts of work whose products have a row a token."""
+"""Kinds of work whose products have one row per token."""
 
 OF_GOAL: Final = {"latency": "latency", "throughput": "rate", "energy": "energy"}
 WIDTHS: Final = {name: f"{name}_half_width" for name in OF_GOAL}
-"""Goal -> the column of its doubt."""
+"""Goal -> column of its half-width."""
 
 
 @frozen(kw_only=True)
 class PlaceAnswer(Answer):
-    """A model placed on a box."""
+    """Placements of one model on one box, ranked by a goal."""
 
     about = ("model", "box", "goal", "batch", "precisions", "runtime", "why")
 
@@ -78,38 +78,38 @@ class PlaceAnswer(Answer):
     goal: Goal
     batch: int
     precisions: tuple[str, ...]
-    """Precisions of the devices, each once."""
+    """Distinct precisions of the devices."""
     runtime: str
     rows: Table[PlacementRow]
-    """Placements, the best first."""
+    """Placements, best first."""
     devices: Table[DeviceRow]
     subgraphs: Table[SubgraphRow]
     ledger: Table[PlacedLine]
-    """Of the best; empty where devices work side by side."""
+    """Ledger of the best placement; empty where devices work side by side."""
     timeline: Table[EventRow]
-    """Of the best, and of the best mixture where a device alone is best."""
+    """Events of the best placement, and of the best mixture where one device alone is best."""
     differences: Table[PlacementDifference]
-    """What the best device alone spends, as the first, and the best mixture as the second; empty without both."""
+    """Energy of the best device alone (first) against the best mixture (second); empty without both."""
     why: str
 
     @property
     def best(self) -> PlacementRow:
-        """The best for the goal."""
+        """Best placement for the goal."""
         return self.rows[0]
 
     def title(self) -> str:
-        """Return what was asked about."""
+        """Return the title: model, batch, precisions, runtime and box."""
         how = f"{join_words(list(self.precisions))}, {self.runtime}"
         return f"{self.model}, batch {self.batch}, {how}, on {self.box}"
 
     def figures(self) -> Figures:
-        """Return the placements beside each other, which part runs where and when, and the difference of the two."""
+        """Return figures of the placements, their timelines and their energy difference."""
         from joulemap.wing.place.answer.figure import draw
 
         return draw(self.title(), self.why, self.rows, self.timeline, self.differences)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of each table of details."""
+        """Return the document with at most `limit` rows in each table of details."""
         assumed = head_assumed(row.assumed for row in self.rows)
         rows = self._lay(
             self.rows,
@@ -147,33 +147,33 @@ class PlaceAnswer(Answer):
             sections=(Section("", rows),),
             insights=(self.why,),
             details=(
-                Section("Devices of the best", devices),
+                Section("Devices of the best placement", devices),
                 Section("Subgraphs", subgraphs),
-                Section("Energy of the mixture less that of the best device alone", differences),
+                Section("Energy difference: mixture minus best device alone", differences),
             ),
             notes=NOTES,
-            sure="; ".join(filter(None, (self._say_odds(), self._say_gap()))),
+            sure="; ".join(filter(None, (self._describe_odds(), self._describe_gap()))),
             steps=self._list_steps(repeated),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
         )
 
-    def _say_odds(self) -> str:
-        """Return how probable it is that the best beats the best device alone, or what it is not told apart from."""
+    def _describe_odds(self) -> str:
+        """Return the probability that the best placement beats the best device alone, or its statistical ties."""
         rivals = [row for row in self.rows if row.worse_probability is not None]
         close = [f"{row.placement} ({row.form})" for row in rivals if (row.worse_probability or 0.0) < TOLD_APART]
         if close:
-            return f"a close call: it cannot be told apart from {join_words(close)}"
+            return f"statistically tied with {join_words(close)}"
         alone = next((row for row in rivals if row.form == "alone"), None)
         if alone is None:
             return ""
-        return f"{show_chance(alone.worse_probability)} that it is better than {alone.placement} alone"
+        return f"{show_chance(alone.worse_probability)} chance that it beats {alone.placement} alone"
 
-    def _say_gap(self) -> str:
-        """Return how much better a placement could be that was not looked at; empty where that is nothing."""
+    def _describe_gap(self) -> str:
+        """Return how much better an unexamined placement could be; empty below `GAP_TOLD`."""
         if self.best.limit == BUDGET:
-            return "the power budget sets the rate, and placements that draw less were not looked for"
+            return "the power budget sets the rate; placements that draw less were not searched"
         value = {"latency": "latency_s", "throughput": "throughput_per_s", "energy": "energy_j"}[self.goal]
         told, most = "", GAP_TOLD
         for row in self.rows:
@@ -183,11 +183,11 @@ class PlaceAnswer(Answer):
             least = (ratio if self.goal != "throughput" else 1.0 / ratio) * (1.0 - row.gap_fraction)
             if 1.0 - least > most:
                 most = 1.0 - least
-                told = f"a {row.form} that was not found could take at most {show_share(most)} less {WORDS[self.goal]}"
+                told = f"an unexamined {row.form} could save at most {show_share(most)} of the {WORDS[self.goal]}"
         return f"{told}{SOLVER if told and not has_solver() else ''}"
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
-        """Return the commands about the devices that have a part, each with the whole model, the busiest first."""
+        """Return commands that analyze the whole model on each device with a part, busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
         told = [[self.model, row.hardware, *spell_precision(row.precision), *repeated] for row in busy]
         return tuple(dict.fromkeys(shlex.join(["joulemap", "analyze", *words]) for words in told))
@@ -203,11 +203,10 @@ def place(
     links: Sequence[str] = (),
     goal: Goal = "latency",
 ) -> PlaceAnswer:
-    """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+    """Return the best placement of a model's subgraphs on the devices of a box, beside each device alone.
 
-    A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
-    link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
-    traced.
+    The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
+    or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
     """
     from joulemap.domain.box import GOALS
     from joulemap.plan.workload import find_model, holding_workload, stored_key

@@ -1,4 +1,4 @@
-"""Figures of a placement: ways beside each other, a batch in time, and what the mixture spends more or less."""
+"""Figures of a placement: candidates side by side, a batch over time, and the energy difference of a mixture."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def draw(
     timeline: Table[EventRow],
     differences: Table[PlacementDifference],
 ) -> Figures:
-    """Return the placements beside each other, which part runs where and when, and the difference of the two."""
+    """Return figures of the placements, their timelines and their energy difference."""
     drawn = [make_figure("placement", rows, title, why)]
     for way in dict.fromkeys((row.placement, row.form) for row in timeline):
         events = tuple(row for row in timeline if (row.placement, row.form) == way)
         told = attrs.evolve(timeline, rows=events)
-        drawn.append(make_figure("timeline", told, f"{title}: {', '.join(way)}", _tell_events(events)))
+        drawn.append(make_figure("timeline", told, f"{title}: {', '.join(way)}", _describe_events(events)))
     if differences.rows:
         run = [row for row in rows if row.copy_s is not None]
         names = [next(row for row in run if (row.form == "alone") is is_alone) for is_alone in (True, False)]
@@ -44,8 +44,8 @@ def draw(
     return tuple(drawn)
 
 
-def _tell_events(events: Sequence[EventRow]) -> str:
-    """Return what devices and copies take of a batch."""
+def _describe_events(events: Sequence[EventRow]) -> str:
+    """Return the total time of each device and of copies in a batch."""
     taken: dict[str, float] = {}
     for row in events:
         name = row.device if row.kind == "subgraph" else "copies"

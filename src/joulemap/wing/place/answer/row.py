@@ -1,4 +1,4 @@
-"""Rows of a model over the devices of a box: placements, what devices have of the best, where and when parts run."""
+"""Rows of a placement answer: placements, devices and subgraphs of the best one, and its events over time."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.run import PlacedRun
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
-"""Actions of static power: of a device with a part, of its host, and of a device without one."""
+"""Actions of static power: a device with a part, its host, and a device without a part."""
 
 
 @frozen(kw_only=True)
 class PlacementRow:
-    """A way to run the model on the box."""
+    """Candidate placement of the model on the box."""
 
-    placement: str = told("devices that have a part")
+    placement: str = told("devices with a part, joined by a plus")
     form: str = told("alone, split, pipeline or side by side")
-    is_best: bool = told("whether it is the best for the goal")
-    latency_s: float | None = told("of a batch by itself; none where it is refused", "s")
-    latency_half_width: float | None = told("of the 80 % interval of its logarithm")
-    throughput_per_s: float | None = told("samples, batch after batch", "1/s")
-    throughput_half_width: float | None = told("of the 80 % interval of its logarithm")
-    tokens_per_s: float | None = told("of a language model that decodes: tokens, pass after pass", "1/s")
-    energy_j: float | None = told("of a batch, the whole box", "J")
-    energy_half_width: float | None = told("of the 80 % interval of its logarithm")
-    assumed_energy_fraction: float | None = told("of the energy: part that rests on assumed numbers")
-    assumed_static_fraction: float | None = told("of the energy: part that is assumed static power, idling included")
-    energy_per_inference_j: float | None = told("of a sample, the whole box", "J")
-    average_power_w: float | None = told("of the whole box, batch after batch", "W")
-    copy_s: float | None = told("of a batch, between devices", "s")
-    copied_bytes: float | None = told("of a batch, between devices", "B")
-    copy_count: int | None = told("values that one device hands another, of a batch")
-    worse_probability: float | None = told("that the best is better than it; none of the best")
-    limit: str = told("what the time between batches is")
-    gap_fraction: float | None = told("that a placement which was not looked at could save at most", "1")
-    refusal: str = told("why it cannot be; empty where it can")
+    is_best: bool = told("true for the best placement for the goal")
+    latency_s: float | None = told("latency of a batch by itself; null where refused", "s")
+    latency_half_width: float | None = told("half-width of the 80 % interval of the logarithm of latency")
+    throughput_per_s: float | None = told("samples per second, batch after batch", "1/s")
+    throughput_half_width: float | None = told("half-width of the 80 % interval of the logarithm of throughput")
+    tokens_per_s: float | None = told("tokens per second of a decoding language model; null for other models", "1/s")
+    energy_j: float | None = told("energy of a batch, whole box", "J")
+    energy_half_width: float | None = told("half-width of the 80 % interval of the logarithm of energy")
+    assumed_energy_fraction: float | None = told("share of the energy that rests on assumed numbers")
+    assumed_static_fraction: float | None = told("share of the energy from assumed static power, idle power included")
+    energy_per_inference_j: float | None = told("energy of a sample, whole box", "J")
+    average_power_w: float | None = told("mean power of the whole box, batch after batch", "W")
+    copy_s: float | None = told("time of a batch's copies between devices", "s")
+    copied_bytes: float | None = told("bytes that a batch copies between devices", "B")
+    copy_count: int | None = told("values copied between devices per batch")
+    worse_probability: float | None = told("probability that the best placement beats it; null for the best")
+    limit: str = told("limit of the time between batches")
+    gap_fraction: float | None = told("maximum share that an unexamined placement could save", "1")
+    refusal: str = told("reason of refusal; empty where the placement runs")
 
     @property
     def assumed(self) -> AssumedEnergy | None:
-        """The part of the energy that rests on assumed numbers; None where it is refused."""
+        """Energy with its assumed share; None where the placement is refused."""
         if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
             return None
         return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
@@ -63,48 +63,48 @@ class PlacementRow:
 
 @frozen(kw_only=True)
 class DeviceRow:
-    """What a device of the box has of the best placement."""
+    """Device of the box and its share of the best placement."""
 
     device: str = told("name in the box")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = told("that it computes at")
-    subgraph_count: int = told("that it runs")
-    busy_s: float = told("of a batch", "s")
-    busy_fraction: float = told("of the time that a batch takes the box", "1")
-    weight_bytes: int = told("that its memory holds", "B")
-    activation_bytes: int = told("most that are alive at a time", "B")
-    memory_fraction: float = told("of its memory", "1")
-    energy_j: float = told("of a batch, its static and idle power included", "J")
+    precision: str = told("precision of its products")
+    subgraph_count: int = told("subgraphs that run on it")
+    busy_s: float = told("busy time per batch", "s")
+    busy_fraction: float = told("share of the time per batch in which it is busy", "1")
+    weight_bytes: int = told("weights in its memory", "B")
+    activation_bytes: int = told("peak activations", "B")
+    memory_fraction: float = told("share of its memory that weights and activations fill", "1")
+    energy_j: float = told("energy per batch, static and idle power included", "J")
 
 
 @frozen(kw_only=True)
 class SubgraphRow:
-    """Where a subgraph runs."""
+    """Subgraph of the best placement and the device that runs it."""
 
-    subgraph_index: int = told("in the model")
-    operations: str = told("what it computes")
-    device: str = told("that runs it")
-    latency_s: float = told("there", "s")
-    other: str = told("the device that would take least time of the others; empty where none runs it")
-    other_s: float | None = told("what that takes", "s")
+    subgraph_index: int = told("number in the model")
+    operations: str = told("operations of the subgraph")
+    device: str = told("device that runs it")
+    latency_s: float = told("latency on that device", "s")
+    other: str = told("fastest other device; empty where none runs it")
+    other_s: float | None = told("latency on the other device", "s")
 
 
 @frozen(kw_only=True)
 class EventRow:
-    """A subgraph that runs, or a value on its way from one device to another."""
+    """Event of a batch: a subgraph that runs, or a value copied between devices."""
 
-    placement: str = told("devices that have a part")
+    placement: str = told("devices with a part, joined by a plus")
     form: str = told("alone, split or pipeline")
-    event_index: int = told("in the order of time")
+    event_index: int = told("number of the event in the order listed")
     kind: str = told("subgraph or copy")
-    subgraph_index: int = told("that runs, or whose value is sent")
-    operations: str = told("what it computes; empty of a copy")
-    device: str = told("that runs it, or sends")
-    receiver: str = told("of a copy; empty otherwise")
-    start_s: float = told("of a batch by itself", "s")
-    end_s: float = told("of a batch by itself", "s")
-    taken_s: float = told("from start to end", "s")
-    copied_bytes: float | None = told("of a copy", "B")
+    subgraph_index: int = told("subgraph that runs, or that made the copied value")
+    operations: str = told("operations of the subgraph; empty for a copy")
+    device: str = told("device that runs the subgraph or sends the copy")
+    receiver: str = told("device that receives the copy; empty for a subgraph")
+    start_s: float = told("start in a batch by itself", "s")
+    end_s: float = told("end in a batch by itself", "s")
+    taken_s: float = told("duration from start to end", "s")
+    copied_bytes: float | None = told("size of the copy; null for a subgraph", "B")
 
 
 def form_row(
@@ -117,7 +117,10 @@ def form_row(
     worse: float | None,
     tokens: float,
 ) -> PlacementRow:
-    """Return a candidate as a row; `tokens` are those of a batch, 0 for what decodes none."""
+    """Return a candidate as a row.
+
+    `tokens` are those of a batch; 0 for a model that does not decode. `worse` is the probability that `best` beats it.
+    """
     run, found = one.run, find_unknown(PlacementRow)
     if not one.refusal:
         found |= {
@@ -142,7 +145,7 @@ def form_row(
 
 
 def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:
-    """Return the energy of a batch of a placement, and the part of it that is priced by assumed numbers."""
+    """Return the energy of a batch of a placement, with its share from assumed numbers."""
     booked = [
         _assume(line.energy_fj, line.basis, is_static=(line.component, line.action) in DRAWN) for line in one.lines
     ]
@@ -150,7 +153,7 @@ def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:
 
 
 def _list_waits(problem: Problem, one: Candidate) -> Iterator[AssumedEnergy]:
-    """Yield what devices side by side draw in the mean time of a batch while they wait; a run has it in its lines."""
+    """Yield the energy that waiting devices side by side draw per mean batch; a run already has it in its lines."""
     if one.run is not None:
         return
     waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
@@ -167,7 +170,7 @@ def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
 
 
 def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
-    """Return what each device has of a placement; nothing of one side by side."""
+    """Return the devices' rows of a placement; empty for devices side by side."""
     found = []
     for number, member in enumerate(problem.members if run is not None else ()):
         assert run is not None
@@ -192,7 +195,7 @@ def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
 
 
 def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]:
-    """Return where each subgraph of a placement runs; nothing of one side by side."""
+    """Return the subgraphs' rows of a placement; empty for devices side by side."""
     if run is None:
         return []
     names, found = list_operations(problem), []
@@ -216,9 +219,9 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
 
 
 def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
-    """Return what happens to one batch that no other is beside; nothing where devices take batches of their own.
+    """Return the events of one batch that runs by itself; empty for devices side by side.
 
-    The last event ends where the latency does, unless a power budget holds it back.
+    The last event ends at the latency, unless a power budget delays it.
     """
     run = one.run
     if run is None:
@@ -256,14 +259,14 @@ def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
 
 
 def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
-    """Return the femtoseconds of each subgraph of a placement where it runs."""
+    """Return subgraph -> its latency in femtoseconds on the device that runs it."""
     columns = [part.subgraphs for part in run.parts.values()]
     pairs = (zip(one.subgraph_index.tolist(), one.latency_fs.tolist(), strict=True) for one in columns)
     return dict(itertools.chain.from_iterable(pairs))
 
 
 def list_operations(problem: Problem) -> dict[int, str]:
-    """Return what each subgraph computes, by its index."""
+    """Return subgraph -> its operations, joined by a plus."""
     names: dict[int, dict[str, None]] = {}
     work = problem.work
     for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
@@ -272,7 +275,7 @@ def list_operations(problem: Problem) -> dict[int, str]:
 
 
 def list_timeline(problem: Problem, found: Sequence[Candidate]) -> list[EventRow]:
-    """Return what happens in the best placement, and in the best mixture where that is another."""
+    """Return the events of the best placement, and of the best mixture where that is another."""
     run = [one for one in found if one.run is not None]
     mixed = [one for one in run if one.form != "alone"]
     shown = {id(one): one for one in (*run[:1], *mixed[:1])}

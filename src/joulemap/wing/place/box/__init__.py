@@ -1,1 +1,1 @@
-"""A model over the devices of a box: what each takes for each subgraph, the best placements, and their ledgers."""
+"""Placement on a box: costs of subgraphs on each device, the best placements, and their ledgers."""

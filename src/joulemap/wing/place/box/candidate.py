@@ -1,8 +1,8 @@
-"""What can be done with a box: each device alone, a model split over several, whole batches side by side.
+"""Candidate placements on a box: each device alone, a model split over several, whole batches side by side.
 
-Splits are chosen by `choose` and then run; what a device's part really takes, over what its subgraphs take in a run of
-all, is put on them and the choice made again, since a part may fit where the whole did not, or pay a start of its own.
-Side by side, devices that run the whole model each take batches of their own:
+`choose` picks a split, which is then run. The ratio of a part's actual time to the sum of its subgraphs corrects the
+costs, and the choice is repeated: a part may fit where the whole model did not, or have a start-up cost of its own.
+Side by side, each device that runs the whole model takes whole batches:
 
     rate = sum over devices of 1 / interval, all slowed alike where a shared memory or the power budget is exceeded
 """
@@ -31,46 +31,46 @@ from joulemap.wing.place.box.score import add_up, fit_weights, score
 from joulemap.wing.place.box.solve import has_solver
 
 ROUNDS: Final = 4
-"""Times that a split is chosen, run and chosen anew."""
+"""Maximum rounds of choosing and running a split."""
 
 SETTLED: Final = 5e-3
-"""Share of a gap that no solver is asked about."""
+"""Gap below which no solver is asked."""
 
 MOST_SETS: Final = 32
-"""Sets of devices that are tried."""
+"""Maximum sets of devices that are tried."""
 
 
 @frozen(kw_only=True, eq=False)
 class Candidate:
-    """A way to run the model on the box, or why it cannot be."""
+    """Way to run the model on the box, or the reason why it is impossible."""
 
     label: str
-    """Devices, joined by a plus."""
+    """Names of the devices, joined by a plus."""
     form: str
-    """`alone`; `split`: subgraphs on several, in turn or branches at once; `pipeline`: batches follow each other; or
-    `side by side`."""
+    """`alone`; `split`: subgraphs on several devices, in turn or with branches at once; `pipeline`: batches follow each
+    other; or `side by side`."""
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
-    """None where it is refused, and side by side."""
+    """Run of the placement; None where refused, and for devices side by side."""
     latency_s: float = 0.0
-    """Of a batch; side by side of the slowest device's."""
+    """Latency of a batch; of the slowest device for devices side by side."""
     interval_s: float = 0.0
-    """Between batches of the box."""
+    """Interval between batches of the box."""
     energy_j: float = 0.0
-    """Of a batch; side by side of the mean one."""
+    """Energy of a batch; of the mean batch for devices side by side."""
     limit: str = ""
-    """What the time between batches is."""
+    """Limit of the interval between batches."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
-    """Side by side: of the batches, those of each device."""
+    """Device -> its share of the batches, for devices side by side."""
     runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)
-    """Side by side: the run of each device."""
+    """Device -> its run, for devices side by side."""
     gap: float = 0.0
-    """Share that a placement which was not looked at could save, by the costs that the search has."""
+    """Maximum share that an unexamined placement could save, by the search's costs."""
 
     @property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Of its ledger; side by side those of a mean batch, without what devices draw that wait."""
+        """Ledger lines; for devices side by side those of a mean batch, without the power of waiting devices."""
         if self.run is not None:
             return self.run.lines
         return tuple(
@@ -81,20 +81,20 @@ class Candidate:
         )
 
     def value(self, goal: Goal) -> float:
-        """Return what is to be small."""
+        """Return the quantity that a goal minimizes; infinite where refused."""
         if self.refusal:
             return float("inf")
         return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
 
 
 def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
-    """Return what was tried for a goal, each device alone first."""
+    """Return the candidates tried for a goal, each device alone first."""
     kinds = tuple(members[0] for members in problem.kinds.values())
     found = [_run_alone(problem, box, number, goal) for number in kinds]
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
-    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)  # alike ones do best side by side
+    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)  # identical devices do best side by side
     for some in sets:
         found += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
     if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
@@ -155,9 +155,9 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
 def _run_split(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
 ) -> list[Candidate]:
-    """Return the best split that was run; none where the choice is one device.
+    """Return the best split that was run; empty where the choice is one device.
 
-    A solver looks further where that is the largest set of devices.
+    A solver searches further on the largest set of devices.
     """
     best: tuple[Candidate, Choice, Problem] | None = None
     adjusted, seen = problem, set[bytes]()
@@ -180,7 +180,7 @@ def _run_split(
 def _look_further(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
 ) -> Candidate:
-    """Return what a solver makes of the best split where it has a gap: a smaller gap, or a better one."""
+    """Return the best split after a solver's search: with a smaller gap, or a better placement."""
     if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
         return best
     further = improve(adjusted, goal, allowed, choice)
@@ -193,7 +193,7 @@ def _look_further(
 
 
 def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
-    """Return the problem with what each part took over what its subgraphs were taken to."""
+    """Return the problem with costs corrected by the ratio of each part's time to the sum of its subgraphs."""
     nodes, seconds, paced_s = np.arange(problem.node_count), adjusted.seconds.copy(), adjusted.paced_s.copy()
     for number, part in run.parts.items():
         mine = nodes[run.devices == number]
@@ -207,7 +207,7 @@ def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
 
 
 def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
-    """Return what a device was taken to be held up by values that leave or enter it."""
+    """Return the assumed extra time of a device for values that leave or enter it."""
     home = run.devices[problem.maker]
     total = 0.0
     for value, readers in enumerate(problem.readers):
@@ -220,7 +220,7 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
 
 
 def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the mixture that loses least against the best device alone; none where there is none."""
+    """Return the mixture that loses least against the best device alone; empty where none exists."""
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
         return []
@@ -237,9 +237,9 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
 
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
-    """Return whole batches on each set of devices that run the model, alike ones all or none."""
+    """Return candidates with whole batches on each set of capable devices, identical devices all or none."""
     alone: dict[str, PlacedRun] = {}
-    free = attrs.evolve(box, power=None)  # each as far as its own power goes
+    free = attrs.evolve(box, power=None)  # each device's own limit; the box's applies to their sum
     for name, members in problem.kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
             found = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
@@ -255,9 +255,9 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
 
 
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
-    """Return a placement as other numbers of its problem have it, with the runs of its parts; one of alike ones whole.
+    """Return a placement with other numbers in its problem, from the runs of its parts.
 
-    UnsupportedError where they do not fit together.
+    Identical devices side by side share one run. Raises UnsupportedError where the parts do not fit together.
     """
     if placed.run is not None:
         run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
@@ -271,7 +271,7 @@ def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int,
 
 
 def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
-    """Return devices that take whole batches of their own, slowed alike by what they share."""
+    """Return devices side by side with whole batches, slowed alike by a shared memory or the power budget."""
     rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
     parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
     own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}

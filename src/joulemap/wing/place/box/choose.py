@@ -1,15 +1,15 @@
-"""The best placement for a goal: the least time of a batch, the least time between batches, or the least energy.
+"""Best placement for a goal: the lowest latency, the shortest interval between batches, or the least energy.
 
-    latency      sum of subgraphs and copies, exact: `search`; less where branches run at the same time: `overlap`
+    latency      sum of subgraphs and copies, exact: `search`; lower where branches overlap: `overlap`
     energy       sum of their joules + static power of the box x latency, the same for each set of devices
-    throughput   the busiest stage: a device, a link, or a memory that is shared
+    throughput   busiest stage: a device, a link, or a shared memory
 
-The last is no sum. Any weights of the stages that add up to 1 make a sum that no placement's interval is below: what
-`search` finds under some weights is a bound, and a placement to begin with. Weights go to the stages that are busy;
-from the best that was met, single subgraphs move as long as that helps. Source: Lagrangean relaxation, Held and Karp,
-The Traveling-Salesman Problem and Minimum Spanning Trees, 1970.
+The throughput objective is a maximum, not a sum. Any stage weights that add up to 1 give a sum that is at most every
+placement's interval. So the optimum of `search` under such weights is a lower bound and a starting placement. Weights
+move to the busy stages. From the best placement found, single subgraphs move as long as the interval shrinks. Source:
+Lagrangean relaxation, Held and Karp, The Traveling-Salesman Problem and Minimum Spanning Trees, 1970.
 
-What a memory cannot hold costs a price a byte, raised until it fits.
+A full memory is a price per byte, raised until the weights fit.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
 from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
 
 ROUNDS: Final = 16
-"""Weights of stages that are tried."""
+"""Maximum rounds of stage weights."""
 
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256
-"""Of more devices or values there is one round: each takes long."""
+"""Device and value counts above which a single round is run; each round is slow there."""
 
 GAIN: Final = 0.01
-"""Share by which a bound grows that is worth another round."""
+"""Minimum relative growth of the bound that justifies another round."""
 
 PATIENCE: Final = 3
-"""Rounds without."""
+"""Maximum consecutive rounds without that growth."""
 
 LINK_WEIGHT: Final = 0.1
-"""Of a link over that of a device, to begin with."""
+"""Initial weight of a link, relative to a device."""
 
 MOVES: Final = 24
-"""Times that the best single move is looked for."""
+"""Maximum rounds of single-subgraph moves."""
 
 RAISES: Final = 16
-"""Times that the price of a full memory is halved or doubled."""
+"""Maximum steps in the price of a full memory."""
 
 ENOUGH: Final = 1e-3
-"""Share of an interval that is not looked for beyond the bound."""
+"""Relative gap to the bound at which the search stops."""
 
 
 @frozen(kw_only=True, eq=False)
 class Choice:
-    """The best placement that was found for a goal among some devices."""
+    """Best placement found for a goal on a set of devices."""
 
     devices: Integers
     value: float
-    """Seconds, or joules."""
+    """Seconds or joules, by the goal."""
     bound: float
-    """That no placement is below."""
+    """Lower bound of the value of any placement."""
 
     @property
     def gap(self) -> float:
-        """Share of the value that a better placement could save."""
+        """Maximum share of the value that a better placement could save."""
         return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the devices that are allowed; None where they cannot run the model together.
+    """Return the best placement on the allowed devices; None where they cannot run the model together.
 
-    Alike devices of those take branches too where the latency is asked for; in turn they would add nothing.
+    For latency, devices identical to the allowed ones may take branches too; in turn they would gain nothing.
     """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)
@@ -94,7 +94,7 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
         return None
     rest = problem.joules if goal == "energy" else np.zeros_like(base)
     if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
-        per_byte = per_byte * 0.0  # alike devices have room besides
+        per_byte = per_byte * 0.0  # identical devices add memory, so the price of a byte is zero
     filled, held = problem.weight_bytes * per_byte, float((per_byte * room(problem))[per_byte > 0.0].sum())
     bound = bound_path(problem, base + filled, copy, np.where(is_out, np.inf, rest) + filled) - held
     is_out = _list_out(problem, goal, allowed)
@@ -106,12 +106,12 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
 
 
 def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
-    """Return the devices that are allowed, and those alike."""
+    """Return the allowed devices and those identical to them."""
     return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
 
 
 def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return where nodes cannot be: node x device."""
+    """Return True where a node cannot run, as node x device."""
     open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, open_to] = ~problem.can_run[:, open_to]
@@ -119,7 +119,7 @@ def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
 
 
 def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
-    """Return what placements, each a row, are worth for a goal; `power` are the watts of a second, for energy."""
+    """Return the value of placements, one per row, for a goal; `power` is watts of static power, used for energy."""
     if goal == "throughput":
         return score(problem, devices).interval_s
     seconds = find_makespan(problem, devices)
@@ -129,7 +129,7 @@ def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floa
 def improve(
     problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
 ) -> Choice:
-    """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
+    """Return a solver's refinement of a choice: its placement is at least as good, its bound at least as high."""
     is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
     solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
@@ -141,18 +141,17 @@ def improve(
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:
-    """Return the watts that the box draws beside the work: static of the devices at work, idle of the others."""
+    """Return the power in watts besides the work: static for devices in use, idle for the others."""
     mine = set(used)
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
-    """Return the cheapest placement whose weights fit that was found, with the bound of the relaxed problem.
+    """Return the cheapest placement found whose weights fit, with the bound of the relaxed problem.
 
-    With it the price a byte of each memory that the bound is of; 0 where weights fit by themselves.
-
-    A price a byte is the same for all alike layers, so that they come and go together: what is left of a memory is
-    filled by the start, or the end, of a placement that does not fit, the rest of one that does.
+    The second result is the price per byte of each memory at that bound; 0 where the weights fit anyway. Identical
+    layers see the same price and move together, which leaves memory unused. Crossing a placement that does not fit with
+    one that does, at every node, fills the remainder.
     """
 
     def find(price: Floats) -> Found | None:
@@ -193,14 +192,14 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
-    """Return placements that begin as one does and end as the other, the change at each node, and the other way."""
+    """Return placements that begin as one and end as the other, for each change-over node, in both orders."""
     count = len(first)
     begins = np.arange(count)[None] < np.arange(1, count)[:, None]
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
 
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
-    """Return a placement with a short interval, and the bound of the weights that were tried."""
+    """Return a placement with a short interval, and the best bound of the weights tried."""
     seeds = list(cut_stretches(problem, is_out, allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
     weights, bound, since = _begin(problem, allowed), 0.0, 0
@@ -230,7 +229,7 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
 
 
 def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
-    """Return weights of the stages, as `Scores.stages` has them: little of links, nothing of what is not allowed."""
+    """Return initial stage weights, in the order of `Scores.stages`: low for links, zero for devices not allowed."""
     count = len(problem.members)
     is_mine = np.isin(np.arange(count), list(allowed))
     links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
@@ -240,7 +239,7 @@ def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
 
 
 def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
-    """Return the problem whose cost is the weighted sum of the stages: a bound of the longest."""
+    """Return the costs whose sum is the weighted sum of the stages: a lower bound of the longest stage."""
     count = len(problem.members)
     device, link = weights[:count], weights[count:].reshape(count, count)
     others = ~np.eye(count, dtype=bool)
@@ -254,7 +253,7 @@ def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
 def _take_best(
     problem: Problem, trials: Integers, best: tuple[Integers, float] | None
 ) -> tuple[Integers, float] | None:
-    """Return the placement with the shortest interval, and that, of those whose weights fit."""
+    """Return the placement with the shortest interval and that interval, among those whose weights fit."""
     scores: Scores = score(problem, trials)
     fits = (scores.weight_bytes <= room(problem)).all(axis=1)
     interval = np.where(fits, scores.interval_s, np.inf)

@@ -1,12 +1,12 @@
-"""A model on a box as one run: the best placement for the goal of its mode, its parts' rows and lines as one.
+"""Model on a box as one run: the best placement for its mode's goal, with the parts' rows and lines merged.
 
-    latency    of the parts and, at the subgraph that hands a value on, of its copies
+    latency    parts, plus copies, which are added to the subgraph that makes the value
     interval   the placement's period, in proportion to latencies; every device draws static or idle power for it
-    ledger     lines of the parts under the names of their devices, a line for each link that a copy crosses
+    ledger     lines of the parts under the names of their devices, and one line per link that a copy crosses
 
-A run is repeated without a pause, as those of chips are: batches follow each other through the devices, and static
-power is that of the time between two of them. Devices side by side take batches of their own: counts are those of the
-mean batch, times those of the slowest device.
+As for chips, a run repeats without a pause: batches follow each other through the devices, and static power covers the
+time between two of them. Devices side by side take whole batches: counts are those of the mean batch, times those of
+the slowest device.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from joulemap.wing.place.box.problem import Problem, converts, is_dynamic, pose
 from joulemap.wing.place.box.run import PlacedRun, run_placement
 
 LIMITS: Final = {"one by one": ONE_BY_ONE, "shared memory": BANDWIDTH, "power budget": POWER_CAP, "devices": DEVICES}
-"""What the time between batches of a placement is -> the same of a run; any other is a stage."""
+"""Limit of a placement's interval -> limit of a run; any other limit is a stage."""
 
 
 @frozen(kw_only=True, eq=False)
 class _Share:
-    """The part of a device in the mean batch."""
+    """Share of a device in the mean batch."""
 
     run: RunColumns
     kind: str
     count: float
-    """Of the batches of the box, how many it takes: 1 where it has a part of each."""
+    """Fraction of the box's batches that it takes; 1 where it has a part of each."""
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:
-    """Return the run of the best placement, its form and devices in its hardware.
+    """Return the run of the best placement; its hardware names the form and the devices.
 
-    UnsupportedError where there is none, UsageError for a missing link.
+    Raises UnsupportedError without a possible placement, UsageError for a missing link.
     """
     problem = pose_box(work, hardware, configuration)
     return run_placed(problem, hardware, configuration, place(problem, hardware))
 
 
 def pose_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> Problem:
-    """Return a workload to be placed on the devices of a box; raises as `evaluate_box`."""
+    """Return the placement problem of a workload on the devices of a box; raises as `evaluate_box`."""
     members = hardware.list_members(configuration)
     return pose(work, members, find_ways(hardware.box, members))
 
@@ -88,7 +88,7 @@ def place(problem: Problem, hardware: BoxHardware) -> Candidate:
 
 
 def run_placed(problem: Problem, hardware: BoxHardware, configuration: Configuration, placed: Candidate) -> RunColumns:
-    """Return the run of a placement as `place` returns it."""
+    """Return the run of a placement that `place` found."""
     named = attrs.evolve(hardware, placement=f"{placed.form} {placed.label}")
     if placed.run is None:
         return _mix_batches(problem, named, configuration, placed)
@@ -152,7 +152,7 @@ def _mix_batches(problem: Problem, hardware: BoxHardware, configuration: Configu
 def _gather_operators(
     hardware: BoxHardware, shares: list[_Share], busy: dict[str, int]
 ) -> dict[str, Integers | Floats]:
-    """Return the rows of all operators, in their order; what each would take by itself with what others draw then."""
+    """Return the rows of all operators, in order; separate energies include the static power of the whole box."""
     prices_fj, leaks = hardware.reference.prices_fj, _list_leaks(hardware, busy)
     places = {key: hardware.reference.position(key) for key in leaks}
     all_fj = sum(prices_fj[at] * leaks[key] for key, at in places.items() if at is not None)
@@ -166,7 +166,7 @@ def _gather_operators(
 
 
 def _gather(parts: Sequence[OperatorColumns | SubgraphColumns], by: str) -> dict[str, Integers | Floats]:
-    """Return the rows of all parts in the order of a column."""
+    """Return the rows of all parts, sorted by a column."""
     names = [field.name for field in attrs.fields(type(parts[0]))]
     columns = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
     order = np.argsort(columns[by], kind="stable")
@@ -179,7 +179,7 @@ def _gather_subgraphs(shares: list[_Share]) -> dict[str, Integers | Floats]:
 
 
 def _add_copy(problem: Problem, lines: Lines, operator: int, copy: Copy) -> None:
-    """Take the lines of a copy: its links, and what is read and written where it is made anew."""
+    """Add the lines of a copy: its links, and the reads and writes of its conversion."""
     sender, receiver = problem.members[copy.start], problem.members[copy.end]
     at = np.array([operator])
     for hop in problem.ways.hops[copy.start, copy.end]:
@@ -206,7 +206,10 @@ def _close(
     limit: str,
     busy: dict[str, int],
 ) -> RunColumns:
-    """Return the run, its time shared by the operators and its lines priced; `busy` is kind -> devices with a part."""
+    """Return the run with its time divided among operators and its lines priced.
+
+    `busy` is device name -> number of devices with a part.
+    """
     weights = operators["latency_fs"].astype(np.float64)
     whole = np.zeros(len(weights), dtype=np.int64)
     if int(operators["latency_fs"].sum()) != latency_fs:
@@ -244,13 +247,13 @@ def _close(
 
 
 def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
-    """Return the peak of all devices, each at what it computes at."""
+    """Return the peak of all devices, each at its own precision."""
     members = hardware.list_members(configuration)
     return sum(one.hardware.peaks[one.configuration.precision].rate.value for one in members)
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
-    """Take what the devices spend, but for static power, under their names."""
+    """Add the dynamic energy of the devices' parts, under their names."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
         kept = is_dynamic(one.run)
@@ -260,7 +263,7 @@ def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> Non
 
 
 def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, int]:
-    """Return what draws static power while a batch takes the box, and how many: devices at work, idle ones, a host."""
+    """Return static-power action -> number of devices that draw it: busy devices, idle ones, and a host."""
     component, static = STATIC_ACTION
     found = {HOST_ACTION: 1}
     for device in hardware.box.devices:
@@ -271,7 +274,7 @@ def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, 
 
 
 def _find_factors(shares: list[_Share]) -> dict[str, float]:
-    """Return kind -> what an action on the chip of its devices costs of its price: of several the mean by energy."""
+    """Return device name -> ratio of on-chip action cost to price, the energy-weighted mean over its parts."""
     found: dict[str, tuple[float, float]] = {}
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger

@@ -1,9 +1,9 @@
-"""The constants of a box by one name each: those of its devices behind their names, of what joins them, and its own.
+"""Constants of a box by name: those of its devices, of its links and memories, and of the whole box.
 
-gpu.memory_bandwidth      of each device that the box calls `gpu`
-link.cpu-gpu.bandwidth    of the links between two devices; latency and energy a byte too
-memory.NAME.bandwidth     of a memory that devices share; capacity and latency too
-tdp, price_purchase, …    of all of it
+gpu.memory_bandwidth      each device that the box calls `gpu`
+link.cpu-gpu.bandwidth    links between two devices; latency and energy per byte too
+memory.NAME.bandwidth     memory that devices share; capacity and latency too
+tdp, price_purchase, …    the whole box
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
 MEMORY_FIELDS: Final = ("capacity", "bandwidth", "latency")
 
 WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
-"""Of all devices together."""
+"""Constants of all devices together."""
 
 
 def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
-    """Return device of the box -> its chip, of several alike the first."""
+    """Return name of a device -> its chip; the first one of several identical devices."""
     found: dict[str, Hardware] = {}
     for (_, device), chip in zip(hardware.box, hardware.devices, strict=True):
         found.setdefault(device.name, chip)
@@ -41,13 +41,13 @@ def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
 
 
 def name_link(box: Box, link: BoxLink) -> str:
-    """Return what the numbers of a link begin with, the device that the box names first before the other."""
+    """Return the prefix of a link's constants; its devices in the order of the box."""
     order = [device.name for device in box.devices]
     return f"link.{'-'.join(sorted(link.between, key=order.index))}"
 
 
 def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
-    """Return name -> constant of a box as a run has it."""
+    """Return name -> constant of a box as it is evaluated."""
     found = {
         f"{kind}.{one.name}": attrs.evolve(one, name=f"{kind}.{one.name}", of=kind)
         for kind, chip in list_kinds(hardware).items()
@@ -60,7 +60,7 @@ def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
 
 
 def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
-    """Yield kind, name and quantity of what no single device has."""
+    """Yield kind, name and quantity of links, memories and the whole box."""
     for link in hardware.box.links:
         for field in LINK_FIELDS:
             yield "link", f"{name_link(hardware.box, link)}.{field}", getattr(link, field)
@@ -73,7 +73,7 @@ def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
 
 
 def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
-    """Return a box with other numbers of its devices and of what joins them, and the sums that it had of them."""
+    """Return a box with other numbers for its devices, links and memories; sums over devices stay as they were."""
     value = {one.name: one.value for one in changes}
     chips = {
         kind: change_hardware(chip, [attrs.evolve(one, name=own) for one, own in _list_own(changes, kind)])
@@ -81,7 +81,7 @@ def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
     }
     box = attrs.evolve(
         hardware.box,
-        devices=tuple(attrs.evolve(one, static_power=None) for one in hardware.box.devices),  # it is theirs by now
+        devices=tuple(attrs.evolve(one, static_power=None) for one in hardware.box.devices),  # already part of the chip
         links=tuple(_set_each(one, name_link(hardware.box, one), LINK_FIELDS, value) for one in hardware.box.links),
         memories=tuple(_set_each(one, f"memory.{one.name}", MEMORY_FIELDS, value) for one in hardware.box.memories),
         power=_set(hardware.tdp, value["tdp"]) if "tdp" in value else hardware.box.power,
@@ -90,7 +90,7 @@ def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
 
 
 def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "") -> BoxHardware:
-    """Return a box, as runs have it, with numbers in place of its own, as `change_hardware` returns a chip."""
+    """Return an evaluated box with some numbers replaced; as `change_hardware` for a chip."""
     if not changes and not name:
         return hardware
     value, varied = {one.name: one.value for one in changes}, vary_box(hardware, changes)
@@ -106,7 +106,7 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
 
 
 def _list_own(changes: Sequence[Change], kind: str) -> list[tuple[Change, str]]:
-    """Return the changes of a device, each with its name there."""
+    """Return the changes of a device, each with its name on the chip."""
     return [(one, one.name.removeprefix(f"{kind}.")) for one in changes if one.name.startswith(f"{kind}.")]
 
 

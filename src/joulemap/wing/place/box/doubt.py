@@ -1,11 +1,11 @@
-"""How far placements may be off: the doubt of each device's part, put together by what their errors share.
+"""Uncertainty of placements, from the uncertainty of each device's part and the error sources that parts share.
 
     error of a placement = sum over parts of share x error of the part        shares of its time, or of its energy
-    error of a part      = half-width x sum over factors of sqrt(what the factor has of the variance) x what it drew
+    error of a part      = half-width x sum over factors of sqrt(the factor's share of the variance) x its draw
 
-Factors are those of runs: class, board, model, board and model, case, and what is a part's own. Placements with parts
-of one device have all but the last in common, and that too where both parts are the whole model. So a mixture is told
-apart from a device alone by what differs, and what it says of a copy is as sure as the numbers of its link.
+Factors are those of runs: class, board, model, board and model, case, and the part itself. Parts on one device share
+all factors but the last, and the last as well where both are the whole model. So the comparison of a mixture with a
+device alone depends only on the factors that differ. A copy is as certain as the numbers of its link.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
 
 LEAST_WIDTH: Final = 1e-9
-"""Below which two placements differ in nothing that may be off."""
+"""Half-width of a difference below which two placements share all their uncertainty."""
 
 Errors = Mapping[tuple[str, ...], float]
-"""What is drawn -> its part of the half-width of a logarithm; parts add up as squares."""
+"""Random factor -> its contribution to the half-width of a logarithm; contributions add in quadrature."""
 
 
 @frozen(kw_only=True)
 class DeviceDoubt:
-    """Half-widths of what is predicted of a device, of the natural logarithm."""
+    """Half-widths of a device's predictions, on the natural logarithm."""
 
     latency: float
     left_out_energy: float | None
-    """Of its calibration, where that has one."""
+    """Half-width of the energy with measurements left out of the calibration; None without a calibration."""
     energy: float
-    """Of the finest group of measurements that it is in."""
+    """Half-width of the energy in the finest measurement group that contains the device."""
     group_count: int | None
-    """Of that group; None where it is of other classes, which know nothing of its prices."""
+    """Number of measurements in that group; None for a group of other classes, which says nothing about its prices."""
 
     def price(self, square: float) -> float:
-        """Return that of an energy whose prices leave so much open, as a square."""
+        """Return the half-width of an energy, given the variance from uncertain prices."""
         if self.left_out_energy is not None:
             return self.left_out_energy
         if self.group_count is None:
@@ -54,14 +54,14 @@ class DeviceDoubt:
 
 @frozen(kw_only=True)
 class PlacedDoubt:
-    """What may be off of a placement."""
+    """Uncertainty of a placement's latency, interval and energy."""
 
     latency: Errors
     interval: Errors
     energy: Errors
 
     def errors(self, goal: Goal) -> Errors:
-        """Return those of what is to be small for a goal."""
+        """Return the uncertainty of the quantity that a goal minimizes."""
         return {"latency": self.latency, "throughput": self.interval, "energy": self.energy}[goal]
 
 
@@ -71,7 +71,7 @@ def half_width(errors: Errors) -> float:
 
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
-    """Return the probability that the first, with the first of the doubts, is better than the other."""
+    """Return the probability that the best placement beats another; `doubts` are theirs, in that order."""
     first, second = (one.errors(goal) for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)
@@ -81,7 +81,7 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
 def doubt_placement(
     problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
 ) -> PlacedDoubt:
-    """Return what may be off of a placement that can be run."""
+    """Return the uncertainty of a placement that runs."""
     run = candidate.run
     whole = run is None or len(run.parts) == 1
     owner = "" if whole else f"{candidate.label} {candidate.form}"
@@ -89,7 +89,7 @@ def doubt_placement(
     widths = {one.number_basis: one.number_half_width for one in known.spreads}
 
     def join(quantity: DoubtQuantity, parts: Mapping[int, float], copies: Mapping[str, float]) -> Errors:
-        """Put together parts by device, each its share times its half-width, and copies by the name of their link."""
+        """Merge parts (device -> share x half-width) and copies (link -> share x half-width)."""
         found: dict[tuple[str, ...], float] = defaultdict(float)
         for number, width in parts.items():
             for factor, key in _name_factors(problem, number, owner).items():
@@ -123,7 +123,7 @@ def doubt_placement(
 
 
 def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[str, ...]]:
-    """Return what the error of a device's part is drawn by, of each factor."""
+    """Return factor -> key of the random draw for a device's part."""
     member = problem.members[number]
     board, architecture = member.configuration.hardware, member.hardware.architecture
     return {
@@ -139,7 +139,7 @@ def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[
 def _weigh_energy(
     problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
 ) -> dict[int, float]:
-    """Return of each device its share of the energy times the half-width of what it spends."""
+    """Return device -> its share of the energy times the half-width of its energy."""
     lines: dict[str, list[PlacementLine]] = defaultdict(list)
     for line in candidate.lines:
         lines[line.device].append(line)

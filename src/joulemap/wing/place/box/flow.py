@@ -1,4 +1,4 @@
-"""The data flow between subgraphs: which values one hands to others, and an order in which they can run."""
+"""Data flow between subgraphs: the values handed over, and an order of execution."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, Workl
 
 
 def find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, Integers, Floats, Floats]:
-    """Return what subgraphs hand to others: who makes each value, (value, who reads it), traced bytes, bytes an item.
+    """Return the values between subgraphs: maker of each, (value, reader) pairs, traced bytes, bytes per item.
 
-    A value is what one operator leaves in one buffer.
+    A value is the content that one operator leaves in one buffer.
     """
     writer = find_writers(work)
     owner = work.subgraph_index
@@ -38,7 +38,7 @@ def find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, In
 def share_ends(
     more: Floats, value_bytes: Floats, maker: Integers, readers: Sequence[Sequence[int]]
 ) -> tuple[Floats, Floats]:
-    """Return what of the nodes' extra cost each value has as it leaves its maker, and as it enters a reader."""
+    """Return each value's share of its nodes' extra cost, on leaving its maker and on entering a reader."""
     crossing = np.zeros(len(more))
     np.add.at(crossing, maker, value_bytes)
     for value, nodes in enumerate(readers):
@@ -49,7 +49,7 @@ def share_ends(
 
 
 def sort_nodes(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
-    """Return subgraphs in an order in which each follows those that it reads of, else as in the model."""
+    """Return subgraphs in topological order, ties in the model's order."""
     waits = dict.fromkeys(nodes.tolist(), 0)
     follow: dict[int, list[int]] = {node: [] for node in waits}
     for before, after in sorted({(int(maker[value]), int(reader)) for value, reader in pairs.T}):
@@ -70,7 +70,7 @@ def sort_nodes(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
 
 
 def list_readers(pairs: Integers, place: Integers, count: int) -> tuple[tuple[int, ...], ...]:
-    """Return the nodes that read each of so many values, of (value, subgraph) and the node of each subgraph."""
+    """Return the nodes that read each value, from (value, subgraph) pairs and the node of each subgraph."""
     found: list[list[int]] = [[] for _ in range(count)]
     for value, reader in pairs.T.tolist():
         found[value].append(int(place[reader]))

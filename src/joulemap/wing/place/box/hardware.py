@@ -1,11 +1,11 @@
-"""A box as one hardware: what its devices have together, and what each of their actions takes.
+"""Box as one hardware: sums over its devices, and the energy of each of their actions.
 
-    peak, static power    sum over devices, each at what it computes at
-    memory                of devices with one of their own, and once of one that several share
-    power cap             the box's own, else the sum of theirs
-    reference table       the actions of each kind of device under its name, of links, and of devices that wait
+    peak, static power    sum over devices, each at its own precision
+    memory                devices with their own memory, and each shared memory once
+    power cap             the box's own, else the sum of its devices'
+    reference table       actions of each kind of device under its name, of links, and of waiting devices
 
-A mode of a box is what its placements are best at, or a cap on what all of it draws.
+A mode of a box is the goal of its placements, or a cap on the power of the whole box.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from joulemap.system.record import frozen
 from joulemap.wing.place.box.member import Member
 
 DEFAULT_GOAL: Final[Goal] = "latency"
-"""What placements of a box at its default mode are best at."""
+"""Goal of placements at a box's default mode."""
 
 IDLE: Final = "idle_power"
-"""What a device draws that has no part of the model."""
+"""Action of a device without a part."""
 
 CONVERSIONS: Final = {"read": "convert_read", "write": "convert_write"}
-"""Action of a memory -> the same where what comes from another device is made anew."""
+"""Action of a memory -> the same action in a conversion of a value from another device."""
 
 
 @frozen(kw_only=True)
 class BoxHardware(Hardware):
-    """A box with its devices, as they are described or as a run has them."""
+    """Box with its devices, as described or as evaluated."""
 
     box: Box
     devices: tuple[Hardware, ...] = attrs.field(repr=False)
-    """One by one, as the box yields them."""
+    """Devices one by one, in the order of the box."""
     device_modes: tuple[str, ...]
-    """The power mode that each is named at."""
+    """Power mode of each device."""
     placement: str = ""
-    """Of a run: its form and the devices that have a part, as `split cpu+npu`."""
+    """Form and devices of a run's placement, such as `split cpu+npu`."""
 
     @property
     def goal(self) -> Goal:
-        """What placements at its mode are best at."""
+        """Goal of placements at its mode."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
     def capped(self) -> Box:
-        """The box with the power that its mode leaves it."""
+        """Box with the power cap of its mode."""
         point = read_point(self.power_mode)
         if point is None:
             return self.box
@@ -71,7 +71,7 @@ class BoxHardware(Hardware):
         return attrs.evolve(self, power_mode=name)
 
     def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
-        """Return its devices, each at the precision asked for or the narrowest of its own that holds it."""
+        """Return its devices, each at the requested precision or its narrowest that holds it."""
         members = []
         for (name, device), hardware, mode in zip(self.box, self.devices, self.device_modes, strict=True):
             precision, weights = choose_precision(
@@ -85,9 +85,9 @@ class BoxHardware(Hardware):
 
 
 def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest: str = "") -> BoxHardware:
-    """Return the hardware of a box, its devices at the modes that it names them at, one by one.
+    """Return the hardware of a box from its devices and their power modes, one by one.
 
-    `digest` is of the devices as a run has them; empty for a box as it is described.
+    `digest` is that of evaluated devices; empty for a box as described.
     """
     kinds = [device for _, device in box]
     chips = [_settle(device, one) for device, one in zip(kinds, devices, strict=True)]
@@ -147,7 +147,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
 
 
 def _settle(device: BoxDevice, hardware: Hardware) -> Hardware:
-    """Return a device with the static power that its box says."""
+    """Return a device with the static power that its box states."""
     static = device.static_power
     if static is None:
         return hardware
@@ -182,19 +182,19 @@ def _list_memories(box: Box, kinds: Sequence[BoxDevice], chips: Sequence[Hardwar
 
 
 def _add_peaks(chips: Sequence[Hardware], precision: str, clock_hz: float) -> Peak:
-    """Return the peak of all devices, each at what it computes at where this precision is asked for."""
+    """Return the peak of all devices at a requested precision, each at the precision that it uses instead."""
     rate = _add([one.peaks[choose_precision(one, precision, "")[0]].rate for one in chips], "of its devices")
     each = rate.value / clock_hz / len(chips)
     return Peak(rate=rate, operations_per_clock=each, unit_count=len(chips), clock_hz=clock_hz)
 
 
 def device_key(device: str, key: ActionKey) -> ActionKey:
-    """Return what an action of a device is called in the reference table of its box."""
+    """Return the name of a device's action in the reference table of its box."""
     return f"{device}_{key[0]}", key[1]
 
 
 def link_key(name: str) -> ActionKey:
-    """Return what a byte over a link of a box is called."""
+    """Return the action of a byte over a link of a box."""
     return f"link_{name.replace(' ', '_')}", "transfer"
 
 
@@ -233,9 +233,9 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 
 
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
-    """Return the box as a placement has it: kinds of device at a voltage, and so many of each that draw static power.
+    """Return the box with the prices of one placement: voltage of each kind, and number of devices per static action.
 
-    `factors` is kind -> what an action on its chip costs of its price.
+    `factors` is device name -> ratio of on-chip action cost to price; `leaks` is static-power action -> device count.
     """
     scales: dict[ActionKey, tuple[float, str]] = {
         key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1

@@ -1,4 +1,4 @@
-"""Ledger lines of a box: of the parts, of copies between them, and of devices that wait."""
+"""Ledger lines of a box: its parts, the copies between them, and devices that wait."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.box.problem import Problem, conversion_fj, converts
 
 IDLE: Final = ("chip", "idle_power")
-"""What a device draws that has no part of the model."""
+"""Component and action of a device without a part."""
 
 
 @frozen(kw_only=True)
 class Copy:
-    """A value on its way from the device that made it to one that reads it."""
+    """Value copied from the device that made it to a device that reads it."""
 
     start: int
     end: int
     subgraph: int
-    """That makes it."""
+    """Subgraph that makes the value."""
     value: int
-    """Of the problem."""
+    """Value's number in the problem."""
     byte_count: float
-    """As it is sent."""
+    """Bytes as sent, at the sender's precision."""
     latency_fs: int
     start_fs: int = 0
-    """From the start of a batch by itself."""
+    """Start within a batch that runs by itself."""
 
 
 @define
 class Lines:
-    """Lines of a ledger as they are found: operator, row of the reference table, count."""
+    """Ledger lines under construction: operator, row of the reference table, count."""
 
     hardware: BoxHardware
     operator: list[Integers] = attrs.field(factory=list)
@@ -50,20 +50,20 @@ class Lines:
     count: list[Floats] = attrs.field(factory=list)
 
     def add(self, operator: Integers, action: Integers, count: Floats) -> None:
-        """Take lines."""
+        """Add lines whose count is above zero."""
         some = count > 0.0
         self.operator.append(operator[some])
         self.action.append(action[some])
         self.count.append(count[some])
 
     def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Take a line of one action for each operator; none where the box has no price for it."""
+        """Add one line of an action per operator; nothing where the box has no price for the action."""
         position = self.hardware.reference.position(key)
         if position is not None:
             self.add(operator, np.full(len(operator), position), count)
 
     def close(self, hardware: BoxHardware) -> LedgerColumns:
-        """Return the ledger at the prices of a box, an action once for an operator."""
+        """Return the ledger at the prices of a box, with lines of equal operator and action merged."""
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
         distinct, place = np.unique(key, return_inverse=True)
@@ -95,7 +95,7 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 def _line(
     device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
 ) -> PlacementLine:
-    """Return a line of so many of an action, as another action is priced."""
+    """Return the line of a number of actions, at the price of another action."""
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,
@@ -111,7 +111,7 @@ def _line(
 
 
 def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
-    """Return a line for each link that a copy crosses, and two for what is read and written where it is converted."""
+    """Return one line per link that a copy crosses, and two for the reads and writes of its conversion."""
     found = []
     for copy in copies:
         sender, receiver = problem.members[copy.start], problem.members[copy.end]
@@ -138,7 +138,7 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
 
 
 def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
-    """Return the bytes of a copied value as the receiver keeps it."""
+    """Return the bytes of a copied value at the receiver's precision."""
     widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
     return copy.byte_count * widths[0] / widths[1]
 
@@ -156,7 +156,7 @@ def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Placemen
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return what each device draws for the rest of the period."""
+    """Return lines of the power that each device draws for the rest of the period."""
     found = []
     for number, member in enumerate(problem.members):
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S

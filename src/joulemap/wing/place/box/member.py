@@ -1,10 +1,10 @@
-"""The devices of a box as a question has them, and how each reaches the others.
+"""Devices of a box for one question, and the routes between them.
 
     copy_s = sum over the links of the way of (latency + bytes / bandwidth) + command_s + conversion_s
-    conversion_s = (bytes as sent + bytes as kept) / memory bandwidth of who receives    of another precision or layout
-    command_s = host_launch of who receives: what it takes to set it to work
+    conversion_s = (bytes as sent + bytes as kept) / receiver's memory bandwidth    if precision or layout differs
+    command_s = host_launch of the receiver: time to start work on it
 
-Devices of one memory hand over in place: that takes the time until the other starts, and no byte moves.
+Devices that share a memory hand values over in place: the receiver waits for the hand-over latency, and no byte moves.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TYPICAL_BYTES: Final = 2.0**20
-"""By which the quickest way between two devices is found: of one link or of two."""
+"""Size of copy at which routes between two devices are compared."""
 
 
 @frozen(kw_only=True)
 class Member:
-    """A device of a box, as a run has it."""
+    """Device of a box as it is evaluated."""
 
     name: str
     device: BoxDevice
     hardware: Hardware
-    """Under its calibration, at its mode and boundary."""
+    """Hardware with its calibration, at its power mode and measurement boundary."""
     configuration: Configuration
     calibration_digest: str = ""
     memory: str = ""
-    """That it shares with others."""
+    """Name of the memory that it shares with other devices; empty for its own."""
 
     @property
     def static_w(self) -> float:
-        """What it draws while the box works on a model that it has a part of."""
+        """Static power in watts, drawn while the box works on a model of which it has a part."""
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
 
     @property
     def idle_w(self) -> float:
-        """What it draws while the box works without it: its idle power, as far as that is known."""
+        """Power in watts while the box works and it has no part: its idle power where known, else its static power."""
         idle = self.hardware.idle_power
         return self.static_w if idle is None else min(idle.value, self.static_w)
 
 
 @frozen(kw_only=True)
 class Hop:
-    """A link of a way, or a memory that both ends work in."""
+    """Link of a route, or a memory that both ends share."""
 
     name: str
     latency_s: float
@@ -65,18 +65,18 @@ class Hop:
 
 @frozen(kw_only=True)
 class Ways:
-    """How members reach each other."""
+    """Routes between the members of a box."""
 
     hops: Mapping[tuple[int, int], tuple[Hop, ...]]
-    """(from, to) -> the links of the way; not there where there is none."""
+    """(sender, receiver) -> links of the fastest route; absent where there is no route."""
 
     def reaches(self, start: int, end: int) -> bool:
-        """Whether there is a way."""
+        """Return True if a route exists."""
         return start == end or (start, end) in self.hops
 
 
 def find_ways(box: Box, members: Sequence[Member]) -> Ways:
-    """Return the quickest way from each member to each; UsageError where one cannot be reached from any other."""
+    """Return the fastest route between each pair of members; UsageError for a member without a link."""
     count = len(members)
     found: dict[tuple[int, int], tuple[Hop, ...]] = {}
     for start, first in enumerate(members):
@@ -99,7 +99,7 @@ def find_ways(box: Box, members: Sequence[Member]) -> Ways:
 
 
 def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
-    """Return how long so many bytes take; infinite where there is no way."""
+    """Return the time that a number of bytes takes; infinite without a route."""
     return math.inf if way is None else sum(hop.latency_s + byte_count * hop.s_per_byte for hop in way)
 
 

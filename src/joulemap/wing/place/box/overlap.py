@@ -1,7 +1,7 @@
-"""Placements whose devices work at the same time: from the best of those that take turns, by moving parts of the graph.
+"""Placements with parallel devices, found from the best sequential one by moving parts of the graph.
 
-Parts that are moved at once are subgraphs by themselves, all that leads to one and to nothing else (an encoder beside
-another), and all that follows from one alone (a head). No placement is quicker than
+Candidate parts are single subgraphs, all nodes that lead to one node alone (an encoder beside another), and all nodes
+that follow from one alone (a head). Two lower bounds hold for every placement:
 
     the longest path through the graph with its copies, placed as if nothing else were there
     the work of all devices: sum over subgraphs of min over devices of weight x seconds, weights of sum 1
@@ -21,25 +21,25 @@ from joulemap.wing.place.box.score import fit_weights
 from joulemap.wing.place.box.search import Costs, search
 
 ROUNDS: Final = 6
-"""Times that the best move is looked for."""
+"""Maximum rounds of moves."""
 
 MOST_MOVES: Final = 384
-"""Of which the makespan is found, those of the least work first."""
+"""Maximum moves per round whose makespan is computed; those with the least total work come first."""
 
 WEIGHINGS: Final = 40
-"""Of devices, for the bound of their work."""
+"""Rounds of device weights for the bound of total work."""
 
 ENOUGH: Final = 1e-3
-"""Share of a makespan that is not looked for beyond the bound."""
+"""Relative gap to the bound at which the search stops."""
 
 MOST_KINDS: Final = 4
-"""Of device that stretches are cut for, one behind the other."""
+"""Maximum kinds of device in a pipeline of consecutive stretches."""
 
 
 def overlap(
     problem: Problem, devices: Integers, is_out: Booleans, price: Callable[[Integers], Floats], bound: float
 ) -> tuple[Integers, float]:
-    """Return a placement at least as good, and what it costs; `price` is of placements in rows."""
+    """Return a placement at least as good, and its cost; `price` takes placements in rows."""
     best, value = devices, float(price(devices[None])[0])
     regions = list(_list_regions(problem)) if value > bound * (1.0 + ENOUGH) else []
     for _ in range(ROUNDS):
@@ -70,10 +70,10 @@ def _list_moves(regions: Sequence[Booleans], devices: Integers, is_out: Booleans
 
 
 def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> float:
-    """Return what no placement is below, in the currency of its arguments.
+    """Return a lower bound of any placement, in the unit of its arguments.
 
-    `base`: node x device, of a node on the longest path, with what its time costs; `copy` the same of values; `rest`:
-    of a node beside it, whose time may cost nothing.
+    `base` is node x device: the cost of a node on the longest path, its time included; `copy` is the same for values.
+    `rest` is the cost of a node off the path, whose time may cost nothing.
     """
     least = base.min(axis=1)
     longest, back = least.copy(), np.full(len(least), -1)
@@ -95,7 +95,10 @@ def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> fl
 
 
 def bound_work(seconds: Floats) -> float:
-    """Return the least seconds in which devices do so much; node x device, infinite where it cannot be."""
+    """Return a lower bound of the makespan in seconds from total work.
+
+    `seconds` is node x device, infinite where a node cannot run.
+    """
     weights, best = np.full(seconds.shape[1], 1.0), 0.0
     weights[~np.isfinite(seconds).any(axis=0)] = 0.0
     weights /= weights.sum()
@@ -111,9 +114,9 @@ def bound_work(seconds: Floats) -> float:
 
 
 def _list_regions(problem: Problem) -> Iterator[Booleans]:
-    """Yield parts of a graph that may move at once, as masks of nodes: each node, what leads to it alone, what follows.
+    """Yield masks of nodes that may move together: each node, the nodes that lead to it alone, those that it dominates.
 
-    What follows from a node alone is what it dominates; sets are whole numbers of one bit a node.
+    Sets of nodes are integers with one bit per node.
     """
     count = problem.node_count
     before, after = [set[int]() for _ in range(count)], [set[int]() for _ in range(count)]
@@ -139,7 +142,7 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
 
 
 def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with one subgraph elsewhere, or all from some subgraph on, or up to it."""
+    """Yield placements with one subgraph moved to another device, or everything from it on, or up to it."""
     count = problem.node_count
     for other in range(len(problem.members)):
         able = problem.can_run[:, other]
@@ -152,7 +155,7 @@ def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
 
 
 def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
-    """Yield placements of one stretch for each device, balanced; kinds of device in each order, of alike ones all."""
+    """Yield placements of one balanced stretch per device; in all orders of kinds, with all devices of a kind."""
     seconds = np.where(is_out, np.inf, problem.paced_s)
     kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
     for size in range(1, min(len(kinds), MOST_KINDS) + 1):
@@ -164,7 +167,7 @@ def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) ->
 
 
 def _balance(seconds: Floats) -> Integers | None:
-    """Return which stretch each node is of where the longest is shortest; None where they cannot be."""
+    """Return the stage of each node that minimizes the longest stage; None where no split is possible."""
     upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
     if np.isinf(seconds).any():
         upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])

@@ -1,15 +1,15 @@
-"""What is to be placed: subgraphs in an order in which they can run, and what each device takes for each.
+"""Placement problem: subgraphs in execution order, and the cost of each on each device.
 
     cost of a placement = sum over subgraphs of cost(subgraph, device)
-                        + sum over values and devices that read them of copy(value, from who made it, to the device)
+                        + sum over values and devices that read them of copy(value, from its maker, to the device)
 
-A value is sent once to each device that reads it, however many subgraphs do:
+A value is sent once to each device that reads it, whatever the number of its readers there:
 
-    copy = way + command + conversion + what it costs both devices that the value leaves the chip and enters another
+    copy = way + command + conversion + extra cost on both devices of leaving one chip and entering another
 
-What a device takes for a subgraph is its part of a run of all that the device can run, with memory enough; what a value
-costs that leaves or enters is the difference to a run in which every value does, in proportion to bytes. Runs of the
-parts themselves say what a placement takes in the end (`box.run`).
+A device's cost of a subgraph is its share of a run of everything that the device supports, with unlimited memory. The
+extra cost of a value is the difference to a run in which every value leaves the chip, in proportion to bytes. The final
+cost of a placement comes from runs of its parts (`box.run`).
 """
 
 from __future__ import annotations
@@ -42,63 +42,63 @@ from joulemap.wing.place.box.member import Member, Ways, time_way
 from joulemap.wing.place.box.search import group_values
 
 ENOUGH: Final = 1e18
-"""Bytes that any model fits in."""
+"""Memory capacity in bytes that fits any model."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class Problem:
-    """Subgraphs, values and devices. Times in seconds, energies in joules but for static power."""
+    """Subgraphs, values and devices. Times in seconds, energies in joules without static power."""
 
     work: WorkloadColumns
     members: tuple[Member, ...]
     ways: Ways
     subgraph: Integers
-    """Of each node: its subgraph in the workload."""
+    """Subgraph of each node in the workload."""
     seconds: Floats
-    """Node x device; infinite where the device cannot run it."""
+    """Time of a node: node x device; infinite where the device cannot run it."""
     paced_s: Floats
-    """The same, of one batch among others that follow it on the device."""
+    """Time of a node of one batch in a pipeline of batches: node x device."""
     joules: Floats
-    """Node x device, without static power."""
+    """Energy of a node without static power: node x device."""
     dram_bytes: Floats
-    """Node x device."""
+    """DRAM traffic: node x device."""
     weight_bytes: Floats
-    """Node x device: of weights that no node before it reads."""
+    """Bytes of weights that a node is the first to read: node x device."""
     activation_bytes: Floats
-    """Of each device, the most that are alive at a time."""
+    """Peak activations of each device."""
     maker: Integers
-    """Of each value: the node that makes it."""
+    """Node that makes each value."""
     readers: tuple[tuple[int, ...], ...]
-    """Of each value: the nodes that read it."""
+    """Nodes that read each value."""
     value_bytes: Floats
-    """Value x device: as that device keeps it."""
+    """Size of a value at a device's precision: value x device."""
     leave_s: Floats
-    """Value x device: what the device takes longer where the value leaves it."""
+    """Extra time of a device where the value leaves it: value x device."""
     leave_j: Floats
     enter_s: Floats
-    """The same where it enters."""
+    """Extra time of a device where the value enters it: value x device."""
     enter_j: Floats
     refusals: tuple[str, ...]
-    """Of each device: why it runs nothing; empty where it runs something."""
+    """Reason why a device runs nothing; empty where it runs something."""
 
     @property
     def node_count(self) -> int:
-        """Subgraphs that compute."""
+        """Number of subgraphs that compute."""
         return len(self.subgraph)
 
     @cached_property
     def reads(self) -> list[list[int]]:
-        """The values that each node reads."""
+        """Values that each node reads."""
         return group_values(self.readers, self.node_count)
 
     @cached_property
     def makes(self) -> list[list[int]]:
-        """The values that each node makes."""
+        """Values that each node makes."""
         return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property
     def kinds(self) -> dict[str, list[int]]:
-        """Device of the box -> its members, alike."""
+        """Name of a device -> its members; identical devices share a name."""
         found: dict[str, list[int]] = {}
         for number, member in enumerate(self.members):
             found.setdefault(member.device.name, []).append(number)
@@ -106,23 +106,26 @@ class Problem:
 
     @cached_property
     def can_run(self) -> Booleans:
-        """Node x device."""
+        """True where the device can run the node: node x device."""
         mask: Booleans = np.isfinite(self.seconds)
         return mask
 
     @cached_property
     def way_s(self) -> Floats:
-        """Value x from x to: seconds of links, commands and conversions; 0 within a device, infinite without a way."""
+        """Seconds of links, commands and conversions: value x sender x receiver.
+
+        Zero within a device, infinite without a way.
+        """
         return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
 
     @cached_property
     def copy_s(self) -> Floats:
-        """The same with what both devices take longer."""
+        """Time of a copy with the extra time on both devices: value x sender x receiver."""
         return self._with_ends(self.way_s, self.leave_s, self.enter_s)
 
     @cached_property
     def copy_j(self) -> Floats:
-        """Value x from x to: joules of links and conversions, and what both devices take more."""
+        """Energy of a copy with the extra energy on both devices: value x sender x receiver."""
 
         def price(sent: Floats, start: int, end: int) -> Floats:
             way, kept = self.ways.hops[start, end], self.value_bytes[:, end]
@@ -150,7 +153,7 @@ class Problem:
 
 
 def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return how long copies of so many bytes take that there is a way for, until the receiver works on them."""
+    """Return the time of copies until the receiver can work on them; a way must exist."""
     way, receiver = problem.ways.hops[start, end], problem.members[end]
     fixed = time_way(way, 0.0)
     seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
@@ -160,7 +163,7 @@ def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
 
 
 def converts(first: Member, second: Member) -> bool:
-    """Whether what one device hands to another is made anew there: of another precision or layout."""
+    """Return True if a value is converted on arrival, because precision or layout differ."""
     return (
         first.configuration.precision != second.configuration.precision or first.device.layout != second.device.layout
     )
@@ -173,7 +176,7 @@ def memory_rate(member: Member) -> float:
 
 
 def conversion_fj(member: Member) -> tuple[float, float]:
-    """Return what a byte read and one written take, where a device converts what it is sent."""
+    """Return the femtojoules per byte read and per byte written in a conversion."""
     reference = member.hardware.reference
     places = [reference.position(("dram", action)) for action in ("read", "write")]
     read, write = (0.0 if at is None else reference.prices_fj[at] for at in places)
@@ -181,9 +184,9 @@ def conversion_fj(member: Member) -> tuple[float, float]:
 
 
 def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
-    """Return a workload to be placed on devices.
+    """Return the placement problem of a workload on devices.
 
-    UnsupportedError for an operator that none of them runs, or where none runs anything.
+    Raises UnsupportedError for an operator that no device runs, or where no device runs anything.
     """
     is_fused = members[0].configuration.runtime in MERGING
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
@@ -254,7 +257,7 @@ def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Proble
 
 
 def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
-    """Return the run of all operators that are not left out on one device, with memory enough. Raises as `evaluate`."""
+    """Return the run of all operators outside `left` on one device, with unlimited memory. Raises as `evaluate`."""
     roomy = attrs.evolve(member.hardware.memory_capacity, value=ENOUGH)
     hardware = attrs.evolve(member.hardware, compiler=None, memory_capacity=roomy)
     evaluator = Evaluator(*split_work(work, left)[0]) if left.any() else Evaluator(work)
@@ -262,7 +265,7 @@ def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns
 
 
 def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
-    """Return what each subgraph takes, but for static power."""
+    """Return the energy of each subgraph in femtojoules, without static power."""
     kept = is_dynamic(run)
     row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index[kept])
     owner = run.operators.subgraph_index[row]
@@ -270,7 +273,7 @@ def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
 
 
 def is_dynamic(run: RunColumns) -> Booleans:
-    """Return which lines of a run's ledger are no static power."""
+    """Return True for ledger lines that are not static power."""
     leaks = [run.hardware.reference.position(key) for key in STATIC_ACTIONS]
     mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
     return mask

@@ -1,13 +1,13 @@
-"""A placement as it runs: each device's part by itself, copies between them, and a ledger of whole femtojoules.
+"""Run of a placement: each device's part by itself, the copies between parts, and a ledger of whole femtojoules.
 
-    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing runs at once
+    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing overlaps
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
-    period   = latency, or the interval where batches follow each other; longer where the power budget says so
-    energy   = lines of the parts + copies + static power of each device over what of the period its part leaves
+    period   = latency, or the interval in a pipeline; longer where the power budget requires
+    energy   = lines of the parts + copies + static power of each device over the period minus its part's interval
              + idle power of devices without a part x period
 
-A part is evaluated as a run of its operators alone, values that it hands on or is handed crossing its memory. Static
-power of a part's own operators is among its lines; the rest of the period is a line more.
+A part is evaluated as a run of its operators alone; values that it receives or hands over cross its memory. Static
+power of a part's own operators is among its lines; the rest of the period is one more line.
 """
 
 from __future__ import annotations
@@ -34,40 +34,40 @@ from joulemap.wing.place.box.score import share_memory
 
 @frozen(kw_only=True, eq=False)
 class PlacedRun:
-    """A model on devices of a box."""
+    """Model that runs on devices of a box."""
 
     devices: Integers
-    """Of each node of the problem."""
+    """Device of each node of the problem."""
     parts: dict[int, RunColumns]
-    """Device -> the run of its part."""
+    """Device -> run of its part."""
     copies: tuple[Copy, ...]
     start_fs: Integers
-    """Of each node, from the start of a batch by itself."""
+    """Start of each node, from the start of a batch by itself."""
     latency_fs: int
     interval_fs: int
-    """From batch to batch where they follow each other."""
+    """Interval between batches in a pipeline."""
     period_fs: int
-    """For which the box draws static power for a batch: the latency, or the interval."""
+    """Time per batch over which the box draws static power: the latency, or the interval of a pipeline."""
     limit: str
-    """What the period is: devices in turn, branches at once, a device, link or memory by name, or the power budget."""
+    """Limit of the period: one by one, branches at once, the name of a device, link or memory, or the power budget."""
     names: tuple[str, ...]
-    """Of the devices of the problem."""
+    """Names of the problem's devices."""
     between: tuple[PlacementLine, ...]
-    """What is in the ledger of no part: copies, and devices that wait."""
+    """Ledger lines outside all parts: copies, and devices that wait."""
 
     @cached_property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Its ledger: of the parts, by subgraph and action, then what is between them."""
+        """Ledger: lines of the parts, by subgraph and action, then copies and waits."""
         return (*(line for at, run in self.parts.items() for line in list_lines(self.names[at], run)), *self.between)
 
     @property
     def energy_fj(self) -> int:
-        """Of a batch, exact."""
+        """Exact energy of a batch."""
         return sum(run.ledger.total_fj for run in self.parts.values()) + sum(line.energy_fj for line in self.between)
 
     @property
     def copy_fs(self) -> int:
-        """Of all copies of a batch."""
+        """Time of all copies of a batch."""
         return sum(copy.latency_fs for copy in self.copies)
 
 
@@ -79,7 +79,7 @@ def run_placement(
     is_pipelined: bool,
     known: Mapping[int, RunColumns] | None = None,
 ) -> PlacedRun:
-    """Return the run of a placement, of parts that are known or run now; UnsupportedError where one does not fit."""
+    """Return the run of a placement from known or newly evaluated parts; UnsupportedError where a part does not fit."""
     parts = _run_parts(problem, devices) if known is None else dict(known)
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
@@ -111,7 +111,7 @@ def run_placement(
 
 
 def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
-    """Return device -> what evaluates its part of a placement."""
+    """Return device -> evaluator of its part of a placement."""
     work = problem.work
     of_subgraph = np.full(work.subgraph_count, devices[0])
     of_subgraph[problem.subgraph] = devices
@@ -132,12 +132,12 @@ def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
 
 
 def own_fj(run: RunColumns) -> int:
-    """Return what a part takes, but for static power."""
+    """Return the energy of a part in femtojoules, without static power."""
     return int(run.ledger.energy_fj[is_dynamic(run)].sum())
 
 
 def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> None:
-    """Raise UnsupportedError where parts do not fit together in a memory that they share."""
+    """Raise UnsupportedError where the parts of devices with a shared memory exceed its capacity."""
     for memory in box.memories:
         mine = [run for number, run in parts.items() if problem.members[number].memory == memory.name]
         needed = sum(run.weight_bytes + run.activation_bytes for run in mine)
@@ -169,7 +169,7 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
 def _follow(
     problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
 ) -> tuple[Followed[Integers], int]:
-    """Return when each node and copy begins, in femtoseconds, and what subgraphs take that are none, after them."""
+    """Return the start of each node and copy, and the time of subgraphs outside the problem, in femtoseconds."""
     shape = problem.node_count, 1
     place = np.full(problem.work.subgraph_count, -1)
     place[problem.subgraph] = np.arange(problem.node_count)
@@ -189,7 +189,7 @@ def _follow(
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:
-    """Return the longest stage, and what it is."""
+    """Return the time of the longest stage, and its name."""
     stages = {problem.members[number].name: run.interval_fs for number, run in parts.items()}
     for copy in copies:
         first, second = sorted((copy.start, copy.end))
@@ -204,7 +204,7 @@ def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple
 
 
 def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
-    """Return the shortest period in which a batch keeps the box within its power."""
+    """Return the shortest period at which a batch keeps the box within its power budget."""
     if box.power is None:
         return 0
     left_w = box.power.value - power_w

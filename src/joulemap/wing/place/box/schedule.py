@@ -1,11 +1,11 @@
-"""When each subgraph of a placement runs: devices work at the same time where the data flow lets them.
+"""Schedule of a placement's subgraphs: devices work in parallel where the data flow allows.
 
-    begin(node) = max(its device is free, what it reads is there)
-    there(value, device) = max(made, the link is free) + copy      a link carries one value at a time
+    begin(node) = max(its device is free, its inputs have arrived)
+    arrival(value, device) = max(made, the link is free) + copy    a link carries one value at a time
     makespan = the latest end
 
-Devices and links take what is theirs in the order of the problem. Of devices that share a memory, what a subgraph moves
-waits for what began to move before it. A chain has nothing at the same time: its makespan is the sum of all.
+Devices and links process nodes and values in the order of the problem. On devices that share a memory, traffic of a
+subgraph queues behind traffic that began earlier. A chain has no parallelism: its makespan is the sum of all times.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Times = TypeVar("Times", Floats, Integers)
 
 @frozen(kw_only=True, eq=False)
 class Followed(Generic[Times]):
-    """When placements do what they do, from the start of a batch; placements come last, beside each other in memory."""
+    """Start times of placements, from the start of a batch; the placement axis is last, contiguous in memory."""
 
     begin: Times
     """Node x placement."""
     sent: Times
-    """Value x device x placement: when its copy to that device begins; 0 where none is made."""
+    """Start of a value's copy to a device: value x device x placement; 0 where none is made."""
     makespan: Times
-    """Placement."""
+    """Makespan of each placement."""
 
 
 def find_makespan(problem: Problem, devices: Integers) -> Floats:
-    """Return the seconds of each placement, a row each, as the problem prices its parts."""
+    """Return the makespan of each placement in seconds, one per row, at the problem's prices."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_find_makespan(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     return np.concatenate([*parts, np.zeros(0)])
@@ -54,7 +54,7 @@ def _find_makespan(problem: Problem, devices: Integers) -> Floats:
 
 
 def share_rate(problem: Problem) -> Floats:
-    """Return the seconds that a byte takes a memory that a device shares; 0 of one with a memory of its own."""
+    """Return the seconds per byte of the memory that a device shares; 0 for a device with its own memory."""
     rates = np.zeros(len(problem.members))
     for rate, mine in share_groups(problem):
         rates[mine] = rate if len(mine) > 1 else 0.0
@@ -70,11 +70,11 @@ def follow(
     enters: Times | None = None,
     needs: Booleans | None = None,
 ) -> Followed[Times]:
-    """Return when each placement does what, in the unit of its times.
+    """Return the start times of each placement, in the unit of its inputs.
 
-    `where`, `takes` and `moves`: node x placement, its device, the time of that and of a memory that it shares;
-    `copies`: value x device that it is sent to x placement; `enters`: value x device, until who receives it can begin;
-    `needs`: what `find_copies` says of them, where that is known.
+    `where`, `takes` and `moves` are node x placement: device, time on the device, and time of its traffic in a shared
+    memory. `copies` is value x receiving device x placement. `enters` is value x device: the extra time before the
+    receiver can begin. `needs` is the result of `find_copies`, where the caller has it.
     """
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs

@@ -1,4 +1,4 @@
-"""What placements take, many at a time: time of one batch, time between batches, energy."""
+"""Vectorized cost of many placements: latency, interval between batches, energy."""
 
 from __future__ import annotations
 
@@ -12,35 +12,38 @@ from joulemap.system.record import frozen
 from joulemap.wing.place.box.problem import Problem
 
 TOGETHER: Final = 500_000
-"""Copies that are looked at together: more leave the processor's caches."""
+"""Maximum copies per batch of placements; larger batches spill the CPU cache."""
 
 
 @frozen(kw_only=True, eq=False)
 class Scores:
-    """What placements take, one row each."""
+    """Costs of placements, one row each."""
 
     latency_s: Floats
-    """Of a batch by itself: devices take turns."""
+    """Latency of a batch by itself, devices in turn."""
     busy_s: Floats
-    """Placement x device: of a batch."""
+    """Busy time of a batch: placement x device."""
     link_s: Floats
-    """Placement x from x to: copies of a batch."""
+    """Copy time of a batch: placement x sender x receiver."""
     interval_s: Floats
-    """From a batch to the next where they follow each other through the devices: of the slowest stage."""
+    """Interval between batches in a pipeline: time of its slowest stage."""
     joules: Floats
-    """Of a batch, but for static power."""
+    """Energy of a batch without static power."""
     weight_bytes: Floats
-    """Placement x device."""
+    """Weights in memory: placement x device."""
 
     @property
     def stages(self) -> Floats:
-        """Placement x what works side by side: each device, then each pair of devices, both ways, row by row."""
+        """Busy time of parallel stages: placement x (devices, then pairs of devices row by row).
+
+        A pair has the copies of both directions.
+        """
         both_ways = np.triu(self.link_s + self.link_s.transpose(0, 2, 1), 1)
         return np.concatenate([self.busy_s, both_ways.reshape(len(self.busy_s), -1)], axis=1)
 
 
 def score(problem: Problem, devices: Integers) -> Scores:
-    """Return what placements take, each a row with the device of each node."""
+    """Return the costs of placements, one per row, with the device of each node."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
     names = [one.name for one in attrs.fields(Scores)]
@@ -78,16 +81,16 @@ def _score(problem: Problem, devices: Integers) -> Scores:
 
 
 def sum_by_device(column: Floats, devices: Integers) -> Floats:
-    """Return what each device has of a column of node x device, of placements in rows."""
+    """Return the per-device sums of a node x device column for placements in rows."""
     nodes, count = column.shape
     own = column[np.arange(nodes), devices]
     return np.stack([np.where(devices == one, own, 0.0).sum(axis=1) for one in range(count)], axis=1)
 
 
 def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, needs: Booleans | None = None) -> Floats:
-    """Return what placements, each a row, cost in one currency: node x device, and value x from x to.
+    """Return the cost of placements in rows, from node x device and value x sender x receiver costs.
 
-    `needs` is what `find_copies` says of them, where that is known.
+    `needs` is the result of `find_copies`, where the caller has it.
     """
     total: Floats = node[np.arange(problem.node_count), devices].sum(axis=1)
     needs = find_copies(problem, devices) if needs is None else needs
@@ -98,7 +101,7 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, need
 
 
 def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
-    """Return the least time from batch to batch that memories which devices share allow, of each placement."""
+    """Return the shortest interval that the bandwidth of shared memories allows for each placement."""
     found = np.zeros(len(dram_bytes))
     for rate, mine in share_groups(problem):
         found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) * rate)
@@ -106,7 +109,7 @@ def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
 
 
 def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
-    """Return the seconds a byte of each memory that several share, and who they are."""
+    """Return the seconds per byte of each shared memory, with its devices."""
     found = []
     for name in sorted({member.memory for member in problem.members if member.memory}):
         mine = [number for number, member in enumerate(problem.members) if member.memory == name]
@@ -115,19 +118,19 @@ def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
 
 
 def room(problem: Problem) -> Floats:
-    """Return the bytes that each device has for weights, beside its activations."""
+    """Return the memory of each device available for weights, after activations."""
     capacity = np.array([member.hardware.memory_capacity.value for member in problem.members])
     return np.maximum(capacity - problem.activation_bytes, 0.0)
 
 
 def fit_weights(problem: Problem, devices: Integers) -> Booleans:
-    """Return which placements have room for their weights."""
+    """Return True for each placement whose weights fit."""
     mask: Booleans = np.all(sum_by_device(problem.weight_bytes, devices) <= room(problem), axis=1)
     return mask
 
 
 def find_copies(problem: Problem, devices: Integers) -> Booleans:
-    """Return which values are sent to which device: value x device x placement."""
+    """Return True for each value sent to a device: value x device x placement."""
     count, value_count = len(problem.members), len(problem.maker)
     found = np.zeros((value_count, count, len(devices)), dtype=bool)
     value = np.repeat(np.arange(value_count), [len(one) for one in problem.readers])

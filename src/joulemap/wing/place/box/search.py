@@ -1,12 +1,12 @@
-"""The cheapest placement, exactly, by dynamic programming over what is handed on.
+"""Cheapest placement, exactly, by dynamic programming over live values.
 
-    state after a node   for each value that a later node reads: who made it, and which devices have it
-    next                 the node on each device that can run it: its cost, and a copy of each value that it lacks there
+    state after a node   for each value that a later node reads: its maker, and the devices that hold it
+    next                 the node on each device that can run it: its cost, and a copy of each input missing there
 
-A chain has as many states as devices, branches that join again have their product: a model is as hard as the widest
-cut through it. A state is dropped where another, with the copies that it lacks, is no dearer; that loses nothing.
-Where more than `MOST_STATES` are left the dearest are dropped, and `Found.bound` says what they could have come to.
-Source: variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
+A chain has one state per device; parallel branches multiply states. A model is as hard as the widest cut through it. A
+state is dropped, without loss, where another state is at most as expensive with the missing copies added. Above
+`MOST_STATES` the most expensive states are dropped, and `Found.bound` covers what they could have reached. Source:
+variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ from joulemap.model.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 
 MOST_STATES: Final = 512
-"""That are followed at a time, after those that others replace are dropped."""
+"""Maximum states kept per node, after dominated ones are dropped."""
 
 FEW_STATES: Final = 64
-"""Up to which none is dropped: looking costs more."""
+"""Number of states up to which dominance is not checked; the check costs more than it saves."""
 
 MOST_ENTRIES: Final = 8192
-"""Values of all states together: of a graph that hands on hundreds at a time fewer states are followed."""
+"""Maximum values over all states; a graph with hundreds of live values keeps fewer states."""
 
 LEAST_STATES: Final = 16
 
 JUDGES: Final = 24
-"""The cheapest states, of each of which it is asked what it replaces."""
+"""Number of cheapest states that are tested for dominance over the others."""
 
 State = tuple[int, ...]
-"""Of each value that is handed on: who made it x 2^devices + a bit for each device that has it."""
+"""Entry per live value: its maker x 2^devices + one bit per device that holds it."""
 
 
 @frozen(kw_only=True)
 class Found:
-    """A placement and what it costs."""
+    """Placement and its cost."""
 
     devices: Integers
-    """Of each node."""
+    """Device of each node."""
     cost: float
     bound: float
-    """That no placement is below: the cost itself where the search left nothing out."""
+    """Lower bound of any placement; equals the cost where no state was cut."""
 
 
 @define(eq=False)
 class Costs:
-    """A problem in one currency."""
+    """Costs of a problem in one unit."""
 
     node: Floats
-    """Node x device; infinite where it cannot be."""
+    """Node x device; infinite where a node cannot run."""
     copy: Floats
-    """Value x from x to."""
+    """Value x sender x receiver."""
     maker: Integers
     readers: Sequence[Sequence[int]]
 
 
 def search(costs: Costs, most: int = 0) -> Found | None:
-    """Return the cheapest placement; None where there is none, for want of ways between devices.
+    """Return the cheapest placement; None where no placement connects all nodes.
 
-    `most` is how many states are followed at a time, `MOST_STATES` for 0.
+    `most` is the maximum number of states; 0 means `MOST_STATES`.
     """
     node_count, device_count = costs.node.shape
     made = group_values([(one,) for one in costs.maker.tolist()], node_count)
@@ -112,7 +112,7 @@ def search(costs: Costs, most: int = 0) -> Found | None:
 
 
 def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Return the values of each of so many nodes, of the nodes of each value."""
+    """Return the values of each node, from the nodes of each value."""
     found: list[list[int]] = [[] for _ in range(count)]
     for value, some in enumerate(nodes):
         for one in some:
@@ -123,7 +123,7 @@ def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
 def _thin(
     states: dict[State, tuple[float, int, State]], copy: Floats, device_count: int, most: int
 ) -> tuple[dict[State, tuple[float, int, State]], float]:
-    """Return the states that no other replaces, the cheapest first, and the cost of the cheapest that was cut."""
+    """Return the states that no other dominates, cheapest first, and the cost of the cheapest state cut."""
     keys = sorted(states, key=lambda key: states[key][0])
     held = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
     cost = np.array([states[key][0] for key in keys])

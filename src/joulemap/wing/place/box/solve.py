@@ -1,16 +1,17 @@
-"""A placement and its bound by a solver of mixed-integer programs, where the search leaves a gap: the extra `solver`.
+"""Placement and bound from a mixed-integer solver, where the search leaves a gap; needs the extra `solver`.
 
-    x[node, device] in {0, 1}                                one device a node, that has room for all weights on it
+    x[node, device] in {0, 1}                                one device per node, with room for all its weights
     f[value, reader, from, to] >= 0                          sums: over `to` x[maker, from], over `from` x[reader, to]
     z[value, from, to] >= f of each of its readers           a value is sent once to a device
     least t, which is at least
         throughput   the busy time of each device, link and shared memory
-        latency      the same, and the end of each node: that of what it reads + its copy + its own time
+        latency      the same, and each node's end: latest of (end of an input + its copy) + its own time
         energy       as latency; its joules are added, and those of x and z
 
-A node waits there for what it reads, not for others on its device beyond their sum: of latency and energy the bound
-holds, and what a placement takes is found by `box.schedule`. HiGHS solves it, from the placement that is known. Source:
-Huangfu and Hall, Parallelizing the dual revised simplex method, Mathematical Programming Computation 10, 2018.
+In this program a node waits for its inputs, and the sum of a device's work bounds its busy time; the order on a device
+is relaxed. So latency and energy are bounds, and `box.schedule` gives the placement's actual value. HiGHS solves it,
+starting from the known placement. Source: Huangfu and Hall, Parallelizing the dual revised simplex method, Mathematical
+Programming Computation 10, 2018.
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ from joulemap.wing.place.box.score import room, share_groups
 TIME_LIMIT_S: Final = 5.0
 
 MOST_COLUMNS: Final = 150_000
-"""Beyond which not even the relaxation ends in time."""
+"""Maximum columns of a program; above it not even the relaxation ends within the time limit."""
 
 ENOUGH: Final = 1e-3
-"""Share of the best that is not looked for."""
+"""Relative gap at which the solver stops."""
 
 
 @frozen(kw_only=True, eq=False)
 class Solved:
-    """What the solver found in its time."""
+    """Solver's result within its time limit."""
 
     devices: Integers | None
-    """Of each node; None where it found none."""
+    """Device of each node; None where no placement was found."""
     bound: float
-    """That no placement is below, in the currency of the goal."""
+    """Lower bound of any placement, in the unit of the goal."""
 
 
 @cache
 def has_solver() -> bool:
-    """Whether the extra is installed."""
+    """Return True if the extra is installed."""
     return find_spec("highspy") is not None
 
 
 @define(eq=False)
 class _Program:
-    """Columns and rows of a mixed-integer program as they are written."""
+    """Columns and rows of a mixed-integer program under construction."""
 
     cost: list[float]
     upper: list[float]
@@ -69,14 +70,14 @@ class _Program:
     high: list[float]
 
     def add_column(self, cost: float = 0.0, upper: float = math.inf, *, is_integral: bool = False) -> int:
-        """Return the number of a new one, from 0 to its upper end."""
+        """Add a column between 0 and an upper bound; return its number."""
         self.cost.append(cost)
         self.upper.append(upper)
         self.integral.append(is_integral)
         return len(self.cost) - 1
 
     def add_row(self, terms: Mapping[int, float], low: float = -math.inf, high: float = math.inf) -> None:
-        """Keep a sum of columns between two ends."""
+        """Add a row: a weighted sum of columns between two bounds."""
         self.starts.append(len(self.index))
         self.index += terms.keys()
         self.value += terms.values()
@@ -89,7 +90,7 @@ def settle(
 ) -> Solved:
     """Return the best placement that a solver finds from a known one, and its bound.
 
-    `is_out`: node x device where it cannot be; `power`: the watts that a second costs, for energy.
+    `is_out` is True where a node cannot run, as node x device; `power` is watts of static power, for energy.
     """
     scale = 1.0 / max(float(np.where(is_out, 0.0, problem.seconds).max(axis=1).sum()), 1e-30)
     program, nodes = _write(problem, goal, is_out, power, scale)
@@ -109,7 +110,7 @@ def settle(
 def _write(
     problem: Problem, goal: Goal, is_out: Booleans, power: float, scale: float
 ) -> tuple[_Program, dict[tuple[int, int], int]]:
-    """Return the program, times and joules times a scale, and the column of each node and device."""
+    """Return the program, with times and joules scaled, and the column of each node and device."""
     program = _Program([], [], [], [], [], [], [], [])
     takes = problem.paced_s if goal == "throughput" else problem.seconds
     joules, copy_j = (
@@ -175,7 +176,7 @@ def _write_edge(
     own: Sequence[Mapping[int, float]],
     scale: float,
 ) -> None:
-    """Write what a reader waits for: f, its sums, and the end of the reader."""
+    """Write the constraints of one reader: its flow, the flow's sums, and its end time."""
     flow = {
         (start, end): program.add_column(upper=1.0)
         for start in able[maker]

@@ -1,7 +1,7 @@
-"""One workload on variations of a box, each with its parts where they are on the box as it stands.
+"""One workload on variations of a box, with its placement held fixed.
 
-What another number would make of the placement is left out: a variation says what the same parts take then. Setting
-the number places anew.
+The placement is found once, on the box as it stands; each variation evaluates the same parts. A box whose number is
+changed by its user is placed anew instead.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import form_parts
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
-"""What else a device's part depends on."""
+"""Constants of a device that change its part beyond those that the part reads."""
 
 FREE: Final = 0.98
-"""Of a power limit: a device that draws less of it is not held by it."""
+"""Share of a power limit below which a device is not limited by it."""
 
 LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 
 IDLE: Final = ("idle_power", STATIC)
-"""What a device without a part counts by, the first that it has."""
+"""Constants of the power of a device without a part; the first that it has applies."""
 
 
 @define(eq=False)
 class VariedBox:
-    """A workload at one configuration on a box, placed when it is first evaluated."""
+    """Workload at one configuration on a box, placed at its first evaluation."""
 
     work: WorkloadColumns
     configuration: Configuration
     _problem: Problem | None = attrs.field(default=None, init=False)
     _placed: Candidate | None = attrs.field(default=None, init=False)
     _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
-    """Device -> its part, of alike ones side by side that of the first."""
+    """Device -> its part; of identical devices side by side, only the first."""
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
-    """(device, digest of its chip) -> the run of its part: what changes another leaves it as it is."""
+    """(device, digest of its chip) -> run of its part, kept while other devices vary."""
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does."""
+        """Return the workload's totals on a box, with the parts of the first evaluation; raises as a run does."""
         assert isinstance(hardware, BoxHardware)
         if self._problem is None or self._placed is None:
             self._pose(hardware)
@@ -65,7 +65,7 @@ class VariedBox:
         assert self._placed is not None
         members = hardware.list_members(self.configuration)
         problem = attrs.evolve(self._problem, members=members, ways=find_ways(hardware.box, members))
-        with np.errstate(all="ignore"):  # numbers that are wrong by a hundred may have no answer
+        with np.errstate(all="ignore"):  # a constant that is off by a factor of a hundred may overflow
             runs = {number: self._run(number, members[number]) for number in self._parts}
             placed = run_again(problem, hardware.capped, self._placed, runs)
         latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
@@ -84,7 +84,7 @@ class VariedBox:
         )
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return what `evaluate` returns of each, all chips of a device run together; None where it raises."""
+        """Return `evaluate` of each box, with all chips of a device run together; None where it raises."""
         boxes = [one.list_members(self.configuration) for one in hardware if isinstance(one, BoxHardware)]
         for number, part in self._parts.items():
             chips = {one[number].hardware.digest: one[number] for one in boxes}
@@ -122,7 +122,7 @@ class VariedBox:
         return self._runs[key]
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
-        """Return the constants that the run of a box asks for: of devices with a part, of idle ones, of what joins."""
+        """Return the constants that the run of a box reads, of busy devices, idle devices and links."""
         assert isinstance(hardware, BoxHardware)
         assert self._placed is not None
         assert self._problem is not None
@@ -144,7 +144,7 @@ class VariedBox:
 
 
 def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
-    """Yield each price of a device with the joules that are in proportion to it, what regulators lose of them too."""
+    """Yield each price of a device with the joules in proportion to it, its regulator losses included."""
     shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
     found: dict[str, float] = {}
     for number, share in shares.items():
@@ -167,8 +167,9 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
 
 
 def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:
-    """Yield the power that each part, and all of the box, stays below its limit; of whole batches side by side on
-    unlike devices, or near a limit, none, so that everything is evaluated.
+    """Yield the power margin of each part and of the whole box to its limit, in watts.
+
+    The margin is negative, so that everything is evaluated, for unlike devices side by side and close to a limit.
     """
     budget = hardware.capped.power
     if budget is not None:

@@ -1,1 +1,1 @@
-"""What a training step takes: time, energy and memory on so many devices, and what its samples cost."""
+"""Training answer: time, energy and memory of a step by number of devices, and the cost of its samples."""

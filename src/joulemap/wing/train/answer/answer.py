@@ -1,4 +1,4 @@
-"""Training: what a step of a model takes on each hardware and number of devices, and what all of it costs."""
+"""Training answer: time, energy and memory of a step on each hardware and number of devices, and total cost."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from joulemap.wing.train.answer.row import OK, PHASES, REFUSED, TOO_LARGE, Train
 from joulemap.wing.train.answer.table import fetch_beside, fetch_steps, form_rows
 
 TRAINING: Final = Training()
-"""On one device, by AdamW."""
+"""Default training: one device, AdamW."""
 
 HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
-"""Where none is asked for."""
+"""Hardware where none is requested."""
 
 SHOWN: Final = 20
-"""Configurations that are drawn."""
+"""Maximum configurations in a figure."""
 
 WORDS: Final[Mapping[str, str]] = {
     "forward_s": "forward",
@@ -47,48 +47,48 @@ WORDS: Final[Mapping[str, str]] = {
 }
 
 NOTES: Final = (
-    "of peak: MACs of the forward pass and its gradients over the time, against the dense peak (MFU); what a mask "
-    "hides or is computed a second time does not count",
-    "gradients are exchanged by buckets while the next are computed; a collective's units are not taken from products "
-    "beside it, so that what is hidden is rather too much",
-    "the loss is a cross-entropy of what the model returns, in single precision; reading samples is not counted, nor "
-    "augmentation, dropout, clipping and scaling of gradients",
-    "over several devices each has the same part of the batch (data parallel), or of each product as well "
-    "(--tensor-devices), or of the layers (--pipeline-devices): all stages wait for the last, which has the logits; "
-    "`waits` is how long while the pipeline fills and drains; memory is that of the stage which needs most, the first "
-    "with activations of as many small batches as there are stages",
+    "of peak: model FLOPs utilization (MFU), MACs of forward and backward pass over time and dense peak; masked "
+    "and recomputed MACs do not count",
+    "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
+    "concurrent products, so the hidden share is optimistic",
+    "the loss is a cross-entropy of the model's outputs in single precision; data loading, augmentation, dropout, "
+    "gradient clipping and gradient scaling are not counted",
+    "each of several devices has an equal part of the batch (data parallel), of each product (tensor parallel, "
+    "--tensor-devices) or of the layers (--pipeline-devices): all stages wait for the last, which has the logits; "
+    "`waits` is the bubble while the pipeline fills and drains; memory is that of the fullest stage, the first one "
+    "with activations of one micro-batch per stage",
 )
 
 ADAPTED: Final = (
-    "adapters (LoRA) alone have gradients and optimizer state; the base is frozen. Each product widens a base that "
-    "is stored narrow (QLoRA), forward and backward; a separate kernel, as bitsandbytes runs it, takes longer. ZeRO "
-    "divides adapters, not the frozen base"
+    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each product dequantizes a narrow "
+    "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, takes longer. ZeRO "
+    "shards adapters, not the frozen base"
 )
-"""Note of an answer with adapters."""
+"""Note on adapters."""
 
 
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
-    """A model that is trained on several hardware, numbers of devices, precisions and batches."""
+    """Training step of a model on several hardware, device counts, precisions and batches."""
 
     about = ("model", "training", "pay")
 
     model: str
     training: Training
     rows: Table[TrainingRow]
-    """In the order of asking; what is refused too."""
+    """Configurations in the requested order, refused ones included."""
     assumptions: Table[AssumedNumber]
-    """What cost and carbon rest on."""
+    """Assumptions behind cost and carbon."""
     pay: str
-    """How chips are paid for."""
+    """Way of paying for chips."""
 
     @property
     def trained(self) -> tuple[TrainingRow, ...]:
-        """The rows that fit, the most samples a second first."""
+        """Rows that fit, by descending samples per second."""
         return tuple(sorted((row for row in self.rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0)))
 
     def title(self) -> str:
-        """Return what was asked about."""
+        """Return the title: model, batches, precisions and training settings."""
         training = self.training
         batches = join_words([f"{batch:,}" for batch in sorted({row.batch for row in self.rows})])
         told = [training.optimizer]
@@ -102,7 +102,7 @@ class TrainAnswer(RunAnswer):
         return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
 
     def _describe_adapters(self) -> list[str]:
-        """Return the rank and layers of adapters and the format of the base; nothing where all weights are trained."""
+        """Return the rank and layers of adapters and the format of the base; empty where all weights are trained."""
         training = self.training
         if training.lora is None:
             return []
@@ -113,11 +113,11 @@ class TrainAnswer(RunAnswer):
         return [f"LoRA rank {training.lora} on {layers}{stored}"]
 
     def figures(self) -> Figures:
-        """Return what the time of a step and the memory of a device are made of."""
-        return (self._draw_figure("training", self._select(SHOWN), self.title(), self._say_best()),)
+        """Return figures of the step time and the device memory by part."""
+        return (self._draw_figure("training", self._select(SHOWN), self.title(), self._describe_best()),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` configurations; programs get every one."""
+        """Return the document with at most `limit` configurations in its tables; exported data has all of them."""
         rows = self._select(len(self.rows))
         is_language = any(row.tokens_per_s for row in rows)
         rate = "*tokens/s ~tokens_per_s" if is_language else "*samples/s ~samples_per_s"
@@ -159,9 +159,9 @@ class TrainAnswer(RunAnswer):
             self.title(),
             (Section("", figures),),
             self.rows,
-            answer=self._say_best(),
-            insights=[*self._say_time(), *self._say_exchange(), *self._say_refused(), *self._say_total()],
-            sure=self._say_doubt(),
+            answer=self._describe_best(),
+            insights=[*self._list_phases(), *self._list_exchange(), *self._list_refused(), *self._list_total()],
+            sure=self._describe_uncertainty(),
             details=[Section(title, drawn) for title, drawn in details.items()],
             notes=[
                 *NOTES,
@@ -173,15 +173,15 @@ class TrainAnswer(RunAnswer):
             steps=self._steps(repeated),
         )
 
-    def _say_best(self) -> str:
-        """Return what the fastest takes."""
+    def _describe_best(self) -> str:
+        """Return the sentence on the fastest configuration."""
         row = self.trained[0]
         rate = self._rate(row)
-        fastest = ", the fastest" if len(self.trained) > 1 else ""
+        verb = "is fastest with" if len(self.trained) > 1 else "takes"
         return (
-            f"{self.scope.mark(row.label)} takes {show_quantity(row.step_s, 's')} for a step of {row.batch:,}"
-            f"{fastest}: {rate}, {show_share(row.utilization_fraction)} of its peak, "
-            f"{show_quantity(row.sample_j, 'J')} a sample, {show_share(row.memory_fraction)} of its memory"
+            f"{self.scope.mark(row.label)} {verb} {show_quantity(row.step_s, 's')} per step of batch {row.batch:,}: "
+            f"{rate}, {show_share(row.utilization_fraction)} of its peak, "
+            f"{show_quantity(row.sample_j, 'J')} per sample, {show_share(row.memory_fraction)} of its memory"
         )
 
     def _rate(self, row: TrainingRow) -> str:
@@ -189,34 +189,34 @@ class TrainAnswer(RunAnswer):
             return f"{show_quantity(row.tokens_per_s, '').strip()} tokens/s"
         return f"{show_quantity(row.samples_per_s, '').strip()} samples/s"
 
-    def _say_time(self) -> list[str]:
+    def _list_phases(self) -> list[str]:
         row = self.trained[0]
-        named = {**{name: WORDS[name] for name in PHASES}, "bubble_s": "stages that wait"}
+        named = {**{name: WORDS[name] for name in PHASES}, "bubble_s": "pipeline bubble"}
         parts = sorted(((getattr(row, name) or 0.0, word) for name, word in named.items()), reverse=True)
         total = row.step_s or 1.0
         told = [f"{word} {show_share(part / total)}" for part, word in parts if part / total >= 0.005]
-        return [f"of its step: {', '.join(told)}"]
+        return [f"time of a step: {', '.join(told)}"]
 
-    def _say_exchange(self) -> list[str]:
+    def _list_exchange(self) -> list[str]:
         row = self.trained[0]
         if row.exchange_alone_s is None:
             return []
         return [
-            f"what devices exchange would take {show_quantity(row.exchange_alone_s, 's')} by itself; "
-            f"{show_share(row.exchange_seen_fraction)} of it is not hidden behind gradients"
+            f"communication alone would take {show_quantity(row.exchange_alone_s, 's')}; "
+            f"{show_share(row.exchange_seen_fraction)} of it is not hidden behind the backward pass"
         ]
 
-    def _say_refused(self) -> list[str]:
+    def _list_refused(self) -> list[str]:
         found: dict[str, str] = {}
         for row in self.rows:
             if row.status == TOO_LARGE:
-                would = f"; it would with {row.fits_with}" if row.fits_with else ""
+                would = f"; it fits with {row.fits_with}" if row.fits_with else ""
                 found.setdefault(row.label, f"batch {row.batch:,} does not fit {self.scope.mark(row.label)}{would}")
             elif row.status == REFUSED:
                 found.setdefault(row.label, row.reason)
         return list(dict.fromkeys(found.values()))
 
-    def _say_total(self) -> list[str]:
+    def _list_total(self) -> list[str]:
         row = self.trained[0]
         if row.total_s is None:
             return []
@@ -226,13 +226,13 @@ class TrainAnswer(RunAnswer):
         told += [f"{show(row.total_gco2, '', 'g')} of CO2"] if row.total_gco2 is not None else []
         return [f"{epochs} on {self.scope.mark(row.label)}: {', '.join(told)}"]
 
-    def _say_doubt(self) -> str:
+    def _describe_uncertainty(self) -> str:
         widths = {name: sorted(getattr(row, name) for row in self.trained) for name in
                   ("energy_half_width", "latency_half_width")}  # fmt: skip
         spans = [f"{show_doubt(found[-1])} ({name.partition('_')[0]})" for name, found in widths.items() if found]
         return (
-            f"4 in 5 steps should be within {join_words(spans)} of the figure, judged by other work: nobody measured "
-            "training here"
+            f"80 % of steps should be within {join_words(spans)} of the prediction, estimated from other workloads; "
+            "no training is measured"
         )
 
     def _select(self, limit: int) -> Table[TrainingRow]:
@@ -240,14 +240,14 @@ class TrainAnswer(RunAnswer):
         return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: where the energy of the fastest goes."""
+        """Return a command that analyzes the energy of the fastest step."""
         row = self.trained[0]
         assert row.run_id is not None
         beside = ["--precision", row.precision, "--batch", str(row.micro_batch), *repeated]
         return [["analyze", self.step_names[row.run_id], self.scope.spell(row.hardware), *beside]]
 
     step_names: Mapping[int, str]
-    """Run -> the name of its step, by which every other question takes it."""
+    """Run -> name of its step as a workload."""
 
 
 def train(
@@ -259,12 +259,13 @@ def train(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> TrainAnswer:
-    """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+    """Return time, energy, memory and sample cost of a model's training step on each hardware.
 
-    `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
-    answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
-    hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-    is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
+    The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
+    answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all
+    of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+    UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError where
+    nothing trains it.
     """
     settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
     select_hardware(settings).check_alike("train")
@@ -306,7 +307,7 @@ def train(
 
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:
-    """Return why nothing trains it, and what would."""
+    """Return the reason why nothing trains the model, and options that would."""
     row = rows[0]
-    would = f"; {row.fits_with} would" if row.fits_with else ""
+    would = f"; it fits with {row.fits_with}" if row.fits_with else ""
     return f"{row.label}, batch {row.batch:,}: {row.reason or row.status}{would}"

@@ -1,9 +1,8 @@
-"""The configurations that a question about training is about, as plans of runs of one device each.
+"""Configurations of a training question, as plans of runs on one device.
 
-devices x precision ─► a name of the step ─► its batches, of one device each ─► a run of every hardware
+devices x precision ─► name of the step ─► its batches, of one device each ─► a run on every hardware
 
-Beside each step on several devices stands the same with nothing hidden: what devices exchange takes by itself is read
-there.
+Each step on several devices is also planned without overlap, which gives the time of its communication alone.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
-"""Precisions of products that weights learn by here; at fp8 all else is of 16 bits. Source: Transformer Engine,
-introduction.rst at 1498424b (mixed precision with 8 bits)."""
+"""Precisions of products in training; at fp8 everything else is 16 bits. Source: Transformer Engine, introduction.rst
+at 1498424b (mixed precision with 8 bits)."""
 
 WIDE: Final = ("tf32", "fp32", "fp64")
-"""Of those, that an optimizer works on as they are, with no wider copy."""
+"""Precisions whose weights the optimizer updates directly, without a wider copy."""
 
 TOKENS: Final = 2048
-"""Of a sequence, where none is asked for."""
+"""Default tokens per sequence."""
 
 SAMPLES: Final = 256
-"""Of a batch, where none is asked for; of a language model a sequence for each device."""
+"""Default samples per batch; a language model defaults to one sequence per device."""
 
 WAYS: Final[tuple[Mapping[str, object], ...]] = (
     {"recompute": True},
@@ -46,39 +45,39 @@ WAYS: Final[tuple[Mapping[str, object], ...]] = (
     {"zero": 2, "recompute": True},
     {"zero": 3, "recompute": True},
 )
-"""What lets a step need less memory, the least trouble first."""
+"""Settings that reduce a step's memory, in increasing order of overhead."""
 
 
 @frozen(kw_only=True)
 class Step:
-    """A model that is trained on so many devices at a precision, at each batch."""
+    """Model trained on one number of devices at one precision, at each batch."""
 
     recipe: Recipe
     model: str
-    """As the step names it."""
+    """Model's name as the step spells it."""
     devices: int
-    """All of them, those that divide products included."""
+    """Number of all devices, tensor-parallel and pipeline devices included."""
     precision: str
     batches: Mapping[int, int]
-    """Samples of one device at a time -> of all, in a step."""
+    """Samples per micro-batch of one device -> samples per step of all devices."""
     accumulate: int
-    """Small batches of a step."""
+    """Micro-batches per step."""
     stages: int
     plans: Mapping[str, Plan]
-    """What is run for it on one device: `last`, the step itself; of several devices `alone`, with nothing hidden; of
-    several small batches `before`, one before the last; of a pipeline `inner` and `inner_before`, the same of a stage
-    before the last."""
+    """Runs on one device. `last` is the step itself; `alone`, for several devices, has no overlap; `before`, for
+    several micro-batches, is one before the last; `inner` and `inner_before` are the same for a pipeline stage before
+    the last."""
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
-    """Yield every configuration that is asked for; UsageError for one that cannot be."""
+    """Yield every requested configuration; UsageError for an impossible one."""
     if training.optimizer not in OPTIMIZERS:
         near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"optimizer is {training.optimizer!r}, expected one of {', '.join(OPTIMIZERS)}{hint}")
     for precision in settings.precision:
         if precision not in TRAINED:
-            raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)}: weights learn at these")
+            raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)} for training")
         if training.quantize and precision in OPERAND_ONLY:
             raise UsageError(
                 f"--quantize {training.quantize} is made wide to 16 bits before a product, which {precision} is not: "
@@ -133,7 +132,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
-    """Return a model as a step names it, with its tokens, and whether it is a language model."""
+    """Return a model's name within a step, with its tokens, and whether it is a language model."""
     from joulemap.wing.llm.decoder.name import is_pass, split_pass
 
     if not is_pass(model):
@@ -156,7 +155,7 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
 
 
 def _divide(devices: int, training: Training) -> int:
-    """Return how many devices have the same weights; UsageError where devices do not divide."""
+    """Return the number of data-parallel replicas; UsageError where groups do not divide the devices."""
     together = training.tensor_devices * training.pipeline_devices
     if devices % together:
         told = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
@@ -165,7 +164,7 @@ def _divide(devices: int, training: Training) -> int:
 
 
 def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dict[int, int]:
-    """Return samples of one device at a time -> of all in a step; UsageError for a batch that does not divide."""
+    """Return samples per micro-batch of a device -> samples per step; UsageError for a batch that does not divide."""
     parts = replicas * accumulate
     told = f"{replicas} devices" + (f" in {accumulate} small batches" if accumulate > 1 else "")
     for batch in batches:
@@ -177,7 +176,7 @@ def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dic
 
 
 def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
-    """Return what would fit where a step does not: another way of the same batch, or fewer samples; else nothing."""
+    """Return options that would make a step fit: other settings at its batch, or fewer samples; empty if none."""
     from joulemap.model.workload import columns_of
     from joulemap.plan.workload import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training

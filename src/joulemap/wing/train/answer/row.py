@@ -1,14 +1,14 @@
-"""Rows of training steps: each configuration's time, energy and memory, put together from runs of one device each.
+"""Rows of a training answer: time, energy and memory of each configuration, composed from runs of one device.
 
-    time   = last + (m - 1) before + (p - 1) before          the slowest stage; what it waits is the bubble
-    energy = last + (m - 1) before + static power x waiting  of each stage, by the mean of all
+    time   = last + (m - 1) before + (p - 1) before          slowest stage; the last term is the bubble
+    energy = last + (m - 1) before + static power x waiting  mean over stages
     bubble = (p - 1) / (m + p - 1) of the passes
 
-`last` is the pass that exchanges and changes weights, `before` one that adds its gradients to what is held. Every stage
-but the last has no logits. What stages hand on is sent while others are computed.
+`m` counts micro-batches, `p` stages. `last` is the pass that exchanges gradients and updates weights; `before` only
+accumulates gradients. Only the last stage computes logits. Activations are sent between stages during computation.
 
 Source: Huang et al., GPipe, 2019; Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
-Megatron-LM, 2021 (one forward, one backward; a stage holds the activations of at most as many small batches as there
+Megatron-LM, 2021 (one forward, one backward; a stage holds the activations of at most as many micro-batches as there
 are stages).
 """
 
@@ -35,54 +35,54 @@ PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_
 
 @frozen(kw_only=True)
 class TrainingRow:
-    """So many of a hardware that train at a batch; what is refused lacks what it would take."""
+    """Training configuration of one hardware at one batch; results are null where it was refused."""
 
     label: str = told("hardware, with xN where N devices work together")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     device_count: int = told("devices that work together")
-    precision: str = told("of activations and products")
-    batch: int = told("samples, or sequences of a language model, of a step on all devices")
-    micro_batch: int = told("of these, of one device at a time")
+    precision: str = told("precision of activations and products")
+    batch: int = told("samples, or sequences of a language model, per step over all devices")
+    micro_batch: int = told("samples per micro-batch of one device")
     status: str = told("ok, does not fit or unsupported")
-    step_s: float | None = told("of a step", "s")
-    latency_half_width: float | None = told("of the 80 % interval of its logarithm")
-    samples_per_s: float | None = told("of all devices together", "1/s")
-    tokens_per_s: float | None = told("the same, in tokens; null of what is no language model", "1/s")
+    step_s: float | None = told("time of a step", "s")
+    latency_half_width: float | None = told("half-width of the 80 % interval of the logarithm of the step time")
+    samples_per_s: float | None = told("samples per second over all devices", "1/s")
+    tokens_per_s: float | None = told("tokens per second over all devices; null for other than language models", "1/s")
     utilization_fraction: float | None = told(
-        "of the peak: MACs of the forward pass and its gradients, without those that a mask hides or that are computed "
-        "a second time (MFU)"
+        "model FLOPs utilization (MFU): share of the peak by MACs of the forward and backward pass, "
+        "without masked or recomputed ones"
     )
-    sample_j: float | None = told("of a sample, all devices together", "J")
-    energy_half_width: float | None = told("of the 80 % interval of its logarithm")
-    device_power_w: float | None = told("of one device", "W")
-    forward_s: float | None = told("of a step the forward pass and the loss", "s")
-    backward_s: float | None = told("of a step gradients", "s")
-    again_s: float | None = told("of a step what is computed a second time", "s")
-    exchange_s: float | None = told("of a step what devices exchange, as far as nothing hides it", "s")
-    optimizer_s: float | None = told("of a step the optimizer", "s")
-    bubble_s: float | None = told("of a step what a pipeline's stages wait while it fills and drains; null of one", "s")
-    exchange_alone_s: float | None = told("what devices exchange with nothing hidden; null of one device", "s")
-    exchange_seen_fraction: float | None = told("of that, what is not hidden; null of one device")
-    weight_bytes: float = told("of one device, at the precision", "B")
-    gradient_bytes: float = told("of one device", "B")
-    state_bytes: float = told(
-        "what the optimizer holds on one device, a copy of weights in single precision in it", "B"
+    sample_j: float | None = told("energy of a sample over all devices", "J")
+    energy_half_width: float | None = told("half-width of the 80 % interval of the logarithm of the energy")
+    device_power_w: float | None = told("mean power of one device", "W")
+    forward_s: float | None = told("time of the forward pass and the loss per step", "s")
+    backward_s: float | None = told("time of the backward pass per step", "s")
+    again_s: float | None = told("time of recomputation per step", "s")
+    exchange_s: float | None = told("exposed communication time per step", "s")
+    optimizer_s: float | None = told("time of the optimizer per step", "s")
+    bubble_s: float | None = told("pipeline bubble per step; null without a pipeline", "s")
+    exchange_alone_s: float | None = told("communication time per step without overlap; null for one device", "s")
+    exchange_seen_fraction: float | None = told("exposed share of the communication time; null for one device")
+    weight_bytes: float = told("weights of one device at the precision", "B")
+    gradient_bytes: float = told("gradients of one device", "B")
+    state_bytes: float = told("optimizer state of one device, single-precision master weights included", "B")
+    activation_bytes: float = told(
+        "activations of one device: values kept for the backward pass, gathered weights, inputs", "B"
     )
-    activation_bytes: float = told("of one device: what gradients read, what is gathered, inputs", "B")
-    capacity_bytes: float = told("of one device", "B")
-    memory_fraction: float = told("of a device's memory that these take together; above 1 where they do not fit")
-    fits_with: str = told("options with which it would fit where it does not; empty where none is known")
-    usd_per_million: float | None = told("of a million samples, rented or bought as way says", "USD")
-    usd_half_width: float | None = told("of the 80 % interval of its logarithm")
-    gco2_per_million: float | None = told("CO2 of a million samples", "g")
-    way: str = told("rented or bought: what is paid for; empty without a price")
-    price_told: str = told("price of a device, who asks it, and when; empty without one")
-    total_s: float | None = told("of all samples and epochs that are asked for; null where none are", "s")
-    total_kwh: float | None = told("of them, idling and PUE in it", "kWh")
-    total_usd: float | None = told("of them", "USD")
-    total_gco2: float | None = told("CO2 of them", "g")
-    is_available: bool = told("it can be bought or rented")
-    reason: str = told("why it is refused; empty otherwise")
+    capacity_bytes: float = told("memory capacity of one device", "B")
+    memory_fraction: float = told("share of a device's memory that all of these fill; above 1 where they do not fit")
+    fits_with: str = told("options that would make it fit; empty where it fits or none is known")
+    usd_per_million: float | None = told("cost of a million samples, for chips rented or bought by `way`", "USD")
+    usd_half_width: float | None = told("half-width of the 80 % interval of the logarithm of the cost")
+    gco2_per_million: float | None = told("CO2 emissions of a million samples", "g")
+    way: str = told("way of paying: rented or bought; empty without a price")
+    price_told: str = told("price of a device with its seller and date; empty without one")
+    total_s: float | None = told("time of all requested samples and epochs; null where none are requested", "s")
+    total_kwh: float | None = told("energy of all samples and epochs, idling and PUE included", "kWh")
+    total_usd: float | None = told("cost of all samples and epochs", "USD")
+    total_gco2: float | None = told("CO2 emissions of all samples and epochs", "g")
+    is_available: bool = told("true where the hardware can be bought or rented")
+    reason: str = told("reason of refusal; empty otherwise")
     run_id: int | None = told("run of one device")
 
 
@@ -96,7 +96,10 @@ def form_row(
     tokens: int,
     samples: float,
 ) -> TrainingRow:
-    """Return the row of a configuration; `place` is what it is, `samples` what is learned from in all, 0 for none."""
+    """Return the row of a configuration; `place` holds its identifying fields.
+
+    `samples` is the total to train on, epochs included; 0 for none. `whole` is None where the step does not run.
+    """
     held: dict[str, Any] = {
         "weight_bytes": memory.weights,
         "gradient_bytes": memory.gradients,
@@ -130,9 +133,10 @@ def form_row(
 
 
 def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
-    """Return what a million samples and all of them cost.
+    """Return the cost and carbon of a million samples, and of `parts` million.
 
-    A sample takes `share` devices the time of one of the last small batch's; money goes by time, the rest by joules.
+    `share` is device time per sample, in units of the time that the last micro-batch takes per sample. Money scales
+    with time; energy and carbon scale with joules.
     """
     step = whole.last
     longer, more = whole.step_s / step.step_s, whole.device_j / step.step_j
@@ -154,22 +158,22 @@ def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
 
 @frozen(kw_only=True)
 class WholeStep:
-    """What a step takes of one device, by the mean of all."""
+    """Step on one device, averaged over all devices."""
 
     last: TrainedStep
-    """The last small batch, of the slowest stage."""
+    """Run of the last micro-batch on the slowest stage."""
     step_s: float
     device_j: float
     mac_count: float
-    """Of the forward pass and its gradients, of one device in the mean."""
+    """MACs of the forward and backward pass per device."""
     phases: Mapping[str, Any]
-    """Of the time, with what repeats as often as it does."""
+    """Phase -> its time, micro-batches included."""
     bubble_s: float | None
-    """Of the time; None of one stage."""
+    """Pipeline bubble; None for a single stage."""
 
 
 def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: int, static_w: float) -> WholeStep:
-    """Return a step of so many small batches over so many stages, from its runs, called as those of `Step.plans`."""
+    """Return a step of several micro-batches and stages from its runs, named as in `Step.plans`."""
     last, before = parts["last"], parts.get("before")
     more = accumulate - 1
     plain: dict[str, float] = {name: getattr(last, name) for name in PHASES}
@@ -196,6 +200,6 @@ def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: in
 
 
 def hold_in_flight(first: Memory, last: Memory, stages: int) -> Memory:
-    """Return what the device that holds most does: the first stage has the activations of as many passes as stages."""
+    """Return the memory of the fullest device; the first stage holds activations of one micro-batch per stage."""
     held = attrs.evolve(first, activations=first.activations * stages)
     return max(held, last, key=lambda one: one.total)

@@ -1,4 +1,4 @@
-"""Rows of training steps from the runs that they are made of."""
+"""Rows of a training answer from the stored runs of its steps."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 Steps = Mapping[object, TrainedStep]
-"""Place in a plan -> what its run takes."""
+"""Key of a run in its plan -> results of the run."""
 
 Memories = Mapping[tuple[int, str], Memory]
-"""(samples of a device, runtime) -> what the device holds."""
+"""(samples of a device, runtime) -> memory of the device."""
 
 
 def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
-    """Return the runs of a step beside its last, by what they are, and what a stage before the last holds."""
+    """Return the runs of a step other than `last`, by their name in the plan, and the memory of an inner stage."""
     memories: Memories = {}
     found = {}
     for name, plan in step.plans.items():
@@ -54,14 +54,14 @@ def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> tuple[d
 
 
 def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
-    """Return what runs of a plan take, by their place in it."""
+    """Return the results of a plan's runs, by their key in the plan."""
     rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)}
     keys = [_key(batch, run) for batch, _ in _pair(runs.plan) for run in runs.plan.runs("")]
     return {key: rows[run_id] for key, run_id in zip(keys, runs.ids, strict=True) if run_id in rows}
 
 
 def _pair(plan: Plan) -> tuple[tuple[int, Model], ...]:
-    """Return the models of a plan of one name, each after its batch: a request does not tell that of a held module."""
+    """Return (batch, model) pairs of a plan with one name; a request does not contain a module's batch."""
     return tuple(zip(plan.settings.batch or (), plan.models, strict=True))
 
 
@@ -70,7 +70,7 @@ def _key(batch: int, run: PlannedRun) -> object:
 
 
 def _measure(runs: StoredRuns, precision: str) -> Memories:
-    """Return what a device holds of each workload of a plan."""
+    """Return the memory of a device for each workload of a plan."""
     found = {}
     for batch, model in _pair(runs.plan):
         key = stored_key(runs.connection, model)
@@ -89,7 +89,7 @@ def form_rows(
     inner: Memories,
     training: Training,
 ) -> list[TrainingRow]:
-    """Return the rows of a step, batch by batch; `inner` is what a stage before the last holds."""
+    """Return the rows of a step, batch by batch; `inner` is the memory of a stage before the last."""
     made = []
     is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
@@ -108,7 +108,7 @@ def form_rows(
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
                 described["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
             elif whole is None:
-                described["reason"] = _tell_refusal(step, target, training, described["hardware"])
+                described["reason"] = _describe_refusal(step, target, training, described["hardware"])
             made.append(
                 form_row(
                     described, memory, capacity, whole, found.get("alone", {}).get(own),
@@ -119,8 +119,8 @@ def form_rows(
     return made
 
 
-def _tell_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
-    """Return why a step is not run: what its links do not join, else that it is not at this precision."""
+def _describe_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
+    """Return the reason why a step does not run: no link for its groups of devices, or no support for the precision."""
     together = training.tensor_devices * training.pipeline_devices
     try:
         if together > 1:
@@ -132,7 +132,7 @@ def _tell_refusal(step: Step, target: Hardware, training: Training, hardware: st
 
 
 def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
-    """Return what a step takes; None where a run that it is made of was refused."""
+    """Return the results of a step; None where one of its runs was refused."""
     parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None

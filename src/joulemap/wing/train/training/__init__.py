@@ -1,1 +1,1 @@
-"""Training: a step of a model as a workload, made of the operators of its forward pass."""
+"""Training step as a workload, derived from the operators of a forward pass."""

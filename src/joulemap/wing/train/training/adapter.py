@@ -1,9 +1,9 @@
-"""Low-rank adapters on the frozen linear layers of a forward pass (LoRA), and a base that is stored narrow (QLoRA).
+"""Low-rank adapters on the frozen linear layers of a forward pass (LoRA), and a quantized base (QLoRA).
 
     y = x W + (x A) B s        W frozen, n x k;  A: r x k;  B: n x r
 
 All weights of the base are frozen; only A and B have gradients and optimizer state. A product of the frozen base still
-passes a gradient on to its input where an adapter before it learns.
+passes a gradient to its input where an earlier adapter is trained.
 
 Source: Hu et al., LoRA, 2021; Dettmers et al., QLoRA, 2023; default layers of PEFT, utils/constants.py (recalled).
 """
@@ -38,11 +38,11 @@ DEFAULT_TARGETS: Final = (
     ("Wqkv",),
     ("c_attn",),
 )
-"""Names of the query and value projections, by family; the first whose names all occur in a model. Source: PEFT's
-TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (recalled)."""
+"""Names of the query and value projections, by family; the first family fully present in a model applies. Source:
+PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (recalled)."""
 
 SHOWN: Final = 12
-"""Maximum layer names that an error lists."""
+"""Maximum layer names in an error."""
 
 HEAD: Final = "lm_head"
 """Module of the logits, which `all` leaves out as PEFT does."""
@@ -85,7 +85,7 @@ def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
 
 
 def _find_weight(forward: Forward, call: Call) -> int | None:
-    """Return the matrix that a call multiplies by; None where it has no such weight."""
+    """Return the weight matrix of a call; None where it has none."""
     return next(
         (
             value
@@ -168,9 +168,9 @@ def _check_rank(told: Operator, module: str, rank: int, devices: int) -> None:
 
 
 def _store(forward: Forward, call: Call, quantize: str) -> Call:
-    """Return a call whose weight is stored in a narrow format, and made wide on use.
+    """Return a call whose weight is stored in a narrow format and dequantized on use.
 
-    The mark names the format for every precision of a run, as a step's name does not state one.
+    The mark lists the format for every precision of a run, because a step's name does not state a precision.
     """
     told = call.operator
     is_product = (told.kind == "linear" or told.operation in ROUTED) and told.mac_count

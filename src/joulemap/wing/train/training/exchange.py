@@ -1,8 +1,8 @@
-"""What devices exchange of a training step, and what the optimizer does: bucket by bucket of weights.
+"""Communication and optimizer of a training step, bucket by bucket of weights.
 
-With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of weights (3), which are
-gathered bucket by bucket before they are read, forward and backward, and let go behind. Of several small batches those
-before the last add their gradients to what is held; where gradients are divided each exchanges them first.
+With ZeRO each device holds a shard: of the optimizer state (1), of gradients (2), of weights (3). Sharded weights are
+gathered bucket by bucket before they are read, forward and backward, and released afterwards. A micro-batch before the
+last adds its gradients to the accumulated ones; with sharded gradients it exchanges them first.
 
 Source: Li et al., PyTorch Distributed, 2020 (buckets, gradient accumulation); Rajbhandari et al., ZeRO, 2020; Zhao et
 al., PyTorch FSDP, 2023.
@@ -21,35 +21,35 @@ from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe
 from joulemap.wing.train.training.tape import Tape, Use, Value
 
 LIBRARY: Final = "nccl"
-"""Whose rings training frameworks take."""
+"""Collective library whose ring algorithms training frameworks use."""
 
 
 @attrs.define
 class Unit:
-    """Weights whose gradients are exchanged together."""
+    """Bucket: weights whose gradients are exchanged together."""
 
     index: int
     weights: list[int] = attrs.field(factory=list)
     waiting: set[int] = attrs.field(factory=set)
-    """Those whose gradient is not whole."""
+    """Weights whose gradient is not complete."""
     elements: int = 0
     gradients: dict[int, int] = attrs.field(factory=dict)
     """Weight -> its gradient on the tape."""
     shard: int = -1
-    """Its share of weights on the tape, where they are divided."""
+    """Shard of the weights on the tape, where they are sharded; -1 for none."""
 
 
 @attrs.define
 class Exchange:
-    """A step in the making, as far as weights and their gradients go."""
+    """Step under construction: the weights and the communication of their gradients."""
 
     forward: Forward
     recipe: Recipe
     stride: int = 1
-    """Devices that each have a part of the model, of which those that exchange have the same."""
+    """Model-parallel devices between two that exchange with each other."""
     tape: Tape = attrs.field(factory=Tape)
     kept: dict[int, int] = attrs.field(factory=dict)
-    """Value -> the tensor of the forward pass."""
+    """Value -> its tensor of the forward pass."""
     units: list[Unit] = attrs.field(factory=list)
     gathered: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict)
     names: set[str] = attrs.field(factory=set)
@@ -64,7 +64,7 @@ class Exchange:
         return found
 
     def add_up(self, gradient: int, name: str, module_path: str) -> None:
-        """Tell how a gradient is added to that of the small batches before."""
+        """Write the addition of a gradient to that of earlier micro-batches."""
         new = self.tape.tensors[gradient]
         item_bytes = self.tape.item_bytes[gradient]
         value = Value(shape=new.shape, dtype=new.dtype, byte_count=new.byte_count, item_bytes=item_bytes, name=name)
@@ -86,7 +86,7 @@ class Exchange:
         )
 
     def share(self, byte_count: int) -> int:
-        """Return a device's share of what is divided."""
+        """Return the size of a device's shard in bytes."""
         return -(-byte_count // self.recipe.devices)
 
     def _collective(
@@ -114,7 +114,7 @@ class Exchange:
         )
 
     def exchange(self, unit: Unit) -> None:
-        """Tell the exchange of a bucket of gradients."""
+        """Write the exchange of a bucket of gradients."""
         if self.recipe.devices == 1 or (self.recipe.adds and self.recipe.zero < 2):
             return
         used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
@@ -170,7 +170,7 @@ class Exchange:
         return unit.shard
 
     def optimize(self, unit: Unit) -> None:
-        """Tell what the optimizer does with a bucket of weights, or with a device's share of it."""
+        """Write the optimizer's update of a bucket of weights, or of a device's shard of it."""
         if not unit.gradients:
             return
         recipe, values = self.recipe, self.forward.values

@@ -1,4 +1,4 @@
-"""The forward pass of a training step: that of inference, with statistics of the batch, what is kept, and a loss."""
+"""Forward pass of a training step: the inference pass with batch statistics, values kept for gradients, and a loss."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ from joulemap.system.errors import ModelError
 from joulemap.wing.train.training.tape import Call, Use, Value
 
 FIXED: Final = 4
-"""Bytes of an element of what is kept in single precision whatever products are computed in: statistics, losses."""
+"""Bytes per element of values always kept in single precision: statistics, losses."""
 
 SENT_BYTES: Final = 2
-"""Bytes of an element that the devices of a pass send one another, whatever its precision."""
+"""Bytes per element sent between devices of a pass, at any precision."""
 
 INDEX_BYTES: Final = 8
-"""Of a place in a pooling window, as PyTorch keeps it."""
+"""Bytes per index into a pooling window, as PyTorch keeps it."""
 
 STATISTICS: Final = ("running_mean", "running_var", "num_batches_tracked")
-"""Last part of names of what is held beside weights and not trained."""
+"""Last part of the names of module buffers that are not trained."""
 
 NOT_TRAINED: Final = frozenset({"nms", "roi_align"})
-"""Operations of passes whose training is another pass: what a detector learns from is not what it returns."""
+"""Operations whose models are trained on another pass: a detector's loss does not read its predictions."""
 
 LOSS: Final = "loss"
 
 INTEGERS: Final = ("int", "uint", "bool")
-"""What dtypes without gradients begin with."""
+"""Prefixes of dtypes without gradients."""
 
 ATTENTION: Final = "aten.scaled_dot_product_attention.default"
-"""The call that is told as three operators."""
+"""ATen call that is traced as three operators."""
 
 SAVES_INPUT: Final = frozenset(
     {"silu", "gelu", "hardswish", "hardsigmoid", "clamp", "softplus", "mish", "log", "log2", "abs", "pow", "square",
      "sin", "cos", "erf", "leaky_relu", "elu", "log_sigmoid"}
 )  # fmt: skip
-"""Functions of an element whose gradient follows from what they read. Source: PyTorch, tools/autograd/derivatives.yaml
-(recalled; tests compare with what PyTorch keeps)."""
+"""Elementwise functions whose gradient reads their input. Source: PyTorch, tools/autograd/derivatives.yaml (recalled;
+tests compare with the tensors that PyTorch saves)."""
 
 SAVES_OUTPUT: Final = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"})
-"""The same, whose gradient follows from what they give."""
+"""Elementwise functions whose gradient reads their output. Source: as `SAVES_INPUT`."""
 
 
 @attrs.define
 class Forward:
-    """Calls in order, and the values between them."""
+    """Calls in order and the values between them."""
 
     values: list[Value]
     calls: list[Call] = attrs.field(factory=list)
     notes: list[str] = attrs.field(factory=list)
 
     def add(self, value: Value) -> int:
-        """Return a new value."""
+        """Add a value and return its index."""
         self.values.append(value)
         return len(self.values) - 1
 
     def count(self, use: Use) -> int:
-        """Return elements of a part of a value."""
+        """Return the number of elements in a part of a value."""
         value = self.values[use[0]]
         return value.element_count * use[1] // max(value.byte_count, 1)
 
 
 def read_forward(workload: Workload) -> Forward:
-    """Return the forward pass of a step; ModelError for a pass that is not trained as it is traced."""
+    """Return the forward pass of a step; ModelError for a pass that cannot be trained as traced."""
     for one in workload.operators:
         if one.operation in NOT_TRAINED:
             raise ModelError(
@@ -85,7 +85,7 @@ def read_forward(workload: Workload) -> Forward:
             same[writes[0][0]] = reads[0][0]
             continue
         if operator.operation == "all_gather" and workload.tensors[writes[0][0]].is_output:
-            parts[writes[0][0]] = reads[0][0]  # each device takes the loss of its part
+            parts[writes[0][0]] = reads[0][0]  # each device computes the loss of its own part
             continue
         if operator.variant == APPEND:
             raise ModelError(f"{workload.model} has tokens behind a cache, which nobody trains: leave out cached")
@@ -98,7 +98,7 @@ def read_forward(workload: Workload) -> Forward:
 
 
 def _read_values(workload: Workload) -> list[Value]:
-    """Return the tensors of a pass."""
+    """Return the tensors of a pass as values."""
     items = [0] * len(workload.tensors)
     for access in workload.accesses:
         items[access.tensor_index] = max(items[access.tensor_index], access.item_bytes)
@@ -121,14 +121,14 @@ def _read_values(workload: Workload) -> list[Value]:
 
 
 def _measure(made: Forward, access: Access) -> int:
-    """Return the bytes of what an access reads, as its value has them: what devices send is told in 16 bits."""
+    """Return the bytes that an access reads, in the item size of its value; sent values are traced at 16 bits."""
     item_bytes = made.values[access.tensor_index].item_bytes
     is_sent = item_bytes and not access.item_bytes
     return access.byte_count * item_bytes // SENT_BYTES if is_sent else access.byte_count
 
 
 def _sort(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
-    """Return accesses, and tensors that are needed, by operator."""
+    """Return accesses and needed tensors, by operator."""
     accesses: list[list[Access]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         accesses[access.operator_index].append(access)
@@ -139,24 +139,24 @@ def _sort(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
 
 
 def is_trained(value: Value) -> bool:
-    """Return True if a value is a weight that an optimizer changes: neither a statistic nor frozen."""
+    """Return True for a weight that an optimizer changes: neither a statistic nor frozen."""
     return is_weight(value) and not value.name.endswith(FROZEN)
 
 
 def is_weight(value: Value) -> bool:
-    """Return True if a value is a weight, trained or frozen, and not a statistic."""
+    """Return True for a weight, trained or frozen, that is not a statistic."""
     last = value.name.removesuffix(FROZEN).rpartition(".")[2]
     return value.role == "parameter" and value.item_bytes > 0 and last not in STATISTICS
 
 
 def _train(made: Forward, call: Call) -> Iterator[Call]:
-    """Yield what a call is where it is trained."""
+    """Yield the calls of an operator in training."""
     operator = call.operator
     if not call.writes:
         yield call
         return
     result = made.values[call.writes[0][0]]
-    if operator.operation in SAVES_INPUT:  # what it would write over is kept
+    if operator.operation in SAVES_INPUT:  # gradients read the input, so no in-place output may overwrite it
         made.values[call.writes[0][0]] = attrs.evolve(result, memory=None)
     if operator.kind == "batch_norm" or operator.operation == "batch_norm":
         yield from _normalize_batch(made, call)
@@ -181,9 +181,10 @@ def _hold_fixed(shape: tuple[int, ...]) -> Value:
 
 
 def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
-    """Yield the statistics of a batch, which are all there before the first element is normalized.
+    """Yield the call of a batch's statistics, then that of the normalization.
 
-    So a kernel reads what is normalized twice, and none that makes it can normalize it on the way out.
+    All statistics exist before the first element is normalized. So a kernel reads the input twice, and the kernel that
+    makes the input cannot normalize it in its epilogue.
     """
     (source, byte_count), *others = call.reads
     operator, count = call.operator, call.operator.output_element_count
@@ -216,9 +217,9 @@ def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
 
 
 def _add_loss(made: Forward, workload: Workload, parts: dict[int, int]) -> None:
-    """Add a cross-entropy of what the pass returns, in single precision.
+    """Add a cross-entropy of the pass's outputs in single precision.
 
-    What else a loss may be is of the same size.
+    Other losses are of similar size.
     """
     written = {tensor for call in made.calls for tensor, _ in call.writes}
     for index in (parts.get(index, index) for index, one in enumerate(workload.tensors) if one.is_output):

@@ -1,17 +1,17 @@
-"""What an operator's gradient computes, reads and writes: from its counts, by its kind.
+"""Gradients of operators by kind: operations, reads and writes, from the operator's counts.
 
-With M, N, K of a product, dy what comes from behind and x, W what it multiplied:
+With M, N, K of a product, dy the incoming gradient and x, W the operands:
 
     dx = dy W      M x K/taps x N taps          as many MACs as the product
-    dW = dy x      N x K x M                    as many again; none of an input that nothing before it trains
-    attention      scores once more, then four products of as many MACs: the scores were not kept
+    dW = dy x      N x K x M                    as many again; no dx where nothing before the input is trained
+    attention      recomputed scores, then four products of as many MACs: scores are not kept
     normalization  reads dy and x twice: once for its weights and sums, once for its result
-    of an element  reads dy and what was kept of it; what adds hands dy on as it is
-    pooling        spreads dy, by the places that were kept; a sum spreads it evenly
-    rows of tables zeros as large as the table, and dy added where its rows were found
+    elementwise    reads dy and the kept input or output; an addition passes dy on as it is
+    pooling        spreads dy by the kept indices; a sum spreads it evenly
+    table rows     zeros as large as the table, and dy added at the gathered rows
 
-Source: PyTorch, tools/autograd/derivatives.yaml (recalled); tests compare MACs with torch.utils.flop_counter, and what
-is kept with torch.autograd.graph.saved_tensors_hooks; attention: Dao, FlashAttention-2, 2023.
+Source: PyTorch, tools/autograd/derivatives.yaml (recalled); tests compare MACs with torch.utils.flop_counter, and kept
+tensors with torch.autograd.graph.saved_tensors_hooks; attention: Dao, FlashAttention-2, 2023.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, S
 from joulemap.wing.train.training.tape import Call, Use
 
 ADDING: Final = frozenset({"add", "sub", "rsub", "neg", "masked_fill", "copy"})
-"""Functions of an element that hand a gradient on as it is."""
+"""Elementwise functions that pass a gradient on unchanged."""
 
 MIRRORED: Final[Mapping[str, str]] = {
     "all_reduce": "all_reduce",
@@ -38,36 +38,36 @@ MIRRORED: Final[Mapping[str, str]] = {
     "all_to_all": "all_to_all",
     "send": "send",
 }
-"""What devices exchange -> what they exchange of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
+"""Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
-"""Convolution -> the product that the gradient of its weights is: few outputs, each a sum over all positions, which
-libraries split over units as they do that of any such product."""
+"""Convolution -> kind of the product that its weight gradient is. That product has few outputs, each a sum over all
+positions, which libraries split over units like any such product."""
 
 PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 
 
 @frozen(kw_only=True)
 class Gradient:
-    """A part of what is computed of an operator's gradient."""
+    """Part of an operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients it gives, and how many bytes of each."""
+    """Values of the forward pass whose gradients it computes, with bytes of each."""
     what: str = ""
-    """Behind the name of the operator."""
+    """Suffix of the operator's name."""
     operator: Operator | None = None
-    """None where dy is handed on as it is."""
+    """Operator of the part; None where dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
-    """What was kept of the forward pass."""
+    """Kept tensors of the forward pass."""
     takes: int | None = None
     """Bytes of dy that it reads; None for all."""
     is_first: bool = False
-    """Whether it needs no dy: that of a loss."""
+    """True where no dy is needed: the gradient of a loss."""
 
 
 @frozen
 class Backward:
-    """An operator that is differentiated: the call, its place, and what of its inputs has a gradient."""
+    """Operator under differentiation: its call, its index, and the values with a gradient."""
 
     forward: Forward
     place: int
@@ -75,24 +75,24 @@ class Backward:
 
     @property
     def call(self) -> Call:
-        """The call."""
+        """Call of the operator."""
         return self.forward.calls[self.place]
 
     @property
     def result(self) -> Use:
-        """What it gives."""
+        """First output of the call."""
         return self.call.writes[0]
 
     def wanted(self) -> tuple[Use, ...]:
-        """Return what it reads that has a gradient."""
+        """Return the reads that have a gradient."""
         return tuple(use for use in self.call.reads if use[0] in self.needs)
 
     def count(self, use: Use) -> int:
-        """Return elements of a part of a value."""
+        """Return the number of elements in a part of a value."""
         return self.forward.count(use)
 
     def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
-        """Return a part of the gradient that is computed by an operator like this one but for some counts."""
+        """Return a part of the gradient, computed by an operator like the call's with other counts."""
         told = self.call.operator
         count = sum(map(self.count, results))
         value = self.forward.values[results[0][0]]
@@ -110,7 +110,7 @@ class Backward:
         )
 
     def sum_up(self, use: Use, what: str = "") -> Gradient:
-        """Return the sum of dy over what an operand was spread over."""
+        """Return the sum of dy over an operand's broadcast dimensions."""
         count, upstream = self.count(use), self.count(self.result)
         return self.part(
             (use,), what, kind="reduction", operation="reduce", aten="aten.sum.dim_IntList",
@@ -122,7 +122,7 @@ Rule = Callable[[Backward], Iterator[Gradient]]
 
 
 def differentiate(one: Backward) -> Iterator[Gradient]:
-    """Yield what an operator's gradient computes."""
+    """Yield the parts of an operator's gradient."""
     operator = one.call.operator
     if operator.module_path == LOSS and operator.operation == "log_softmax":
         yield from _lose(one)
@@ -147,7 +147,7 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 
 
 def _multiply(one: Backward) -> Iterator[Gradient]:
-    """Yield a product for each operand, of the same MACs, and the sum of a bias."""
+    """Yield a product for each operand, of equal MACs, and the sum of a bias."""
     told, reads, values = one.call.operator, one.call.reads, one.forward.values
     place = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
@@ -169,7 +169,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
 
 
 def _attend(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradients of keys, values and queries, of one kernel's pieces: scores and their softmax once more."""
+    """Yield the gradients of keys, values and queries as one kernel, with recomputed scores and softmax."""
     calls = one.forward.calls
     scores, softmax, summed = (calls[one.place - back] for back in (2, 1, 0))
     if summed.operator.kind != "matmul" or not summed.extras:
@@ -189,7 +189,7 @@ def _attend(one: Backward) -> Iterator[Gradient]:
 
 
 def _normalize(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradients of weights and bias, sums of rows; then that of what was normalized."""
+    """Yield the gradients of weights and bias, which are sums over rows; then the gradient of the input."""
     source, *weights = one.call.reads
     trained = tuple(use for use in weights if use[0] in one.needs)
     statistics = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
@@ -209,7 +209,7 @@ def _normalize(one: Backward) -> Iterator[Gradient]:
 
 
 def _compute(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of each operand of a function of elements, or of what nobody has a rule for."""
+    """Yield the gradient of each operand of an elementwise function, or of an operation without a rule."""
     told = one.call.operator
     upstream = one.count(one.result)
     for use in dict.fromkeys(one.wanted()):
@@ -243,14 +243,14 @@ def _compute(one: Backward) -> Iterator[Gradient]:
 
 
 def _normalize_rows(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a softmax, which follows from its result."""
+    """Yield the gradient of a softmax, which follows from its output."""
     for use in one.wanted():
         yield one.part((use,), "", one.result, elementwise_count=4 * one.count(one.result),
                        aten="aten._softmax_backward_data.default")  # fmt: skip
 
 
 def _move(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of what was moved: handed on where it was joined, moved back, or added where it was found."""
+    """Yield the gradient of a data movement: passed on for a join, moved back, or added at gathered rows."""
     told = one.call.operator
     for use in one.wanted():
         if told.operation in JOINING and told.operation != "repeat":
@@ -270,12 +270,12 @@ def _pool(one: Backward) -> Iterator[Gradient]:
     told = one.call.operator
     kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
     for use in one.wanted():
-        held = use[0], 0  # of which frameworks look at the shape alone, and hold it all
+        held = use[0], 0  # frameworks read only the shape of this tensor but keep all of it
         yield one.part((use,), "", *kept, held, tap_count=told.tap_count, elementwise_count=one.count(use))
 
 
 def _spread(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a reduction, which is the same for all that was reduced."""
+    """Yield the gradient of a reduction, which is equal for all its inputs."""
     for use in one.wanted():
         yield one.part((use,), "", kind="elementwise", operation="gradient", elementwise_count=one.count(use),
                        aten="aten.expand_backward.default")  # fmt: skip
@@ -299,4 +299,4 @@ _RULES: Final[Mapping[str, Rule]] = {
     "reduction": _spread,
     "communication": _exchange,
 }
-"""Kind -> what its gradient computes; products, normalizations and attention apart, all else is of elements."""
+"""Kind -> rule of its gradient; products and normalizations are handled apart, all other kinds are elementwise."""

@@ -1,4 +1,4 @@
-"""What a device holds of a training step: weights, gradients, what the optimizer holds, and activations."""
+"""Memory of a training step on one device: weights, gradients, optimizer state and activations."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Memory:
-    """Bytes of one device at the peak of a step."""
+    """Bytes on one device at the peak of a step."""
 
     weights: float
     gradients: float
     states: float
-    """What the optimizer holds of weights, a copy in single precision included."""
+    """Optimizer state, single-precision master weights included."""
     activations: float
-    """All else: what gradients read, what is gathered, inputs."""
+    """Everything else: values kept for the backward pass, gathered weights, inputs."""
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """Total bytes."""
         return self.weights + self.gradients + self.states + self.activations
 
 
 def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
-    """Return what a device holds of a training step; its storages from first to last are gradients and states.
+    """Return the memory of a training step; buffers alive from first to last operator are gradients and states.
 
-    Where products alone are narrow, weights are held at 16 bits with a copy for products beside them. Source:
-    Transformer Engine, performance_considerations.rst at 0bd7f52c (memory usage, weights in BF16).
+    Where only products are narrow, weights are held at 16 bits, with a narrow copy for products. Source: Transformer
+    Engine, performance_considerations.rst at 0bd7f52c (memory usage, weights in BF16).
     """
     carried = carried_precision(precision)
     weights = work.weight_bytes_at(carried)

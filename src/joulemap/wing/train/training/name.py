@@ -1,10 +1,10 @@
-"""Names of training steps: a model, and how it is trained, in brackets.
+"""Names of training steps: a model and its recipe, in brackets.
 
     train(resnet50)                                       one device, AdamW
-    train(resnet50,optimizer=momentum,devices=8)          what one of eight devices has to do
+    train(resnet50,optimizer=momentum,devices=8)          share of one of eight devices
     train(llama-3.1-8b(tokens=2048,logits=all),devices=8,zero=1,recompute=true)
 
-A name has one spelling, as that of a single operator.
+A name has one canonical spelling, as that of a single operator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IG
 
 
 def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
-    """Return the model and the recipe of a name, with what is given beside it; UsageError for what is wrong."""
+    """Return the model and the recipe of a name, with extra arguments merged; UsageError for an invalid name."""
     found = _CALL.fullmatch(name)
     parts = _split(found["inside"]) if found else []
     if not parts or not parts[0] or _CALL.fullmatch(parts[0]):
@@ -33,7 +33,7 @@ def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Re
 
 
 def _split(inside: str) -> list[str]:
-    """Return what stands between the commas that are in no further brackets."""
+    """Return the parts of a text between commas outside nested brackets."""
     parts, depth = [""], 0
     for letter in inside:
         depth += (letter == "(") - (letter == ")")

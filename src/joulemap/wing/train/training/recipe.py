@@ -1,4 +1,4 @@
-"""How a model is trained: the optimizer, over how many devices, and what is kept or computed again."""
+"""Recipe of a training step: optimizer, devices, sharding and recomputation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from joulemap.system.record import frozen
 
 @frozen
 class Optimizer:
-    """What an optimizer does with a weight."""
+    """Optimizer's cost per weight."""
 
     states: tuple[str, ...]
-    """What it holds of each weight, in single precision."""
+    """Names of its states per weight, in single precision."""
     elementwise_count: int
-    """Operations for each weight."""
+    """Elementwise operations per weight."""
     special_count: int = 0
-    """Roots and quotients of it."""
+    """Square roots and divisions per weight."""
 
 
 OPTIMIZERS: Final[Mapping[str, Optimizer]] = {
@@ -33,7 +33,7 @@ OPTIMIZERS: Final[Mapping[str, Optimizer]] = {
     "adam": Optimizer(("exp_avg", "exp_avg_sq"), 12, 2),
     "adamw": Optimizer(("exp_avg", "exp_avg_sq"), 14, 2),
 }
-"""Name -> what it is. Source: their update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019), one fused pass."""
+"""Optimizer by name. Source: update rules (Kingma and Ba 2015, Loshchilov and Hutter 2019) as one fused pass."""
 
 MOST_DEVICES: Final = 65_536
 
@@ -62,7 +62,7 @@ class Targets(Argument):
 
 
 def check_targets(asked: str, text: str) -> str:
-    """Return names or patterns of layers as they are; UsageError, which begins with what was asked, for other text."""
+    """Return names or patterns of layers unchanged; UsageError, which begins with `asked`, for other text."""
     for one in text.split(JOINED):
         if not _TARGET.fullmatch(one):
             raise UsageError(f"{asked} {one!r:.60}: expected a layer's name or pattern, such as q_proj")
@@ -82,28 +82,28 @@ ARGUMENTS: Final = (
     Targets("lora_targets", default=""),
     Argument("quantize", default=""),
 )
-"""Of a training step, in the order of a name."""
+"""Arguments of a training step, in the order of its name."""
 
 
 @frozen(kw_only=True)
 class Recipe:
-    """How a model is trained."""
+    """Recipe of a training step."""
 
     optimizer: str = "adamw"
     devices: int = 1
-    """That each have the whole model, or its share of what is divided, and a part of the batch."""
+    """Data-parallel devices; each has the whole model, or its part of a divided model, and a part of the batch."""
     zero: int = 0
-    """What is divided over them: 1 what the optimizer holds, 2 gradients as well, 3 weights too."""
+    """ZeRO stage: 1 shards the optimizer state over devices, 2 gradients too, 3 weights too."""
     recompute: bool = False
-    """Whether activations between a few are computed once more."""
+    """True to recompute activations between checkpoints (gradient checkpointing)."""
     master: bool = True
-    """Whether the optimizer holds weights in single precision beside those of the run."""
+    """True where the optimizer holds single-precision master weights beside those of the run."""
     bucket: int = 25
-    """Megabytes of gradients, of two bytes each, that are exchanged together at least."""
+    """Minimum size of a gradient bucket in megabytes, at two bytes per gradient."""
     overlap: bool = True
-    """Whether they are exchanged while others are computed."""
+    """True to exchange a bucket while the next gradients are computed."""
     adds: bool = False
-    """Whether it is one of several small batches before the last: gradients are added up, and no weight changes."""
+    """True for a micro-batch before the last: gradients are accumulated, and no weight changes."""
     lora: int = 0
     """Rank of the adapters; 0 trains all weights."""
     lora_targets: str = ""
@@ -113,13 +113,13 @@ class Recipe:
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Recipe:
-        """Return the recipe of arguments as they are read; UsageError for what does not go together."""
+        """Return the recipe of parsed arguments; UsageError for an invalid combination."""
         found = cls(**{one.name: values.get(one.name, one.default) for one in ARGUMENTS})  # type: ignore[arg-type]
         found.check()
         return found
 
     def check(self) -> None:
-        """Raise UsageError for what does not go together."""
+        """Raise UsageError for an invalid combination of arguments."""
         if self.zero > 3:
             raise UsageError(f"zero is {self.zero}, expected a stage from 0 to 3")
         if self.zero and self.devices == 1:
@@ -141,12 +141,12 @@ class Recipe:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Layers with an adapter; none for the query and value projections."""
+        """Layers with an adapter; empty for the query and value projections."""
         return tuple(self.lora_targets.split(JOINED)) if self.lora_targets else ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What a name says of it, without what is so anyway."""
+        """Arguments that differ from their default, as a name spells them."""
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={str(value).lower() if isinstance(value, bool) else value}"
@@ -155,5 +155,5 @@ class Recipe:
         )
 
     def spell(self, model: str) -> str:
-        """Return the one spelling of a step of a model of this name."""
+        """Return the canonical name of a step for a model of this name."""
         return f"train({','.join((model, *self.arguments))})"

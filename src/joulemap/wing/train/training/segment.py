@@ -1,7 +1,7 @@
-"""Where a pass is cut for recomputation: kept are the values at the cuts, between them all is computed again.
+"""Checkpoints for recomputation: values at the cuts are kept, everything between two cuts is recomputed.
 
-A cut lies where one value alone is handed on, as between the layers of a model. Of all cuts those are taken that let
-the kept values and the largest piece between two of them need the least memory together.
+A cut lies where a single value is live, as between the layers of a model. The selected cuts minimize the memory of the
+kept values plus the largest segment between two of them.
 
 Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
 """
@@ -14,11 +14,11 @@ from typing import Final
 from joulemap.wing.train.training.forward import Forward
 
 TRIED: Final = 24
-"""Sizes of a piece that are tried."""
+"""Number of segment sizes that are tried."""
 
 
 def find_segments(forward: Forward) -> list[int]:
-    """Return the number of the piece that each call is in."""
+    """Return the segment number of each call."""
     calls, values = forward.calls, forward.values
     last_read = [-1] * len(values)
     made_at = [-1] * len(values)
@@ -43,7 +43,7 @@ def find_segments(forward: Forward) -> list[int]:
 
 
 def _choose(made: Sequence[int], carried: Sequence[int], cuts: Sequence[int]) -> list[int]:
-    """Return the number of the piece of each call, for the cuts that need the least memory."""
+    """Return the segment number of each call, for the cuts that need the least memory."""
     total = [0]
     for one in made:
         total.append(total[-1] + one)

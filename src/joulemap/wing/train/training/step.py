@@ -1,11 +1,11 @@
-"""A training step as a workload: the forward pass, its gradients in reverse, what devices exchange, the optimizer.
+"""Training step as a workload: forward pass, backward pass in reverse order, communication, optimizer.
 
     forward ─► loss ─► gradients, last layer first ─► optimizer
                             └─ each bucket of them is exchanged while the next is computed
 
-What the gradients read of the forward pass stays until they have; with recomputation what lies between a few kept
-values is computed once more. With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of
-weights (3), which are gathered bucket by bucket before they are read, forward and backward, and let go behind.
+A value that gradients read is kept until they have read it; with recomputation, values between checkpoints are computed
+again. With ZeRO each device holds a shard: of the optimizer state (1), of gradients (2), of weights (3). Sharded
+weights are gathered bucket by bucket before they are read, forward and backward, and released afterwards.
 
 Source: Li et al., PyTorch Distributed, 2020 (buckets); Rajbhandari et al., ZeRO, 2020; Zhao et al., PyTorch FSDP, 2023.
 """
@@ -31,11 +31,11 @@ from joulemap.wing.train.training.segment import find_segments
 from joulemap.wing.train.training.tape import Call, Use, Value
 
 BUCKET_ITEM: Final = 2
-"""Bytes of an element of a bucket, whatever the precision."""
+"""Bytes per element of a bucket, at any precision."""
 
 
 def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadKey) -> Workload:
-    """Return the fused workload of a training step of a model; ModelError for one that is not trained as traced."""
+    """Return the fused workload of a model's training step; ModelError for a model that cannot be trained as traced."""
     from joulemap.trace.single import check_counts
 
     groups = [one.gemm_groups for one in inner.operators if one.kind == "communication"]
@@ -55,22 +55,22 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
 @attrs.define
 class _Step(Exchange):
     again: dict[int, int] = attrs.field(factory=dict)
-    """Value -> the tensor of what is computed again."""
+    """Value -> tensor of its recomputation."""
     gradients: dict[int, list[Use]] = attrs.field(factory=dict)
     unit_of: dict[int, Unit] = attrs.field(factory=dict)
     needs: frozenset[int] = frozenset()
     segments: list[int] = attrs.field(factory=list)
     crossing: set[int] = attrs.field(factory=set)
-    """Values that are read behind the piece that makes them."""
+    """Values that are read after the segment that makes them."""
     starts: list[int] = attrs.field(factory=list)
-    """Place of the first operator of each one's ATen call."""
+    """Index of the first operator of each call's ATen call."""
     places: list[int] = attrs.field(factory=list)
-    """Where each operator of the forward pass is on the tape."""
+    """Index on the tape of each operator of the forward pass."""
     made_at: dict[int, int] = attrs.field(factory=dict)
     memories: dict[tuple[str, int], int] = attrs.field(factory=dict)
 
     def run(self) -> None:
-        """Tell the step."""
+        """Write the step to the tape."""
         calls = self.forward.calls
         self._look()
         for place in range(len(calls)):
@@ -89,7 +89,7 @@ class _Step(Exchange):
             self.optimize(unit)
 
     def _look(self) -> None:
-        """Find what has a gradient, the buckets of weights and, where that is asked for, the pieces."""
+        """Find values with a gradient, buckets of weights and, for recomputation, segments."""
         values, calls = self.forward.values, self.forward.calls
         needs, limit = set[int](), self.recipe.bucket * 1_000_000 // BUCKET_ITEM
         for place, call in enumerate(calls):
@@ -119,7 +119,7 @@ class _Step(Exchange):
         }
 
     def _read(self, value: int, phase: str) -> int:
-        """Return the tensor that a value is during a phase, made or gathered where it is not there."""
+        """Return the tensor of a value in a phase, recomputed or gathered where it is no longer there."""
         told = self.forward.values[value]
         if told.role == "activation":
             if phase == "forward" or self._is_kept(value):
@@ -132,7 +132,7 @@ class _Step(Exchange):
         return self._enter(value, told)
 
     def _enter(self, value: int, told: Value) -> int:
-        """Return the tensor of what comes from outside: inputs, weights, constants."""
+        """Return the tensor of an input, weight or constant."""
         if value not in self.kept:
             memory = None
             if told.memory is not None:
@@ -141,7 +141,7 @@ class _Step(Exchange):
         return self.kept[value]
 
     def _memory(self, scope: str, told: Value) -> int:
-        """Return the storage of a value in a scope: one for all that share it."""
+        """Return the storage of a value in a scope; values of one memory share it."""
         assert told.memory is not None
         key = scope, told.memory
         if key not in self.memories:
@@ -151,7 +151,7 @@ class _Step(Exchange):
         return self.memories[key]
 
     def _is_kept(self, value: int) -> bool:
-        """Whether what the forward pass made of a value is there when gradients read it; what is gathered is let go."""
+        """Return True if the forward pass's tensor of a value remains for the backward pass; gathered values do not."""
         if value in self.made_at and self.forward.calls[self.made_at[value]].operator.operation == "all_gather":
             return False
         if not self.recipe.recompute or value not in self.made_at:
@@ -160,7 +160,7 @@ class _Step(Exchange):
         return piece == self.segments[-1] or value in self.crossing
 
     def _hold_as_called(self) -> None:
-        """Let a program that runs call by call hold what the forward pass made as long as it does in inference."""
+        """Keep the forward pass's values, in a runtime that launches call by call, as long as in inference."""
         ends: dict[int, int] = {}
         for index, call in enumerate(self.forward.calls):
             ends[call.origin] = self.places[index]
@@ -171,7 +171,7 @@ class _Step(Exchange):
                 self.tape.memories[memory].release = ends.get(self.forward.values[value].release, last)
 
     def _copy_call(self, place: int, phase: str, made: dict[int, int], suffix: str) -> None:
-        """Tell an operator of the forward pass, and the others of its ATen call with it, in the pass or once more."""
+        """Write an operator of the forward pass and the rest of its ATen call, in the pass or for recomputation."""
         calls, first = self.forward.calls, self.starts[place]
         if phase == "forward" and first != place:
             return
@@ -208,7 +208,7 @@ class _Step(Exchange):
         return self.tape.call(operator, reads, writes, waits)
 
     def _reverse(self, place: int) -> None:
-        """Tell the gradient of a call."""
+        """Write the gradient of a call."""
         call = self.forward.calls[place]
         one = Backward(self.forward, place, self.needs)
         if not call.writes or not any(value in self.needs for value, _ in call.reads):
@@ -232,7 +232,7 @@ class _Step(Exchange):
             self._tell(part.operator, [*dy, *reads], part.results)
 
     def _tell(self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()) -> int:
-        """Tell an operator that gives gradients, and return the first."""
+        """Write an operator that computes gradients, and return the first of them."""
         writes = []
         for value, byte_count in results:
             told = self.forward.values[value]
@@ -247,7 +247,7 @@ class _Step(Exchange):
         return writes[0][0]
 
     def _collect(self, value: int, of: Operator) -> Use | None:
-        """Return the gradient of a value: the sum of what came of each reader, of slices put side by side."""
+        """Return the gradient of a value: the sum over its readers, with slices concatenated."""
         found = self.gradients.pop(value, [])
         if not found:
             return None
@@ -282,7 +282,7 @@ class _Step(Exchange):
         return made
 
     def _attend(self, part: Gradient, place: int, upstream: Use) -> None:
-        """Tell the gradient of an attention: scores and softmax once more and dv; ds and dq; dk.
+        """Write the gradient of an attention: recomputed scores and softmax with dv; ds with dq; dk.
 
         Scores and their gradients never leave the chip.
         """
@@ -327,7 +327,7 @@ class _Step(Exchange):
         give(dk, "key", (query,), "k")
 
     def _finish(self, weight: int) -> None:
-        """Let the gradient of a weight be whole, and exchange those of its bucket where it is the last of them."""
+        """Complete the gradient of a weight; exchange its bucket where it is the last one there."""
         unit = self.unit_of[weight]
         place = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
         use = self._collect(weight, place)

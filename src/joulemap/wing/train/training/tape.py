@@ -1,4 +1,4 @@
-"""A workload of a training step, put together call by call: what each reads, makes and hands on."""
+"""Builder of a training step's workload, call by call: reads, writes and dependencies."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, T
 from joulemap.system.record import frozen
 
 Use = tuple[int, int]
-"""(a tensor, bytes of it)."""
+"""(tensor, bytes of it)."""
 
 
 @frozen(kw_only=True)
 class Value:
-    """A tensor as it is known before it lies anywhere."""
+    """Tensor before it has storage."""
 
     shape: tuple[int, ...]
     dtype: str
     byte_count: int
     item_bytes: int
-    """Of an element that a precision scales; 0 of any other."""
+    """Bytes per element that scales with precision; 0 for other elements."""
     role: str = "activation"
     name: str = ""
     memory: int | None = None
-    """Of the forward pass: tensors of one number share their storage."""
+    """Storage number in the forward pass; tensors with equal numbers share their storage."""
     release: int = 0
-    """The operator of the forward pass until which a program that runs call by call holds it."""
+    """Last operator of the forward pass that holds the tensor in a runtime that launches call by call."""
 
     @property
     def element_count(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
 
 @frozen(kw_only=True)
 class Call:
-    """An operator of the forward pass, and what it reads and makes; tensors are numbers of its values."""
+    """Operator of the forward pass with its reads and writes; tensors are indices into its values."""
 
     operator: Operator
     reads: tuple[Use, ...]
     writes: tuple[Use, ...]
     waits: tuple[int, ...] = ()
-    """What it needs through views alone."""
+    """Tensors needed only through views."""
     origin: int = 0
-    """Its place in the pass of inference."""
+    """Index of the call in the inference pass."""
     extras: tuple[int, ...] = ()
-    """What it writes for the backward pass alone: statistics, indices."""
+    """Tensors written for the backward pass only: statistics, indices."""
 
 
 @attrs.define
 class Memory:
-    """A storage of the step."""
+    """Storage of the step."""
 
     byte_count: int
     item_bytes: int
     is_kept: bool = False
-    """Whether it is there from the first operator to the last."""
+    """True if it lives from the first operator to the last."""
     release: int = 0
 
 
 @attrs.define
 class Tape:
-    """Operators in order, and the tensors between them. A tensor is known by its place."""
+    """Operators in order and the tensors between them; a tensor is known by its index."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)
@@ -77,12 +77,15 @@ class Tape:
     """Tensors that are read as weights."""
 
     def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
-        """Return a new storage."""
+        """Add a storage and return its index."""
         self.memories.append(Memory(byte_count, item_bytes, is_kept))
         return len(self.memories) - 1
 
     def put(self, value: Value, memory: int | None = None, *, is_kept: bool = False) -> int:
-        """Return a new tensor of a value: a parameter, or in a storage, its own where none is given."""
+        """Add a tensor of a value and return its index.
+
+        A parameter or constant has no storage; any other value without `memory` gets a storage of its own.
+        """
         if value.role not in ("parameter", "constant") and memory is None:
             memory = self.hold(value.byte_count, value.item_bytes, is_kept=is_kept)
         self.tensors.append(
@@ -110,9 +113,10 @@ class Tape:
         *,
         is_apart: bool = False,
     ) -> int:
-        """Add an operator and return its place; what it is the first to write is made by it.
+        """Add an operator and return its index; it becomes the producer of tensors that it is the first to write.
 
-        One that is apart begins when all before it is done, so that no kernel computes it with what it reads.
+        An operator that is apart depends on everything before it, so that no kernel fuses it with the producers of its
+        inputs.
         """
         index = len(self.operators)
         self.operators.append(operator)
@@ -133,7 +137,7 @@ class Tape:
         return index
 
     def _access(self, index: int, tensor: int, role: str, byte_count: int, *, is_outside: bool) -> None:
-        """Add an access; what an operator reads and writes anew comes from outside and goes there."""
+        """Add an access; a tensor both read and written by an operator crosses the chip's boundary."""
         if byte_count:
             self.accesses.append(
                 Access(
@@ -148,13 +152,13 @@ class Tape:
             )
 
     def keep(self, tensor: int) -> None:
-        """Let a tensor's storage stay to the end."""
+        """Keep a tensor's storage until the end."""
         memory = self.tensors[tensor].buffer_index
         assert memory is not None
         self.memories[memory].is_kept = True
 
     def form(self, key: WorkloadKey, model: str, batch: int, parameter_count: int, notes: tuple[str, ...]) -> Workload:
-        """Return the workload, each operator by itself."""
+        """Return the workload, each operator in a subgraph of its own."""
         last = len(self.operators) - 1
         births, deaths = [last] * len(self.memories), [0] * len(self.memories)
         uses = [(access.operator_index, access.tensor_index) for access in self.accesses]

@@ -1,4 +1,4 @@
-"""Version of the code that makes the workload of a training step from that of a forward pass."""
+"""Version of the code that derives a training step's workload from a forward pass."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ CODE: Final = ("wing/train/training", "fuse")
 
 @cache
 def training_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every training step, beside the key of its model."""
+    """Return sixteen hexadecimal digits; part of the key of every training step, beside its model's key."""
     return digest_code(*CLOSED_FORMS, *CODE)

@@ -1,1 +1,1 @@
-"""What people measured with their own tools, beside the prediction for it, and why the two differ."""
+"""Verification answer: measurements of other tools, the predictions for them, and causes of differences."""

@@ -1,4 +1,4 @@
-"""Files of other people's tools: what they measured, what is predicted for it, and why the two differ."""
+"""Verification answer: measurements from files of other tools, the predictions, and causes of differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
 
 UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
-"""How the name of a quantity ends -> its unit."""
+"""Ending of a quantity's name -> its unit."""
 
 WORDS: Final = {
     "time_to_first_token_s": "first token",
@@ -40,57 +40,58 @@ WORDS: Final = {
     "total_tokens_per_s": "all tokens",
     "throughput_per_s": "rate",
 }
-"""Quantity -> what people read, where that is not its name without the unit."""
+"""Quantity -> its displayed name, where that is not its name without the unit."""
 
-SAID: Final = {"assumed": ", which was assumed", "open": "", "told": ", against what is told"}
-"""How a cause stands to the files -> what is said of it."""
+SAID: Final = {"assumed": ", which was assumed", "open": "", "told": ", contrary to the file"}
+"""Standing of a cause -> suffix in its sentence."""
 
 QUICK: Final = 12
-"""Measurements of a hardware that are fitted without being asked, to tell what that would change."""
+"""Maximum measurements of a hardware that are fitted without a request, to show the effect of a calibration."""
 
 FAR: Final = 10.0
-"""Ratio, either way, from which on no configuration is the reason: something else was counted. Source: assumed."""
+"""Ratio, in either direction, from which no configuration can be the cause: something else was counted. Source:
+assumed."""
 
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 
 @frozen(kw_only=True)
 class VerifiedRow:
-    """One measured quantity of one configuration beside its prediction."""
+    """Measured quantity of one configuration beside its prediction."""
 
-    file: str = told("that says it")
-    format: str = told("of the file")
+    file: str = told("file with the measurement")
+    format: str = told("format of the file")
     case_index: int = told("configuration, counted from 1 over all files")
     model: str = told("model")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    configuration: str = told("what else decides: precision, batch, runtime or engine, devices and lengths")
-    quantity: str = told("what was measured; its unit is how the name ends")
-    measured: float | None = told("as the file says it, in SI; none where the file has no usable number")
-    predicted: float | None = told("in SI; none where nothing is predicted")
-    low: float | None = told("of the 80 % interval")
-    high: float | None = told("of the 80 % interval")
-    ratio: float | None = told("measured over predicted")
-    is_inside: bool | None = told("whether the interval holds it; none without an interval")
-    calibrated: float | None = told("predicted with a calibration to these rows; none where none was fitted")
-    reason: str = told("why the quantity is not scored: no usable number in the file, or no prediction; else empty")
+    configuration: str = told("precision, batch, runtime or engine, devices and lengths")
+    quantity: str = told("measured quantity; its name ends with the unit")
+    measured: float | None = told("measured value in SI units; null where the file has no usable number")
+    predicted: float | None = told("predicted value in SI units; null where nothing is predicted")
+    low: float | None = told("lower end of the 80 % interval")
+    high: float | None = told("upper end of the 80 % interval")
+    ratio: float | None = told("measured divided by predicted")
+    is_inside: bool | None = told("true where the measured value is inside the interval; null without an interval")
+    calibrated: float | None = told("prediction with a calibration to these rows; null where none was fitted")
+    reason: str = told("reason for a missing score: no usable number in the file, or no prediction; else empty")
 
 
 @frozen(kw_only=True)
 class VerifyAnswer(Answer):
-    """What files measured beside what is predicted for it."""
+    """Measurements from files beside their predictions."""
 
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
     calibration: str
-    """What a calibration changes, or why none was fitted; empty where nothing is to say."""
+    """Effect of a calibration, or the reason for none; empty where neither applies."""
     kept: str
-    """How many rows were stored; empty where none was asked to be."""
+    """Count of stored rows; empty where no storing was requested."""
     left_out: tuple[str, ...]
-    """Counts and reasons of the runs that could not be read beside others that could."""
+    """Counts and reasons of unreadable runs, beside the readable ones."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return it with `limit` rows, for people and programs; csv holds the rows."""
+        """Return the document with at most `limit` rows; the csv export has all."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
         firsts = {row.case_index: row for row in reversed(self.rows.rows)}.values()
         whats = {(row.case_index, row.quantity): f"{row.model} {row.hardware} {row.configuration}" for row in firsts}
@@ -111,7 +112,7 @@ class VerifyAnswer(Answer):
         section = show_under("Measured and predicted", drawn)
         one = f"{first.model} on {first.hardware}, {first.configuration}"
         said = self._conclude()
-        causes = [_tell(row) for row in self.causes]
+        causes = [_describe_cause(row) for row in self.causes]
         return Document(
             title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
             answer=said,
@@ -131,16 +132,16 @@ class VerifyAnswer(Answer):
 
     @property
     def judged(self) -> tuple[VerifiedRow, ...]:
-        """The rows whose prediction has an interval."""
+        """Rows whose prediction has an interval."""
         return tuple(row for row in self.rows if row.is_inside is not None)
 
     @property
     def outside(self) -> tuple[VerifiedRow, ...]:
-        """The rows that were measured outside the interval of their prediction."""
+        """Rows measured outside the interval of their prediction."""
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return how much is inside, what is not scored, and the cause that explains the rest."""
+        """Return the count inside the intervals, unscored numbers, and the cause that explains the rest."""
         judged = [bool(row.is_inside) for row in self.judged]
         parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
         if unusable := [row.reason for row in self.rows if row.measured is None]:
@@ -148,17 +149,17 @@ class VerifyAnswer(Answer):
         if refused := dict.fromkeys(row.reason for row in self.rows if row.reason and row.measured is not None):
             parts.append(f"not predicted: {'; '.join(refused)}")
         elif not judged:
-            parts.append("nothing that was measured has an interval")
+            parts.append("no measured quantity has an interval")
         best = self.causes[0] if self.causes.rows else None
         if best and best.inside_count and best.standing != "told":
-            likely = "most likely" if best.standing == "assumed" else "it would fit"
+            likely = "most likely" if best.standing == "assumed" else "a possible cause:"
             parts.append(f"{likely} {best.change}")
         elif not all(judged):
-            parts += ["nothing that the files leave open brings it inside", *self._suspect()]
+            parts += ["no unstated setting explains it", *self._suspect()]
         return "; ".join(parts)
 
     def _suspect(self) -> list[str]:
-        """Return what to look at where a number is too far off for any configuration."""
+        """Return advice where a number is too far off for any configuration."""
         far = [row for row in self.rows if row.ratio and not 1.0 / FAR < row.ratio < FAR]
         if not far:
             return []
@@ -166,7 +167,7 @@ class VerifyAnswer(Answer):
         what = (
             "a queue or a warm-up" if first.quantity == "time_to_first_token_s" else "passes, batch, units, a warm-up"
         )
-        return [f"{_name(first.quantity)} is {first.ratio:.3g}x: look at what was counted ({what})"]
+        return [f"{_name(first.quantity)} is {first.ratio:.3g}x: check what was counted ({what})"]
 
 
 def _name(quantity: str) -> str:
@@ -178,7 +179,7 @@ def _show(value: float | None, quantity: str) -> str:
     return show_quantity(value, next(unit for end, unit in UNITS.items() if quantity.endswith(end)))
 
 
-def _tell(row: CauseRow) -> str:
+def _describe_cause(row: CauseRow) -> str:
     verdict = VERDICTS[row.is_inside].lower() or "without an interval"
     others = f"; {row.inside_count} of {row.judged_count} inside" if row.judged_count > 1 else ""
     return (
@@ -206,14 +207,14 @@ def verify(
     keep: bool = False,
     calibrate: bool = False,
 ) -> VerifyAnswer:
-    """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+    """Return measurements from files of other tools beside their predictions, and causes of differences.
 
-    The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
-    of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-    requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
-    hardware to them and to all that is stored,
-    into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
-    for what is neither told nor stated.
+    Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
+    of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
+    share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
+    `calibrate` fits the hardware to these and all stored measurements and writes the result to the user's folder.
+    Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError for a value that is missing or
+    unknown.
     """
     counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
     counts |= {"prompt": prompt, "output": output}
@@ -246,7 +247,7 @@ def verify(
     kept = ""
     if keep:
         fresh, known = store_measurements(source, measured)
-        kept = f"{show_count(fresh, 'measurement')} stored, {known} were there already"
+        kept = f"{show_count(fresh, 'measurement')} stored, {known} were already stored"
     after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
@@ -264,7 +265,7 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
         untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
-            refusal = found.refusal or f"no {_name(name)} of its scope is predicted"
+            refusal = found.refusal or f"{_name(name)} is not predicted for this scope"
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
@@ -299,19 +300,19 @@ def _describe(row: Measurement | ServingRow) -> str:
 def _calibrate(
     source: Source, singles: Sequence[Measurement], count: int, *, write: bool
 ) -> tuple[list[Forecast], str]:
-    """Return what is predicted of rows after a fit, and what is said of it; nothing where none was made.
+    """Return predictions after a calibration to the rows, and a sentence on it; empty where none was fitted.
 
-    Of `count` rows that are told all must be single runs of one hardware.
+    All `count` rows must be single runs of one hardware.
     """
     names = list(dict.fromkeys(HardwareRef.read(row.hardware).label for row in singles))
     if write and len(names) > 1:
-        raise UsageError(f"--calibrate fits one hardware at a time, and these are of {', '.join(names)}")
+        raise UsageError(f"--calibrate fits one hardware at a time, found {', '.join(names)}")
     if len(names) != 1 or len(singles) < count:
         return [], ""
     stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:
-        return [], f"{total:,} measurements of {names[0]}, with these, would be fitted: --calibrate does it"
+        return [], f"{total:,} measurements of {names[0]}, these included, can be fitted with --calibrate"
     try:
         answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
     except JoulemapError as error:
@@ -320,7 +321,7 @@ def _calibrate(
         return [], f"no calibration: {error}"
     one = answer.calibration
     return forecast(source, [Case(row=row) for row in singles], one), (
-        f"calibrated to {show_count(one.row_count, 'measurement')}, which count {show_share(one.latency_credibility)}"
-        " beside the class's values: the last column; "
+        f"calibrated to {show_count(one.row_count, 'measurement')}, weighted {show_share(one.latency_credibility)}"
+        " against class defaults (last column); "
         f"{f'written to {answer.place}' if write else '--calibrate keeps it'}"
     )

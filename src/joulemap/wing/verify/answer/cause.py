@@ -1,10 +1,10 @@
-"""Why a measurement is not where it was predicted: each cause is the same prediction for another configuration.
+"""Causes of a difference from the prediction: each is the same prediction for another configuration.
 
     misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
 
-What contradicts a file or an option stands last, and only where it explains a measurement. Of the rest a cause that
-brings more measurements inside their intervals stands first, then what was assumed before what no file tells, then the
-least misfit.
+A cause that contradicts a file or an option comes last, and only if it explains a measurement. Other causes are sorted
+by the number of measurements that they bring inside their intervals. Ties go to settings that were assumed, then to
+settings that no file states, then to the smallest misfit.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 SHARES: Final = (0.85, 0.7, 0.5)
-"""Of the highest clock and of the power limit, that a measurement may have run at."""
+"""Fractions of the highest clock and of the power limit that are tried."""
 
 STORED: Final = ("bf16", "fp8", "int8", "awq")
-"""Ways to store weights that are tried."""
+"""Weight formats that are tried."""
 
 ENGINES: Final = ("vllm", "sglang", "tensorrt_llm", "llamacpp", "transformers")
 """Engines that are tried."""
 
 MOST: Final = 3
-"""Measurements outside their intervals that causes are evaluated for, the furthest off first."""
+"""Maximum measurements outside their intervals whose causes are evaluated, furthest off first."""
 
 BETTER: Final = 0.95
-"""Share of the misfit below which a cause is told."""
+"""Relative misfit below which a cause is listed."""
 
 VARIED: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
     "weight_precision": ("precision", "weights of {new} instead of {old}", {"file_bytes": None}),
@@ -57,7 +57,7 @@ VARIED: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
     "precision": ("precision", "{new} instead of {old}", {}),
     "runtime": ("runtime", "runtime {new} instead of {old}", {}),
 }
-"""Column that is varied -> the cause, what is said of it, and what else is no longer told then."""
+"""Varied column -> cause, sentence, and columns that no longer apply."""
 
 TOLD: Final = {
     "precision": {"precision", "weight_precision"},
@@ -65,40 +65,40 @@ TOLD: Final = {
     "engine": {"engine"},
     "devices": {"device_count"},
 }
-"""Cause -> columns that a file may tell; of the others no file tells anything."""
+"""Cause -> columns that a file may state; no file states the settings of other causes."""
 
 STANDINGS: Final = ("assumed", "open", "told")
-"""Of what a cause changes: taken without a word, of which no file tells anything, told otherwise; the likely first."""
+"""Standing of a cause, most likely first: its setting was assumed, is stated in no file, or is stated otherwise."""
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
-"""A row that is outside, what is predicted of it, and its columns that were assumed."""
+"""Row outside its interval, its prediction, and its assumed columns."""
 
 Supposed = tuple[str, str, Case]
-"""A cause, what is otherwise with it, and that configuration."""
+"""Cause, its sentence, and the configuration that it supposes."""
 
 
 @frozen(kw_only=True)
 class CauseRow:
-    """A cause that explains the measurements outside better, with what is predicted of the one furthest off."""
+    """Cause that improves the fit of outside measurements, with its prediction for the one furthest off."""
 
-    rank: int = told("order: the first explains best")
-    standing: str = told("of what it changes: assumed, open (no file tells it) or told otherwise")
+    rank: int = told("rank; 1 explains best")
+    standing: str = told("standing of the setting: assumed, open (in no file) or told (the file states another)")
     cause: str = told("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
-    change: str = told("the configuration that it is, and what was taken")
-    inside_count: int = told("measurements that are inside every interval with it")
-    judged_count: int = told("measurements outside that it was evaluated for")
-    misfit: float = told("mean distance in half widths of intervals")
-    plain_misfit: float = told("the same without it")
-    quantity: str = told("of the measurement furthest off; its unit is how the name ends")
-    measured: float = told("as the file says it, in SI")
-    predicted: float = told("with this cause, in SI")
-    low: float | None = told("of the 80 % interval")
-    high: float | None = told("of the 80 % interval")
-    is_inside: bool | None = told("whether that number is inside then")
+    change: str = told("supposed configuration, and the one assumed before")
+    inside_count: int = told("measurements inside every interval with this cause")
+    judged_count: int = told("outside measurements that it was evaluated for")
+    misfit: float = told("mean distance from the prediction in half-widths of the intervals")
+    plain_misfit: float = told("misfit without the cause")
+    quantity: str = told("quantity of the measurement furthest off; its name ends with the unit")
+    measured: float = told("measured value in SI units")
+    predicted: float = told("prediction with this cause, in SI units")
+    low: float | None = told("lower end of the 80 % interval")
+    high: float | None = told("upper end of the 80 % interval")
+    is_inside: bool | None = told("true where the measured value is inside the interval; null without one")
 
 
 def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:
-    """Return causes that explain rows outside their intervals better, the best first."""
+    """Return causes that bring outside rows closer to their intervals, best first."""
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
     tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
@@ -119,7 +119,7 @@ def find_causes(source: Source, outside: Sequence[Outside], calibration: str | C
 
 
 def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
-    """Return a cause over the rows that it was evaluated for."""
+    """Return a cause with its fit over the rows that it was evaluated for."""
     told_of = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = told_of[0]
     columns, assumed = TOLD.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
@@ -145,7 +145,7 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
 
 
 def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:
-    """Yield what may have been otherwise than it is told of a measurement."""
+    """Yield configurations that a measurement may have had instead."""
     entry = known_hardware().get(HardwareRef.read(row.hardware).label)
     if entry is None:
         return
@@ -165,8 +165,8 @@ def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> 
 
 
 def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping[str, Iterable[Any]]:
-    """Return what each column may have been; nothing for one that is known from elsewhere."""
-    if not isinstance(row, ServingRow):  # which engine ran is known from its own log
+    """Return the values to try for each column; empty for a column that is known."""
+    if not isinstance(row, ServingRow):  # an engine's own log proves that the engine ran
         return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
     return {
         "weight_precision": STORED,
@@ -177,7 +177,7 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 
 
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
-    """Yield clocks, caps and named modes other than those of a row: cause, change, hardware."""
+    """Yield (cause, change, hardware) for other clocks, power caps and named modes."""
     if mode := HardwareRef.read(row.hardware).mode:
         yield "power mode", f"the default mode instead of {mode}", entry.id
         return
@@ -190,13 +190,13 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
     ]
     points += [("power cap", f"a power cap of {watt:.0f} W instead of {cap:.0f} W", f"{watt:.0f}W") for watt in watts]
     for cause, change, mode in points:
-        with contextlib.suppress(UnknownNameError):  # it is out of range for this chip
+        with contextlib.suppress(UnknownNameError):  # out of range for this chip
             if (point := entry.find_mode(mode)) != DEFAULT_MODE:
                 yield cause, change, f"{entry.id}@{point}"
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
-    """Yield other numbers of devices, and that half of a prompt was in the cache."""
+    """Yield other numbers of devices, and a prompt whose half was cached."""
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
         change = f"{show_count(new, 'device')} instead of {count}"
@@ -208,7 +208,7 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield that inputs are copied from the host each time, where a link joins it."""
+    """Yield a copy of the inputs from the host before each run, where a link to the host exists."""
     links = [one for one in read_known([entry.digest])[entry.digest].links if one.connects == "host"]
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if links and not isinstance(work, str):
@@ -220,7 +220,7 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield that weights and inputs stay in the last memory on the chip from call to call."""
+    """Yield weights and inputs that stay in the last on-chip memory between calls."""
     hardware = read_known([entry.digest])[entry.digest]
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:

@@ -1,4 +1,4 @@
-"""What is predicted for a measured configuration, with its interval, as `compare` and served rows have it."""
+"""Predictions for measured configurations with their intervals, as in `compare` and for served models."""
 
 from __future__ import annotations
 
@@ -35,28 +35,29 @@ FIGURES: Final = {
     "power_w": ("average_power_w", ""),
     "peak_memory_bytes": ("peak_memory_bytes", ""),
 }
-"""Quantity of a single run -> columns of a comparison: the number, and the half width of the logarithm's interval."""
+"""Quantity of a single run -> columns of a comparison: the value and its half-width."""
 
 WIDTH: Final = 0.3
-"""Half of the interval of a logarithm where a quantity has none: it weighs misfits and gives no verdict.
+"""Half-width of a quantity without an interval, on the logarithm; it weighs misfits and gives no verdict.
 
-Source: assumed; that of latencies of boards that were not scored (docs/accuracy.md), rounded."""
+Source: assumed; latency of unscored boards (docs/accuracy.md), rounded.
+"""
 
 
 @frozen(kw_only=True)
 class Case:
-    """A configuration to be predicted."""
+    """Configuration to predict."""
 
     row: Measurement | ServingRow
     changes: tuple[tuple[str, float], ...] = ()
-    """What is set of its hardware."""
+    """Constants set on its hardware."""
     added_s: float = 0.0
-    """That every batch takes beside what is predicted."""
+    """Extra time per batch."""
 
 
 @frozen(kw_only=True)
 class Figure:
-    """A predicted number and the half width of its logarithm's 80 % interval; None for no interval."""
+    """Predicted number with the half-width of its logarithm's 80 % interval; None for no interval."""
 
     value: float
     half_width: float | None
@@ -72,42 +73,42 @@ class Figure:
         return None if self.half_width is None else self.value * math.exp(self.half_width)
 
     def miss(self, measured: float) -> float:
-        """Return how many half widths a measured number is away."""
+        """Return the distance of a measured number in half-widths."""
         return abs(math.log(measured / self.value)) / (self.half_width or WIDTH)
 
     def holds(self, measured: float) -> bool | None:
-        """Whether a measured number is inside; None without an interval."""
+        """Return True if a measured number is inside; None without an interval."""
         return None if self.half_width is None else self.miss(measured) <= 1.0
 
 
 @frozen(kw_only=True)
 class Forecast:
-    """What is predicted of a case: quantity -> number; a refusal where nothing is."""
+    """Prediction of a case: quantity -> number, or a refusal."""
 
     figures: Mapping[str, Figure] = attrs.field(factory=dict)
     refusal: str = ""
 
     def miss(self, measured: Mapping[str, float]) -> float:
-        """Return the mean distance of measured numbers in half widths; 0 where nothing is predicted of them."""
+        """Return the mean distance of measured numbers in half-widths; 0 where none is predicted."""
         missed = [self.figures[name].miss(value) for name, value in measured.items() if name in self.figures]
         return sum(missed) / max(1, len(missed))
 
     def holds(self, measured: Mapping[str, float]) -> bool | None:
-        """Whether all measured numbers that have an interval are inside; None where none has."""
+        """Return True if all measured numbers with an interval are inside; None where none has one."""
         held = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
         judged = [one for one in held if one is not None]
         return all(judged) if judged else None
 
 
 def measured_of(row: Measurement | ServingRow) -> dict[str, float]:
-    """Return quantity -> number of what was measured."""
+    """Return quantity -> measured number."""
     if isinstance(row, ServingRow):
         return row.measured()
     return {name: value for name in FIGURES if (value := getattr(row, name)) is not None}
 
 
 def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibration = "auto") -> list[Forecast]:
-    """Return what is predicted of each case, in their order; runs of single models are stored as by `compare`."""
+    """Return the prediction of each case, in order; runs of single models are stored as by `compare`."""
     found: dict[int, Forecast] = {}
     served = {place: case.row for place, case in enumerate(cases) if isinstance(case.row, ServingRow)}
     predictions = predict_served(list(served.values()), use_calibration(calibration)) if served else []
@@ -118,7 +119,7 @@ def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibrati
 
 
 def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Calibration) -> dict[int, Forecast]:
-    """Return what is predicted of single runs, all evaluated and written together."""
+    """Return the predictions of single runs, all evaluated and written together."""
     groups: dict[tuple[Any, ...], dict[int, Case]] = {}
     for place, case in cases.items():
         row = case.row

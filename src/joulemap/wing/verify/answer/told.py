@@ -1,4 +1,4 @@
-"""What a file tells and what a person adds -> records of measurements, or what is missing, in a line."""
+"""Parser of measurement files and options into records; errors name a missing value and its option."""
 
 from __future__ import annotations
 
@@ -48,52 +48,52 @@ TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     "runtime": ("single runs", {"single", "window"}),
     "passes": ("windows and traces", {"window"}),
 }
-"""Option -> what it is of, and the kinds of formats that take it."""
+"""Option -> plural noun of its runs, and the kinds of formats that accept it."""
 
 LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
-"""What a run raises that is not as its format says."""
+"""Exceptions of a run that does not match its format."""
 
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
 )
-"""How weights are stored, in the name of a checkpoint."""
+"""Weight format in the name of a checkpoint."""
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
-"""How tools write a precision of weights -> its name here; empty for that of the checkpoint."""
+"""Other tools' names of weight precisions -> name here; empty for that of the checkpoint."""
 
 SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
-"""What of a served row is of all replicas together."""
+"""Columns of a served row that cover all replicas together."""
 
 
 @frozen(kw_only=True)
 class Reading:
-    """One configuration of a file, as a record of a measurement."""
+    """Configuration in a file, as a record of a measurement."""
 
     file: Path
     form: Format
     row: Measurement | ServingRow
     notes: tuple[str, ...]
     assumed: frozenset[str]
-    """Columns that neither the file nor the person tells."""
+    """Columns stated neither in the file nor by the user."""
     unscored: Mapping[str, str] = attrs.field(factory=dict)
-    """Measured quantity that the file names without a usable number -> the reason."""
+    """Quantity that the file names without a usable number -> reason."""
     left_out: tuple[str, ...] = ()
-    """Other runs of the file that could not be read, with counts and reasons; on its first reading only."""
+    """Counts and reasons of other runs of the file that could not be read; on its first reading only."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
-    """Raise UsageError for an option that says nothing of any of these files."""
+    """Raise UsageError for an option that applies to none of these files."""
     for name, (what, kinds) in TAKEN.items():
         if stated[name] and not any(one.form.kind in kinds for one in readings):
             names = ", ".join(dict.fromkeys(one.form.name for one in readings))
-            raise UsageError(f"--{name} is for {what}, and the file is of: {names}")
+            raise UsageError(f"--{name} applies to {what}; the file is from {names}")
 
 
 def read_file(path: Path, stated: Stated) -> list[Reading]:
-    """Return what a file says of every configuration; `stated` are a person's words by the name of the option.
+    """Return the readings of every configuration in a file; `stated` is option name -> the user's value.
 
-    CatalogueError for a file of no format, or that lacks what its format has; UsageError or UnknownNameError, naming
-    the option, for what is neither told nor stated.
+    Raises CatalogueError for a file of unknown format or without its format's fields. Raises UsageError or
+    UnknownNameError with the option's name for a value that is missing or unknown.
     """
     content = open_content(path)
     form = recognize(content)
@@ -141,7 +141,7 @@ def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kin
 
 
 def _explain(error: Exception, form: Format) -> str:
-    """Return what a run lacks, in words."""
+    """Return the fault of a run as text."""
     if isinstance(error, KeyError):
         paths = " or ".join(form.columns.get(str(error.args[0]), ()))
         return f"no number for {error.args[0]!r}" + (f" ({paths})" if paths else "")
@@ -149,7 +149,7 @@ def _explain(error: Exception, form: Format) -> str:
 
 
 def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
-    """Put what a person says in the place of what a file does; yield where they differ."""
+    """Override values of a file with the user's, and yield a note for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         said, had = stated[key], cells.get(column)
@@ -157,7 +157,7 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
             cells[column] = said
             assumed.discard(column)
             if had and key != "runtime" and str(said).lower() != str(had).lower():
-                yield f"--{key} says {said}, the file {f'{had:.4g}' if isinstance(had, float) else had}"
+                yield f"--{key} is {said}, the file states {f'{had:.4g}' if isinstance(had, float) else had}"
 
 
 def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
@@ -169,7 +169,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
-        notes.append("weights are taken at 16 bits, which the file does not tell: --precision says another")
+        notes.append("16-bit weights are assumed, as the file does not state them: --precision sets another format")
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
@@ -183,7 +183,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-        notes.append(f"{replicas} replicas: each has its part of the requests, rates and watts")
+        notes.append(f"{replicas} replicas: each takes its share of the requests, rates and watts")
     cells["notes"] = "; ".join(notes)
     return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
 
@@ -195,25 +195,25 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     for name, example in (("precision", "fp16"), ("batch", "8")):
         if not cells.get(name):
-            raise UsageError(f"{path} does not tell the {name}: add --{name}, e.g. --{name} {example}")
+            raise UsageError(f"{path} does not state the {name}: add --{name}, e.g. --{name} {example}")
     cells["precision"] = name_precision(cells["precision"])
     check_name("precision", cells["precision"], PRECISION_BYTES)
     entry = known_hardware()[HardwareRef.read(cells["hardware"]).label]
     if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
-        cells["precision"] = "fp32"  # a log says that it is allowed where the chip has none
+        cells["precision"] = "fp32"  # trtexec logs TF32 as allowed on chips without it
     if cells["runtime"] == "eager" and not stated["runtime"]:
         assumed.add("runtime")
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
-        notes.append(f"of {devices} devices together, a part of each")
+        notes.append(f"{devices} devices together; values are divided by that number")
     cells["conditions"] = "; ".join(notes)
     return check_single(cells, known_hardware(), load_models())
 
 
 def _name_hardware(text: str, path: Path) -> str:
-    """Return a hardware's id, with its power mode where one is named; asks for it where it is not told or not known."""
+    """Return the id of a hardware with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
     if not text:
-        raise UsageError(f"{path} does not tell the hardware: add --hardware, e.g. --hardware h100_sxm5")
+        raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
     ref = HardwareRef.read(text)
     plain = ref.label
     near: tuple[str, ...] = ()
@@ -221,22 +221,22 @@ def _name_hardware(text: str, path: Path) -> str:
         try:
             entry = find_entry(known_hardware(), name)
         except AmbiguousNameError as error:
-            raise UsageError(f"{path} does not tell one hardware, add --hardware: {error}") from error
+            raise UsageError(f"{path} matches several hardware, add --hardware: {error}") from error
         except UnknownNameError as error:
             near = near or error.near
             continue
         return name_configured(entry.id, entry.find_mode(ref.mode or DEFAULT_MODE))
-    hint = f"{path} is of it: name one of `joulemap hardware list` with --hardware, or add a file to $JOULEMAP_HARDWARE"
+    hint = f"{path} names it: use --hardware with one of `joulemap hardware list`, or add a file to $JOULEMAP_HARDWARE"
     raise UnknownNameError("hardware", text, (), hint, near=near)
 
 
 def _name_decoder(text: str, path: Path, *, is_stated: bool) -> str:
-    """Return the language model that a name is, without what tells how its weights are stored.
+    """Return the language model of a name, without the part that states its weight format.
 
-    Only a person names a configuration by its path: one that a measured file names is never opened.
+    Only the user may name a configuration by path: a path in a measurement file is never opened.
     """
     if not text:
-        raise UsageError(f"{path} does not tell the model: add --model, e.g. --model llama-3.1-8b")
+        raise UsageError(f"{path} does not state the model: add --model, e.g. --model llama-3.1-8b")
     kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", text)  # a folder of the Hugging Face cache
     own = kept[1] if kept else text.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     bare = STORED.split(own, maxsplit=1)[0]
@@ -259,7 +259,7 @@ def _name_weights(text: str, path: Path) -> str:
 
 
 def _name_engine(text: str, date: str) -> dict[str, str]:
-    """Return the engine and the date of its release; one with a date, `vllm@2024`, is of that."""
+    """Return the engine and the date of its release; a name such as `vllm@2024` states the date."""
     if "@" in text:
         found = find_engine(text)
         return {"engine": found.name, "date": found.date}
@@ -271,10 +271,10 @@ def _name_engine(text: str, date: str) -> dict[str, str]:
 
 
 def _find_model(text: str, path: Path) -> str:
-    """Return the model of the catalogue that words of a text, or of the file's place, name: the longest of them."""
+    """Return the longest model name of the catalogue in a text, or else in the file's path."""
     found = list(_models_in(text)) or list(_models_in("/".join(path.absolute().parts[-4:])))
     if not found:
-        told = f"tells {text[:60]!r}, which names no model" if text else "does not tell the model"
+        told = f"states {text[:60]!r}, which names no model" if text else "does not state the model"
         near = find_nearest(Path(text).stem, [(one,) for one in load_models()]) if text else []
         meant = f"; nearest: {', '.join(near)}" if near else ""
         raise UsageError(f"{path} {told}: add --model, e.g. --model resnet50{meant}")
