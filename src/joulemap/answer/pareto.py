@@ -1,4 +1,4 @@
-"""A front: what no other configuration beats in two metrics, and who beats the rest."""
+"""Compute the Pareto front of configurations in two metrics."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
-"""Shown beside the two metrics, unless it is one of them."""
+"""Metrics shown in addition to the two of the front."""
 
 
 CHANCE: Final[Shown[ParetoPoint]] = ("on the front", lambda row: show_chance(row.probability_front))
-"""Column of how probable it is that nothing beats a point."""
+"""Column with the probability that no configuration dominates a point."""
 
 
 @frozen(kw_only=True)
 class ParetoAnswer(CandidateAnswer):
-    """Every configuration of a model in two metrics: the front, and who beats the rest."""
+    """Every configuration of a model in two metrics: the front, and the configurations that it dominates."""
 
     x: MetricName
     y: MetricName
     rows: Table[ParetoPoint]
-    """The front first."""
+    """Rows with the front first."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with what the metrics are."""
+        """Return the data for machine formats, with the metrics."""
         metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
         return {**metrics, **super().data()}
 
     def figures(self) -> Figures:
-        """Return every configuration in both metrics, the front marked; none where the front is empty."""
+        """Return the figure of every configuration in both metrics with the front marked; empty without a front."""
         from joulemap.figure.figure import tell_metric
 
         front = self.select("front")
@@ -72,7 +72,7 @@ class ParetoAnswer(CandidateAnswer):
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
+        """Return the document with `limit` rows of the front, including both ends, and of dominated configurations."""
         front, dominated = self.select("front"), self.select("dominated")
         projections = self.select("projection")
         money = {"cost"} & {self.x, self.y}
@@ -96,7 +96,7 @@ class ParetoAnswer(CandidateAnswer):
         )
 
     def describe_front(self) -> str:
-        """Return how many configurations nothing beats, and the two ends."""
+        """Return the size of the front, and its two ends."""
         front = self.select("front")
         if not front.rows:
             return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
@@ -111,13 +111,13 @@ class ParetoAnswer(CandidateAnswer):
         return f"{told}: from {ends[0]} to {ends[1]}"
 
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
-        """Return the front, evenly from one end to the other where it is long."""
+        """Return the front, sampled evenly from end to end if it is long."""
         kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
         drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept, ranked=self._kept[:2])
         return tuple(one.out_of(len(front), len(kept), "configurations between them") for one in drawn)
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
-        """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
+        """Return sentences on configurations left out for lack of a price, and on unavailable ones."""
         lines = self._tell_left_out("unplaced")
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
@@ -127,7 +127,7 @@ class ParetoAnswer(CandidateAnswer):
         return lines
 
     def _sure(self, front: Table[ParetoPoint]) -> str:
-        """Return how many of the front are likely to stay there, and how many of the rest may come to it."""
+        """Return how many of the front are likely to stay on it, and how many others may be on it."""
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return ""
@@ -140,7 +140,7 @@ class ParetoAnswer(CandidateAnswer):
         return f"{sure}; {comes} of those beaten as likely on it as not" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: what tells the two ends apart, then where the energy of each goes."""
+        """Return the next commands: the comparison of both ends, and the analysis of each."""
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
         steps = self._analyze_each(ends, repeated)
         return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
@@ -188,11 +188,11 @@ class ParetoAnswer(CandidateAnswer):
 One = TypeVar("One")
 
 EVEN: Final = 0.5
-"""Probability from which on something is as likely as not."""
+"""Probability above which an event is as likely as not."""
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
-    """Return so many rows at even distances, the first and the last among them; all where they are no more."""
+    """Return `count` rows at even distances, including the first and the last; all if there are no more."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
     return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))
@@ -207,10 +207,10 @@ def pareto(
     y: MetricName = "energy_per_inference",
     usage: Usage = USAGE,
 ) -> ParetoAnswer:
-    """Return which configurations no other beats in both metrics, and who beats the rest.
+    """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
-    Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
-    (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+    Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
+    by default). Runs that are not stored are evaluated. Raises as `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)

@@ -1,4 +1,4 @@
-"""Versioned queries and ad-hoc statements, read-only."""
+"""Run versioned queries and ad-hoc statements, read-only."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
-    """Give out a read-only connection to a database that must be there, or to a lake where its path is a folder.
+    """Yield a read-only connection to an existing database, or to a lake if the path is a folder.
 
-    What of a lake is stale or damaged is left out, and said.
+    Stale or damaged parts of a lake are left out and reported.
     """
     with contextlib.ExitStack() as stack:
         folder = _find_folder(source)
@@ -37,7 +37,7 @@ def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
 
 
 def _find_folder(source: Source) -> Any:
-    """Return what reads the folder that a database is given as; None for a file, or where no wing reads folders."""
+    """Return the reader of a database given as a folder; None for a file, or if no wing reads folders."""
     return next(find_parts("folders"), None) if source.path.is_dir() else None
 
 

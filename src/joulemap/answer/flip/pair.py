@@ -27,12 +27,12 @@ from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 
 Place = tuple[str, str]
-"""Whose constant, `A`, `B` or `both`, and its name."""
+"""Side of a constant, `A`, `B` or `both`, and its name."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
 
 NEGLIGIBLE: Final = 1e-12
-"""Of a logarithm: nothing moves by less."""
+"""Change of a logarithm below which it counts as zero."""
 
 
 @frozen(kw_only=True)
@@ -52,14 +52,14 @@ class Varied:
 
 
 def describe_constant(one: Constant) -> dict[str, Any]:
-    """Return what a row of a constant has of the constant itself."""
+    """Return the columns that describe a constant."""
     names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
 
 
 @frozen
 class Flip(Varied):
-    """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
+    """Factor by which one constant must be wrong for a flip, and its share of the uncertainty."""
 
     side: str = told("whose constant it is: A, B, or both where they have it from one class")
     hardware: str | None = told("the hardware that has it; null for both")
@@ -79,7 +79,7 @@ class Flip(Varied):
 
 
 def _order(row: Flip) -> float:
-    """Return how much it takes: spreads, then what is exact and flips it, then what does not."""
+    """Return the sort key of a row: spreads to the flip, then exact constants that flip, then the rest."""
     return row.spread_count if row.spread_count is not None else 1e9 if row.flip_ratio is not None else math.inf
 
 
@@ -91,10 +91,10 @@ class Pair:
     b: Variation
     metric: VariedMetricName
     half_width: float | None
-    """Of the 80 % interval of that logarithm, by the errors of predictions like these; None where it has none."""
+    """Half width of its 80 % interval, from the errors of similar predictions; None without one."""
 
     def rows(self) -> list[Flip]:
-        """Return every constant that moves the ratio, and static power of each whether it does or not."""
+        """Return every constant that moves the ratio, and static power of both whether it does or not."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
         found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
@@ -111,7 +111,7 @@ class Pair:
         return sorted(rows, key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side))
 
     def _likelihood(self, count: float, total: float) -> float:
-        """Return the probability that a constant is so many of its spreads off, on one side."""
+        """Return the probability that a constant is off by at least this many spreads, on one side."""
         factor = math.exp(-min(count, MOST_EXPONENT))
         if self.half_width is None or total == 0.0:
             return chance_above(factor, NORMAL)
@@ -127,7 +127,7 @@ class Pair:
                 yield from ((owner, name) for owner in owners)
 
     def _is_shared(self, name: str) -> bool:
-        """Whether both have a constant from their class, or from how any chip is used: it is one constant."""
+        """Return whether a constant is common to both: given by their class, or by the usage of any chip."""
         one, other = self.a.constants[name], self.b.constants[name]
         if one.kind == "use":
             return True
@@ -136,25 +136,25 @@ class Pair:
         return one.basis == other.basis != "measured" and _origin(one.source) == _origin(other.source)
 
     def log_ratio(self, side: str, name: str, factor: float) -> float | None:
-        """Return ln(A / B) where a constant of a side is wrong by a factor; None where it cannot be."""
+        """Return ln(A / B) with a constant of a side multiplied by a factor; None for an impossible value."""
         value_a = self.a.metric(self.metric, name if side != "B" else "", factor)
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
     def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
-        """Return the logarithm at several places, which are evaluated together."""
+        """Return the logarithm at several places, evaluated together."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
         return [self.log_ratio(*place, factor) for place, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
-        """Return the logarithm where a constant is as it is, and one spread down and up as far as it can be that."""
+        """Return the logarithm at the constant's value, and one spread down and up, as far as these are possible."""
         spread = (self.b if side == "B" else self.a).spread(name)
         found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
         return [value for value in found if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
-        """Whether a constant moves the ratio, or may where it cannot be all that is looked for."""
+        """Return whether a constant moves the ratio, or may move it beyond the values that are possible to evaluate."""
         base, *ends = self._ends(side, name)
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
@@ -200,5 +200,5 @@ class Pair:
 
 
 def _origin(source: str) -> str:
-    """Return what a number comes from, without how it was scaled to a node."""
+    """Return the origin of a number, without its scaling to a process node."""
     return source.partition("; x ")[0]
