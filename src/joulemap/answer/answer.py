@@ -130,8 +130,7 @@ class Answer:
         return {name: _tell(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats: the question and every row of every table; `totals` becomes one `total`.
-        """
+        """Return the data for machine formats: the question and every row of every table; `totals` is one `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
         return {**self._tell_about(), **total, **rows}

@@ -1,5 +1,4 @@
-"""Configurations to choose from: the columns that their rows share, their wording, and the assumptions of their costs.
-"""
+"""Configurations to choose from: their shared columns, their wording, and the assumptions of their costs."""
 
 from __future__ import annotations
 

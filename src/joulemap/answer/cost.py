@@ -133,8 +133,7 @@ class CostAnswer(CandidateAnswer):
         return (self._draw_figure("cost", rows, subject, "; ".join(told), texts),)
 
     def _each(self) -> list[CostOption]:
-        """Return the cheapest configuration of each hardware in the selected way of paying: ranked ones, or named ones.
-        """
+        """Return the cheapest configuration of each hardware in the selected way of paying: ranked, or named."""
         named = bool(self.scope.settings.hardware)
         asked = (row for row in self.rows if self._is_asked(row))
         return first_of_each(row for row in asked if row.rank is not None or named)
@@ -437,8 +436,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
 
 
 def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
-    """Return the runs whose carbon is listed for every grid: the cheapest, the break-even pair, and the lowest energy.
-    """
+    """Return the runs whose carbon is listed per grid: the cheapest, the break-even pair, the lowest energy."""
     known = [row for row in rows if row.kwh_per_million is not None]
     evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)

@@ -160,8 +160,7 @@ class ModulesAnswer(RunAnswer):
         return self.totals[0]
 
     def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with modules down to `depth`, None for as many as fit a screen; machine formats hold all.
-        """
+        """Return the document with modules down to `depth`, None to fit a screen; machine formats hold all."""
         total = self.total
         drawn = draw_modules(
             self.modules.rows,

@@ -154,8 +154,7 @@ class PartAnswer(RunAnswer):
         return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
 
     def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
-        """Return a grid of the parts with the most energy: energy per run, and for a single run the largest category.
-        """
+        """Return a grid of the largest parts: their energy per run, and for a single run its largest category."""
         parts = _rank_parts(runs)
         single = len(runs) == 1
         cells = []

@@ -58,7 +58,7 @@ SHOWN: Final = 12
 
 @frozen(kw_only=True)
 class ExplainAnswer(DividedAnswer):
-    """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
+    """Causes of the difference of run B from run A in a metric; the terms sum to it exactly."""
 
     @property
     def notes(self) -> tuple[ArchitectureNote, ...]:

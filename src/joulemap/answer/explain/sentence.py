@@ -124,8 +124,7 @@ def _halves(answer: PairAnswer) -> list[str]:
 
 
 def _tell(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return a sentence on a category, for energy by its largest role; empty for a role that only follows from others.
-    """
+    """Return a sentence on a category, for energy by its largest role; empty if that only follows from others."""
     if row.quantity == "time":
         return _tell_time(row, answer)
     sign = 1 if row.difference_exact > 0 else -1

@@ -117,7 +117,7 @@ class FlipAnswer(RunAnswer):
 
     @property
     def largest(self) -> Flip | None:
-        """The constant whose doubt makes most of the doubt about the ratio; None where none moves it."""
+        """Constant with the largest share of the ratio's uncertainty; None if no constant moves it."""
         return max(
             (row for row in self.rows if row.variance_fraction), key=lambda row: row.variance_fraction, default=None
         )

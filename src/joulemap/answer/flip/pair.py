@@ -1,11 +1,11 @@
-"""The logarithm of the ratio of two runs as a function of each constant that they rest on.
+"""Find the factor of each constant at which two runs are equal, and its share of the uncertainty.
 
-    f_A(k c) = f_B(k c)        solved for the factor k of each constant c that A, B or both rest on
-    v_c = d_c^2                d_c: half of what ln(f_A / f_B) moves between one spread down and one up
+    f_A(k c) = f_B(k c)        solved for the factor k of each constant c of A, B or both
+    v_c = d_c^2                d_c: half the change of ln(f_A / f_B) from one spread down to one up
 
-The shares v_c / sum of v say whose doubt makes the doubt about the ratio. Constants are taken as independent, but for
-those that both sides have from one class: such a one is wrong on both at once. How far all of them are off together is
-what predictions like these were off, so that one of them is never likelier to flip it than all:
+v_c / sum of v is the share of a constant in the uncertainty of the ratio. Constants count as independent, except those
+that both sides take from one class: an error of one applies to both. The total error is that of similar predictions, so
+no single constant is more likely to reverse the order than all together:
 
     P(c wrong by n of its spreads) = 1 / (1 + exp(ln 9 n sqrt(sum of v) / h))     h: half-width of ln(f_A / f_B)
 """
@@ -37,7 +37,7 @@ NEGLIGIBLE: Final = 1e-12
 
 @frozen(kw_only=True)
 class Varied:
-    """A constant, and how it was varied."""
+    """Constant of a run, and the method of its variation."""
 
     constant: str = told("its name, as --set takes it")
     word: str = told("what people call it")
@@ -85,7 +85,7 @@ def _order(row: Flip) -> float:
 
 @frozen
 class Pair:
-    """Two runs, and the logarithm of the ratio of their metrics as a function of one constant."""
+    """Two runs, and the logarithm of their metrics' ratio as a function of one constant."""
 
     a: Variation
     b: Variation
