@@ -200,7 +200,7 @@ def export_runs(
                 draft.replace(folder)
         except OSError as error:
             if error.strerror is None and str(draft) not in str(error):
-                raise  # the engine's, about the database that it reads
+                raise  # the engine's error about the database that it reads
             raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
     return len(chosen)
 

@@ -48,15 +48,15 @@ class Default:
 class Trial:
     """One configuration in which a hardware file was tried."""
 
-    hardware: str = told("id")
-    power_mode: str = told("at which it was tried")
-    precision: str = told("of operands")
-    model: str = told("that was tried")
-    runtime: str = told("how it was launched")
-    latency_s: float | None = told("of a batch of one", "s")
-    energy_j: float | None = told("of a batch of one", "J")
-    clock_fraction: float | None = told("of the full clock; below 1 where the power cap gives way")
-    reason: str = told("why it cannot run, if it cannot")
+    hardware: str = told("id of the hardware")
+    power_mode: str = told("power mode of the trial")
+    precision: str = told("precision of operands")
+    model: str = told("trial model")
+    runtime: str = told("runtime of the trial")
+    latency_s: float | None = told("latency of a batch of one", "s")
+    energy_j: float | None = told("energy of a batch of one", "J")
+    clock_fraction: float | None = told("share of the full clock; below 1 if the power cap lowers it")
+    reason: str = told("reason why it cannot run; empty if it can")
 
 
 @frozen(kw_only=True)

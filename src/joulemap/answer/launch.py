@@ -23,11 +23,11 @@ from joulemap.system.resource import need_torch
 class HostPace:
     """Launch times of a machine's thread in an eager framework."""
 
-    device: str = told("what ran the calls that were timed")
-    call_s: float = told("of one of them, the median", "s")
-    launch_s: float = told("of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
-    is_scaled: bool = told("whether that follows from calls on the CPU itself, for want of a GPU")
-    spread_fraction: float = told("of the repetitions, (third - first quartile) / median", "1")
+    device: str = told("processor that ran the timed calls")
+    call_s: float = told("median time of one call", "s")
+    launch_s: float = told("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = told("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
+    spread_fraction: float = told("spread of the repetitions, (third - first quartile) / median", "1")
 
 
 @frozen(kw_only=True)

@@ -71,10 +71,10 @@ class ListedBox:
     """Box of the catalogue."""
 
     box: str = told("catalogue id")
-    name: str = told("what it is sold as, or what it is")
-    devices: str = told("that it has, with xN where N are alike")
-    joined_by: str = told("links between them, and memories that they share")
-    power_w: float | None = told("that all of them together may draw; none where each has its own cap alone", "W")
+    name: str = told("product name, or description")
+    devices: str = told("devices of the box, with xN for N equal ones")
+    joined_by: str = told("links between devices, and memories that they share")
+    power_w: float | None = told("power cap of all devices together; null if each has only its own", "W")
 
 
 @frozen(kw_only=True)
@@ -83,9 +83,9 @@ class BoxPart:
 
     device: str = told("name in the box")
     hardware: str = told("catalogue id")
-    alike_count: int = told("that there are")
-    memory: str = told("of the box that it works in; empty for one of its own")
-    layout: str = told("of activations; empty where it is the usual one")
+    alike_count: int = told("number of equal devices")
+    memory: str = told("memory of the box that it uses; empty for one of its own")
+    layout: str = told("layout of activations; empty for the usual one")
 
 
 @frozen(kw_only=True)
@@ -93,12 +93,12 @@ class BoxJoin:
     """Link of a box, or memory that its devices share."""
 
     joined_by: str = told("link with its generation, or memory")
-    devices: str = told("that it joins")
-    bandwidth_bytes_per_s: float = told("of a link in one direction, of a memory in all", "B/s")
-    latency_s: float = told("until the first byte is there, or another device may start", "s")
-    energy_per_byte_j: float | None = told("of a byte that is sent; none where nothing moves", "J/B")
-    basis: str = told("where the bandwidth comes from")
-    source: str = told("who says so")
+    devices: str = told("devices that it connects")
+    bandwidth_bytes_per_s: float = told("bandwidth of a link in one direction, of a memory in total", "B/s")
+    latency_s: float = told("time until the first byte arrives, or another device may start", "s")
+    energy_per_byte_j: float | None = told("energy per byte sent; null if nothing moves", "J/B")
+    basis: str = told("origin of the bandwidth")
+    source: str = told("source of the bandwidth")
 
 
 @frozen(kw_only=True)

@@ -222,11 +222,11 @@ def measure(
     settings.check_single("measure")
     if settings.changes:
         raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
-    settings = attrs.evolve(settings, tf32="never")  # a trial turns it off
+    settings = attrs.evolve(settings, tf32="never")  # trials disable TF32
     need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
 
-    # whatever is wrong with the words is told before the machine is looked at
+    # report invalid arguments before the slower detection of the machine
     plain = attrs.evolve(settings, calibration=UNCALIBRATED)
     plan_selected((model,), plain, select_chip(hardware or "xeon_8490h", plain))
     precision, runtime = settings.precision[0], settings.runtime[0]

@@ -71,7 +71,7 @@ def served_measurements(
 ) -> Table[ServedMeasurement]:
     """Return measurements of served models on a hardware, with texts that model and source names contain."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
-    with contextlib.ExitStack() as stack:  # none of them is of the catalogue, which may be newer than the database
+    with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
         connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
         return find_projected(connection, fetch(connection, ServedMeasurement, **which))
 

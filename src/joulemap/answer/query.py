@@ -46,8 +46,8 @@ STREAMED: Final = Bounds(max_rows=None)
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
-    Column(name="parameters", type="VARCHAR", meaning="what it takes"),
-    Column(name="summary", type="VARCHAR", meaning="what it answers"),
+    Column(name="parameters", type="VARCHAR", meaning="names; optional ones in brackets"),
+    Column(name="summary", type="VARCHAR", meaning="question that it answers"),
 )
 
 
@@ -71,7 +71,7 @@ def stream_query(
         if is_own:
             check_query(connection, found, SCHEMA_VERSION)
         check_runs(connection, given)
-        if _find_folder(source) is None:  # a lake says itself what it does not hold
+        if _find_folder(source) is None:  # a lake reports missing ledgers itself
             check_ledgers(connection, found, given)
         _tell_absent(source, connection, found.sql)
         with contextlib.closing(

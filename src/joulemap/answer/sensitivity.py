@@ -52,21 +52,21 @@ LEAST_SPAN: Final = 1e-9
 class Sensitivity(Varied):
     """Effect of one constant on a model's metrics on one hardware."""
 
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    low: float | None = told("lower end of what it may be")
-    high: float | None = told("upper end of what it may be")
+    hardware: str = told("catalogue id, with @MODE for a power mode other than the default")
+    low: float | None = told("lower end of its range")
+    high: float | None = told("upper end of its range")
     spread: str = told(
-        "where the ends come from: range (its own), class (that fits it), exact (there are none), or its basis"
+        "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis"
     )
-    energy_elasticity: float | None = told("d ln energy / d ln constant: percent for each percent")
+    energy_elasticity: float | None = told("d ln energy / d ln constant: percent per percent")
     latency_elasticity: float | None = told("d ln latency / d ln constant")
     throughput_elasticity: float | None = told("d ln throughput / d ln constant")
-    elasticity: float | None = told("of the metric that was asked about")
-    metric: str = told("the metric that was asked about")
-    metric_unit: str = told("its SI unit, or USD")
-    metric_value: float | None = told("the metric as the run has it")
-    metric_low: float | None = told("with the constant at its lower end")
-    metric_high: float | None = told("with the constant at its upper end")
+    elasticity: float | None = told("elasticity of the requested metric")
+    metric: str = told("requested metric")
+    metric_unit: str = told("SI unit of the metric, or USD")
+    metric_value: float | None = told("metric of the run")
+    metric_low: float | None = told("metric with the constant at its lower end")
+    metric_high: float | None = told("metric with the constant at its upper end")
     span_fraction: float | None = told("difference of the metric between the ends, over its value")
 
 

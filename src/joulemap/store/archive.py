@@ -169,7 +169,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
             raise CatalogueError(
                 f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}"
             ) from error
-        mark_newest(connection)  # it may hold some of the runs of a configuration
+        mark_newest(connection)  # the archive may hold only some runs of a configuration
     except BaseException:
         connection.close()
         raise

@@ -184,7 +184,7 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
             connection = stack.enter_context(reading(path, patience))
-        except EngineError as error:  # before it was asked anything
+        except EngineError as error:  # on opening
             raise _damaged(path, error.__cause__ or error) from error
         try:
             _check_blocks(connection, stream, path)
@@ -224,14 +224,14 @@ def _check_indexes(connection: Connection, path: Path) -> None:
     ).fetchall()
     for named, indexed_column, kind in indexed:
         table, column = quote_name(named), quote_name(indexed_column)
-        if not kind.isalpha():  # a type of somebody else's, whose name is as long as they like
+        if not kind.isalpha():  # a user-defined type, whose name may be of any length
             continue
         keys = [
             key for (key,) in connection.execute(f"SELECT {column} FROM internal.{table} ORDER BY {column}").fetchall()
         ]
         step = 2 * LOOKUPS
         for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
-            asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
+            asked = keys[start : start + step : 2]  # alternate keys: consecutive ones become a range scan
             statement = (
                 f"SELECT {column} FROM internal.{table} "
                 f"WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
@@ -269,7 +269,7 @@ def find_row_faults(connection: Connection) -> list[Fault]:
     except SqlError as error:
         faults.append((f"{AUDIT} has an answer", None, None, "database", "rows", str(error)))
     except duckdb.InternalError as error:
-        if not faults:  # every row is as it was written
+        if not faults:  # every row matches its digest
             raise EngineError(
                 f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
                 f"{str(error).splitlines()[0]}; please report this"

@@ -167,7 +167,7 @@ def check_place(path: Path) -> bool:
         found = path.stat()
     except FileNotFoundError:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
-        if left is not None and not path.exists():  # another process may have made it meanwhile
+        if left is not None and not path.exists():  # another process may have created it meanwhile
             raise DatabaseError(
                 f"there is no database at {path}, but {left.name} is left of one: put the database back, or move "
                 f"{left.name} away to begin anew"
@@ -390,7 +390,7 @@ def begin_beside(connection: Connection, action: Callable[[Connection], Result])
 def close(connection: Connection) -> None:
     """Close a connection, after ending tasks started beside it, because the engine does not close while it works."""
     for cursor, finish in _BESIDE.pop(connection, []):
-        with contextlib.suppress(Exception):  # nobody waited for it, or was told
+        with contextlib.suppress(Exception):  # nobody waits for its result
             cursor.interrupt()
         with contextlib.suppress(Exception):
             finish()

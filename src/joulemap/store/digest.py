@@ -100,7 +100,7 @@ RUN: Final = Seal(
     parts=("run_subgraph", "run_operator", "ledger_line", "point_total", "point_action"),
     named={
         "run": "(SELECT w.workload_key FROM internal.workload AS w WHERE w.workload_id = t.workload_id)",
-        "ledger_line": "t.action_id",  # replaced by its place in the reference table, which no join gives in order
+        "ledger_line": "t.action_id",  # replaced by its place in the reference table; a join would lose the order
         "point_action": "t.action_id",
     },
 )
@@ -386,7 +386,7 @@ class Digester:
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._said(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
-        if isinstance(keys[0], int):  # many rows, as they were appended: sorting them would take longer than all else
+        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than all else
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}

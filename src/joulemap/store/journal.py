@@ -66,7 +66,7 @@ class Journal:
         for offset, block in blocks.items():
             parts += [_COUNT.pack(offset), block]
         digest = hashlib.blake2b(digest_size=_DIGEST)
-        with file.open("wb") as stream:  # with a buffer: a raw write may take a part, on a disk that is all but full
+        with file.open("wb") as stream:  # buffered: a raw write may be partial on an almost full disk
             for part in parts:
                 digest.update(part)
                 stream.write(part)
@@ -111,7 +111,7 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
     """
     head = Head(os.pread(descriptor, HEAD, 0))
     if not head.is_whole:
-        connection.execute("CHECKPOINT")  # another layout, of which nobody can tell what belongs to it
+        connection.execute("CHECKPOINT")  # another layout, whose metadata blocks are unknown
         return
     size = head.block_bytes
     rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
@@ -133,16 +133,16 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
 def settle(path: Path) -> None:
     """Restore what a killed checkpoint tore; LockedDatabaseError while another process is at one.
 
-    Raises DatabaseError if the file in the journal's place is not of this database, or the file in the log's place is
-    no log, which the engine would empty; and OSError if the database cannot be written.
+    Raises DatabaseError for a file in the journal's place that is not of this database, and for one in the log's place
+    that is no log, because the engine would empty it. Raises OSError if the database cannot be written.
     """
     _check_log(log_of(path))
     file = journal_of(path)
     if not os.path.lexists(file):
         return
-    with contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
+    with contextlib.suppress(FileNotFoundError):  # its process finished meanwhile
         with _opening(file):
-            pass  # what is somebody else's is told before anything is locked
+            pass  # refuse a foreign file before locking anything
         with locking(path) as descriptor:
             put_back(file, path, descriptor)
             file.unlink()
@@ -198,7 +198,7 @@ def _check_log(log: Path) -> None:
     """Raise DatabaseError for a file in the log's place that is no log."""
     if os.path.lexists(log):
         with contextlib.suppress(FileNotFoundError), _open_regular(log, "log") as stream:
-            if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have cut the first record
+            if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have truncated the first record
                 raise _foreign(log, "log")
 
 
@@ -256,7 +256,7 @@ def _owner(file: Path) -> str:
 
 def _remove_log(log: Path, identity: bytes) -> None:
     """Remove a log that continues from the state with this identity and has been moved into the file."""
-    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # as LEB128 writes them
+    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # in LEB128
     with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
         if _MARK + told in stream.read(_RECORD):
             log.unlink()

@@ -86,7 +86,7 @@ def queue_up(place: str, *, is_reading: bool) -> Turn | None:
             with contextlib.suppress(FileNotFoundError):
                 if _lock(descriptor, kind, 1, ticket) and os.path.samestat(os.fstat(descriptor), file.stat()):
                     return Turn(descriptor, file, ticket, kind)
-            os.close(descriptor)  # the last one to leave was about to remove it
+            os.close(descriptor)  # the last process to leave is removing the file
     return None
 
 

@@ -316,7 +316,7 @@ def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> 
 
 def blames_statement(error: duckdb.Error) -> bool:
     """Return whether the statement caused an error; the engine has no error class for a damaged block."""
-    if isinstance(error, duckdb.TransactionException):  # it asked for one: nobody else begins or ends any
+    if isinstance(error, duckdb.TransactionException):  # only the statement itself could begin or end one
         return True
     return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
 

@@ -159,7 +159,7 @@ def _grown(column: str) -> str:
 
 
 def _sizes(shape: str) -> str:
-    # TRY_CAST: the engine may evaluate this for rows that the CASE around it leaves out, empty texts among them
+    # TRY_CAST: the engine may evaluate this for rows that the surrounding CASE excludes, including empty texts
     return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 

@@ -46,11 +46,9 @@ LIMITS: Final[Mapping[str, str]] = {
 """Limit of throughput -> its name in a sentence."""
 
 JUDGED: Final = (
-    Column(name="probability_best", type="DOUBLE", meaning="that it needs the least energy per inference"),
-    Column(name="fastest_probability", type="DOUBLE", meaning="that it has the least latency"),
-    Column(
-        name="likely_best", type="BOOLEAN", meaning="it needs the least energy, or cannot be told apart from what does"
-    ),
+    Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
+    Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),
+    Column(name="likely_best", type="BOOLEAN", meaning="true for the least energy, or a tie with it"),
 )
 """Additional columns of a figure's rows."""
 
@@ -347,7 +345,7 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
-        find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a run alone is better than no other
+        find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a single run has nothing to beat
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids

@@ -161,7 +161,7 @@ class ExplainAnswer(DividedAnswer):
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
             sweep = ["sweep", total.model, *both, *repeated]
-            first = next(iter(self.categories), None)  # static power and fixed time are what a larger batch spreads
+            first = next(iter(self.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
             steps.insert(0 if waits else len(steps), sweep)
         is_close = self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]

@@ -140,7 +140,7 @@ def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
     noun = find_role(row).noun
     cost = "costs" if row.role == "static" else "cost"
     if not row.is_shared:
-        beside_j = sum(  # what devices of a box spend, under their own names
+        beside_j = sum(  # energy of the devices of a box, which have names of their own
             one.energy_a_j if row.difference_fj > 0 else one.energy_b_j
             for one in answer.roles
             if one.category == row.category and one.role not in ROLES
@@ -179,7 +179,7 @@ def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]
 
 def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
     """Return the time of a category on both sides, with work and rate if the same parts are bound by it."""
-    kinds = ("latency: count", "latency: price", "count", "price")  # of what bounds time on both
+    kinds = ("latency: count", "latency: price", "count", "price")  # terms of the bounds that both share
     terms = (one for one in answer.metric_terms or () if one.place == row.category and one.term in kinds)
     term = next(terms, None)
     spent_each = (row.spent_a, row.spent_b)

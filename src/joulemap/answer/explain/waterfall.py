@@ -28,15 +28,15 @@ class Step:
     """Bar of a waterfall: a run, or the contribution of one cause on top of the bars before it."""
 
     step_index: int = told("0 for A, the last for B")
-    step: str = told("hardware, or what is spent on")
+    step: str = told("hardware, or category of the cause")
     kind: str = told("run; term; or rest, all smaller terms together")
-    start: float = told("where the bar begins, in unit")
-    end: float = told("where it ends")
-    difference: float | None = told("end minus start; null of a run")
-    amount: str = told("the value of a run, or the difference, for people")
+    start: float = told("start of the bar, in unit")
+    end: float = told("end of the bar, in unit")
+    difference: float | None = told("end minus start; null for a run")
+    amount: str = told("value of a run, or difference, for people")
     unit: str = told("SI unit of the metric")
     start_exact: int = told("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
-    end_exact: int = told("end in the same", is_wide=True)
+    end_exact: int = told("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
 def list_steps(answer: PairAnswer) -> Table[Step]:

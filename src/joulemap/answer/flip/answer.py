@@ -76,10 +76,10 @@ INTERVALS: Final[Mapping[str, str]] = {
 class BatchWinner:
     """Better of the two hardware at one batch size."""
 
-    batch: int = told("samples in one input")
-    value_a: float | None = told("the metric on A")
-    value_b: float | None = told("the metric on B")
-    winner: str | None = told("A or B; null where one has no value")
+    batch: int = told("samples per input")
+    value_a: float | None = told("metric of A")
+    value_b: float | None = told("metric of B")
+    winner: str | None = told("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)
@@ -424,8 +424,8 @@ def _try_batches(
 ) -> list[BatchWinner]:
     """Return the better hardware at each batch size.
 
-    Empty if the model ships at a single batch size or brings its own inputs, and for a box, whose placement would
-    change with the batch size.
+    Empty if the model ships at a single batch size or brings its own inputs. Empty for a box too, because its placement
+    would change with the batch size.
     """
     if settings.inputs or settings.modules or selection.boxes:
         return []

@@ -39,14 +39,14 @@ NEGLIGIBLE: Final = 1e-12
 class Varied:
     """Constant of a run, and the method of its variation."""
 
-    constant: str = told("its name, as --set takes it")
-    word: str = told("what people call it")
-    meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
+    constant: str = told("name of the constant, as in --set")
+    word: str = told("name of the constant for people")
+    meaning: str = told("meaning of a coefficient, or counting rule of a price; empty for all other")
     kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = told("as the run has it, that of A for both; in unit")
+    value: float = told("value in the run, for both that of A; in unit")
     unit: str = told("SI unit")
-    per: str = told("what one count of a price is; empty for all other")
-    basis: str = told("where the constant comes from, the less sure of two")
+    per: str = told("unit of count of a price; empty for all other")
+    basis: str = told("origin of the constant; for both, the less certain one")
     source: str = told("document, measurement or arithmetic")
     method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
 
@@ -61,20 +61,20 @@ def describe_constant(one: Constant) -> dict[str, Any]:
 class Flip(Varied):
     """Factor by which one constant must be wrong for a flip, and its share of the uncertainty."""
 
-    side: str = told("whose constant it is: A, B, or both where they have it from one class")
-    hardware: str | None = told("the hardware that has it; null for both")
-    flip_ratio: float | None = told("factor at which both are alike; null where there is none from 1/100 to 100")
-    flip_value: float | None = told("the constant there, in unit")
-    spread_count: float | None = told("how many of its spreads that is; null where it is stated exactly")
+    side: str = told("owner of the constant: A, B, or both if they take it from one class")
+    hardware: str | None = told("hardware with the constant; null for both")
+    flip_ratio: float | None = told("factor at which both are equal; null if there is none from 1/100 to 100")
+    flip_value: float | None = told("constant at that factor, in unit")
+    spread_count: float | None = told("distance to that factor in spreads of the constant; null for an exact constant")
     likelihood: float | None = told(
-        "probability that it is that wrong, on that side, where all constants together are as far off as predictions "
-        "like these were; null where it is exact"
+        "probability that the constant is that wrong on that side, if all constants together have the error of "
+        "similar predictions; null for an exact constant"
     )
-    low_ratio: float = told("one spread down, as a factor")
-    high_ratio: float = told("one spread up, as a factor")
-    spread: str = told("where the spread comes from: range (its own), class (that fits it), exact, or its basis")
+    low_ratio: float = told("factor one spread down")
+    high_ratio: float = told("factor one spread up")
+    spread: str = told("origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis")
     ratio_elasticity: float | None = told("d ln (metric of A / metric of B) / d ln constant")
-    ratio_spread: float = told("what ln (metric of A / metric of B) moves for one spread, either sign")
+    ratio_spread: float = told("change of ln (metric of A / metric of B) for one spread, either sign")
     variance_fraction: float = told("share of the variance of that logarithm")
 
 

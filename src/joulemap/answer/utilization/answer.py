@@ -328,8 +328,8 @@ def utilization(
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
     class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
     excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
-    hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size, and
-    finds the best hardware for each size among the stored runs on these hardware, or on all if there is only one.
+    hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
+    then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
     Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {
