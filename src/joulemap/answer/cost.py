@@ -50,7 +50,7 @@ SCOPE_NOTE: Final = (
     "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
     "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
 )
-UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
+UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
 PRICE_NOTE: Final = (
     "a price is the median over sellers of one kind; its 80 % interval is their spread, or the spread usual for the "
     "kind where one seller is known (assumed to hold for this hardware too), plus 1.2x for a published, 1.3x for a "
@@ -58,7 +58,7 @@ PRICE_NOTE: Final = (
     "offers); a given price is exact; the view `offers` lists every offer with its date and source"
 )
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
-IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
+IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
 @frozen(kw_only=True)
@@ -179,12 +179,12 @@ class CostAnswer(CandidateAnswer):
         best = self.best
         if best is None:
             noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
-            return f"no {noun} is known of any of this hardware"
+            return f"no {noun} is known for any of this hardware"
         is_had = best.is_available or self.scope.settings.takes_all
         first = (
             "the cheapest" if sum(row.rank is not None for row in self._each()) > 1 else "its cheapest configuration"
         )
-        first += "" if is_had else " if it could be had"
+        first += "" if is_had else " if available"
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
         carbon = show(best.gco2_per_million, "", "g")
@@ -208,7 +208,7 @@ class CostAnswer(CandidateAnswer):
         unpriced = self._unpriced_each()
         if unpriced:
             way = "rent" if self.pay == "rented" else "price"
-            lines.append(f"left out for want of a {way}: {len(unpriced)} hardware (--notes names them)")
+            lines.append(f"left out, without a {way}: {len(unpriced)} hardware (--notes names them)")
         if projection is not None and best is not None:
             lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
         return lines

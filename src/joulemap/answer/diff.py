@@ -39,10 +39,10 @@ METRICS: Final = ("latency", "energy", "memory", "cost")
 """Metrics of a version."""
 
 NOTES: Final = (
-    "change: after over before, less 1; four times in five what is measured lies between low and high",
-    "both versions share the errors of kernels that do the same work, of one whose size differs as far as it is alike, "
-    "and those of their class and board; only what differs leaves the change open",
-    "operators have no interval of their own: errors are measured of whole models",
+    "change: after / before - 1; four in five measured changes lie between low and high",
+    "both versions share the errors of identical kernels, of their class and of their board, and in part those of "
+    "kernels of similar size; only the other errors make the change uncertain",
+    "operators have no interval of their own: errors are known only for whole models",
     "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
     "bought, and its price is the same before and after",
 )
@@ -123,8 +123,8 @@ class DiffAnswer(RunAnswer):
         """Return the share of the energy that is unchanged, and the uncertainty of the change."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
-        told = f"{ends} of the energy before errs as after, being of the same work; " if same else ""
-        return f"{told}what differs leaves the change open as the 80 % intervals say"
+        told = f"{ends} of the energy is unchanged work, with the same error before and after; " if same else ""
+        return f"{told}the 80 % intervals cover the rest"
 
     def _judge(self, row: VersionFigure) -> str:
         """Return the verdict on a change, given the allowed limit; empty without a limit."""
@@ -138,7 +138,7 @@ class DiffAnswer(RunAnswer):
         if not self.allowed:
             return []
         told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
-        return [f"no change is surely above what is allowed: {join_words(told)}"]
+        return [f"no change is certainly above its limit: {join_words(told)}"]
 
     def _draw(self, hardware: str, limit: int) -> Grid:
         """Return a grid of the subgraphs that differ most on one hardware."""

@@ -152,7 +152,7 @@ class HardwareAnswer(Answer):
             f"({one.memory_type}), within {found['tdp']}{where}."
         )
         text += f" It needs a host: {one.needs_host}." if one.needs_host else ""
-        return text + (f" It cannot be had: {one.unavailable}." if one.unavailable else "")
+        return text + (f" Not available: {one.unavailable}." if one.unavailable else "")
 
     def say_bases(self) -> str:
         """Return the counts of recalled and assumed numbers."""
@@ -194,7 +194,7 @@ class HardwareAnswer(Answer):
     def _describe(self) -> list[str]:
         one = self.summary
         most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
-        watts = f"{most} at most, {least} whatever it computes"
+        watts = f"power limit {most}, static power {least}"
         if one.needs_host:
             host = suggest_host(one.needs_host)
             watts += f", without the computer that it needs ({one.needs_host}): --host {host}, for example, counts it"
@@ -206,7 +206,7 @@ class HardwareAnswer(Answer):
         if one.projection:
             lines.append(f"estimated: {one.projection}")
         if one.unavailable:
-            lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
+            lines.append(f"{PROJECTED} not available: {one.unavailable}")
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]

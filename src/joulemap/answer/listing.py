@@ -63,7 +63,7 @@ def say_classes(rows: Table[ListedHardware]) -> str:
     counts = Counter(row.architecture for row in rows).most_common()
     told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
     lacking = sum(not row.is_available for row in rows)
-    return f"{len(rows)} hardware: {told}; {lacking} of them cannot be had." if counts else "No hardware is like that."
+    return f"{len(rows)} hardware: {told}; {lacking} of them are not available." if counts else "No hardware matches."
 
 
 @frozen(kw_only=True)

@@ -87,7 +87,7 @@ class ParetoAnswer(CandidateAnswer):
             sure=self._sure(front),
             details=(
                 Section(f"Front ({len(front)})", self._front(front, limit)),
-                Section(f"Would be on it if they could be had ({len(projections)})", self._front(projections, limit)),
+                Section(f"Would be on the front if available ({len(projections)})", self._front(projections, limit)),
                 Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
                 self._assume(self.x, self.y),
             ),
@@ -101,7 +101,8 @@ class ParetoAnswer(CandidateAnswer):
         if not front.rows:
             return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
         had = "" if any(not row.is_available for row in front) else " that can be bought or rented"
-        told = f"{len(front)} of {count_candidates(len(self.rows))} are beaten by no other{had}"
+        among = " of available hardware" if had else ""
+        told = f"{len(front)} of {count_candidates(len(self.rows))} are on the Pareto front{among}"
         if len(front) == 1:
             return f"one configuration beats every other{had}: {self.name(front[0])}"
         ends = [
@@ -122,7 +123,7 @@ class ParetoAnswer(CandidateAnswer):
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
             lines.append(
-                f"if they could be bought, {len(projections)} more would be on it: {names} (--all places them)"
+                f"if they could be bought, {len(projections)} more would be on the front: {names} (--all places them)"
             )
         return lines
 
@@ -136,8 +137,9 @@ class ParetoAnswer(CandidateAnswer):
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         verb = "are" if stays > 1 else "is"
-        sure = f"of the {len(front)} {stays or 'none'} {verb} on the front with over {show_chance(TOLD_APART)}"
-        return f"{sure}; {comes} of those beaten as likely on it as not" if comes else sure
+        count = f"{stays or 'none'} of {len(front)} {verb}"
+        sure = f"{count} on the front with more than {show_chance(TOLD_APART)} confidence"
+        return f"{sure}; {comes} dominated ones are on it with 50 % or more" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: the comparison of both ends, and the analysis of each."""
@@ -177,7 +179,7 @@ class ParetoAnswer(CandidateAnswer):
         placed = any(not row.is_available for row in self.select("front"))
         return [
             "dominated: another configuration is at least as good in both and better in one",
-            "on the front: in how many of the draws of what may be measured no other is better in both",
+            "on the front: share of random draws within the errors in which no other configuration is better in both",
             BATCH_NOTE,
             *self._tell_unknown(self.select("unplaced").rows, "without a place"),
             *([] if placed else self._tell_unranked(projections)),

@@ -151,7 +151,7 @@ class PartAnswer(RunAnswer):
             most = max(mine, key=lambda name: mine[name])
             told.append(f"{self.scope.mark(hardware)}: {most}, {show_share(mine[most] / (sum(mine.values()) or 1))}")
         what = self.subgraph or f"the {self.level}s"
-        return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
+        return f"Largest {self.by} of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
 
     def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
         """Return a grid of the largest parts: their energy per run, and for a single run its largest category."""

@@ -282,8 +282,8 @@ class Scope:
         if not self.new:
             return []
         whose = "" if len(self.new) == len(self.doubts) else f"for {join_words([self.mark(one) for one in self.new])} "
-        its = "its class" if len(self.new) == 1 else "their classes"
-        return [f"{whose}judged by other work of {its}, on which nobody measured this sort"]
+        its = "its class, which has" if len(self.new) == 1 else "their classes, which have"
+        return [f"{whose}estimated from other work of {its} no measurements of this kind"]
 
     def say_own_doubts(
         self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
@@ -297,11 +297,11 @@ class Scope:
             if is_yours and HardwareRef.read(name).label not in self.spelling:
                 continue
             parts = [
-                f"{show_doubt(own)} of {quantity}"
+                f"{show_doubt(own)} ({quantity})"
                 for quantity, (_, own) in widths.items()
                 if own >= LEAST_OWN and quantity in quantities
             ]
-            told += [f"{self._own(name)} of {self.mark(name)} {' and '.join(parts)}"] if parts else []
+            told += [f"{self._own(name)} of {self.mark(name)} contribute {' and '.join(parts)}"] if parts else []
         less = len(told) - SHOWN_UNCALIBRATED
         more = f" and those of {less} more" if less > 0 else ""
         return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
@@ -357,7 +357,7 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
-            *(f"of how far off it may be: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
+            *(f"uncertainty: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 

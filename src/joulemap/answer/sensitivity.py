@@ -140,9 +140,8 @@ class SensitivityAnswer(RunAnswer):
         """Return the uncertainty of each hardware's figure; empty for a metric without an interval."""
         quantities = DOUBTED_IN.get(self.metric, ())
         lines = self.scope.say_doubts(quantities)
-        verb = "is" if len(quantities) == 1 else "are"
         return (
-            f"four times in five {' and '.join(quantities)} {verb} as near as this: {'; '.join(lines)}" if lines else ""
+            f"four in five measurements of {' and '.join(quantities)} are within: {'; '.join(lines)}" if lines else ""
         )
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
@@ -156,12 +155,12 @@ class SensitivityAnswer(RunAnswer):
         unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
         rows = self._moving(name)
         if not rows:
-            return f"nothing moves {label} on {self.scope.mark(name)}"
+            return f"no constant changes {label} on {self.scope.mark(name)}"
         row = rows[0]
         value = show_quantity(row.metric_value, unit)
         ends = _show_ends(row.metric_low, row.metric_high, unit)
-        what = f"{row.word} alone ({_say_range(row)}, {row.basis})"
-        return f"{label} on {self.scope.mark(name)}, {value}, is {ends} by its {what}"
+        what = f"{row.word} ({_say_range(row)}, {row.basis})"
+        return f"{label} on {self.scope.mark(name)} is {value}, and {ends} over the range of its {what}"
 
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
@@ -219,18 +218,19 @@ class SensitivityAnswer(RunAnswer):
     def _notes(self) -> list[str]:
         still = sum(not _moves(row) for row in self.rows)
         capped = [
-            f"the power cap lowers the clock of {self.scope.mark(name)}: prices move its latency too, and are evaluated"
+            f"the power cap lowers the clock of {self.scope.mark(name)}: energies per action change its "
+            "latency too, by evaluation"
             for name in self.capped
         ]
         rest = len({row.hardware for row in self.rows}) - len(self.capped)
         lines = [
-            "elasticities: percent of the metric for each percent of the constant, each constant alone",
-            *(["at full clock a price moves energy by its share of it, exactly, and no time"] if rest else []),
+            "elasticity: percent of the metric per percent of the constant, each constant alone",
+            *(["at full clock, an energy per action changes energy by exactly its share, and no time"] if rest else []),
             *capped,
-            "range: the constant's own, the class's that fits it, or what its basis is worth",
+            "range: the constant's own, that of its class's fit, or that of its basis",
         ]
         if still:
-            lines.append(f"{still} constants that the runs ask for move nothing here; --format json has them")
+            lines.append(f"{still} constants of the runs have no effect here; --format json has them")
         return [*lines, *self.scope.describe()]
 
 

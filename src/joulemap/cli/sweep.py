@@ -36,7 +36,7 @@ def sweep(
     level: SweepDivision = option(
         "hardware",
         "The table to show: hardware: best batches of each; batch: every run; winner: the best hardware at "
-        "each batch; crossing: pairs whose order turns round.",
+        "each batch; crossing: pairs whose order reverses.",
     ),
     limit: Limit = 12,
     hardware: HardwareOptions,

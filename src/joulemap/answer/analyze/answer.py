@@ -100,7 +100,7 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
 KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
 """Headings that narrow terminals keep, in every table."""
 
-SHARED_ENERGY: Final = "an event's energy is that of the actions that pay for it; one may pay for several events"
+SHARED_ENERGY: Final = "an event has the energy of its actions; one action may belong to several events"
 
 WHOLE: Final = {
     "category": "run",
@@ -177,9 +177,9 @@ class AnalyzeAnswer(RunAnswer):
     def insights(self) -> list[str]:
         """Return sentences on utilization, architectural overhead and the subgraph with the most energy."""
         total, largest = self.total, max(self.subgraphs, key=lambda row: row.energy_fj)
-        used = f"{show_share(total.compute_utilization_fraction)} of its peak and "
-        used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth are used"
-        units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s work on average"
+        used = f"the run uses {show_share(total.compute_utilization_fraction)} of its peak and "
+        used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth"
+        units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s are busy on average"
         overhead = f"{show_share(total.overhead_fraction)} of the energy goes to {OVERHEAD}"
         part = f"{largest.name} takes most of {total.subgraph_count} subgraphs: "
         part += (
@@ -339,7 +339,7 @@ class AnalyzeAnswer(RunAnswer):
             )
         if total.assumed_energy_fraction:
             share = show_share(total.assumed_energy_fraction)
-            lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
+            lines.append(f"{share} of the energy rests on assumed prices; each action has its basis")
         lines += describe_recalled(total.recalled_energy_fraction, total.hardware)
         return lines + self.scope.describe()
 

@@ -32,9 +32,9 @@ HEADINGS: Final = dict(
 """Part of the energy -> its heading in a table."""
 
 LEGEND: Final = (
-    "compute: arithmetic, also of what is no MAC; on chip: caches and scratchpads; network: wires and switches between "
-    "units and memories; overhead: registers, on chip, network and control, what the architecture adds to the work; "
-    "board: voltage regulators, and what a power limit says beyond all prices"
+    "compute: arithmetic, including other operations than MACs; on chip: caches and scratchpads; network: wires and "
+    "switches between units and memories; overhead: registers, on chip, network and control; "
+    "board: voltage regulators, and power implied by a power limit beyond all prices"
 )
 
 OFTEN: Final = 0.01
@@ -141,8 +141,8 @@ class ArchitecturesAnswer(RunAnswer):
         least, most = ordered[0], ordered[-1]
         ratio = show_plain((most.energy_fj or 0) / (least.energy_fj or 1))
         return (
-            f"{self._call(least)} needs the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
-            f"{ratio}x as much, most of it for {tell_mostly(most)}."
+            f"{self._call(least)} uses the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
+            f"uses {ratio}x as much, most of it for {tell_mostly(most)}."
         )
 
     def _call(self, row: ArchitectureSummary) -> str:

@@ -143,8 +143,8 @@ def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
     if not waiting:
         return []
     lines = [
-        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run "
-        "takes, whatever of the peak is used"
+        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn during the whole "
+        "run, regardless of utilization"
     ]
     launching = [row for row in waiting if (row.launch_time_fraction or 0.0) >= MOSTLY]
     if launching:

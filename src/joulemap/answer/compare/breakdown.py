@@ -70,7 +70,7 @@ class BreakdownAnswer(RunAnswer):
         ]
         ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
         first, *insights = [self._tell_most(row) for row in ordered]
-        among = " of what can be had" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
+        among = " of the available hardware" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
         least = f"Least energy{among}: " if len(answered) > 1 and len(scope.models) == 1 else ""
         return self._compose(
             scope.title,

@@ -200,7 +200,7 @@ def tell_available(contests: Sequence[Sequence[Row]], scope: Scope, what: str, w
     told, projected = (
         join_words([f"{name} {word} {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
     )
-    return f"Least {what}, of what can be had: {told}. If it could be had: {projected}."
+    return f"Least {what}, available hardware: {told}. If available: {projected}."
 
 
 def _phrases(kinds: Sequence[Victory]) -> list[str]:

@@ -206,7 +206,7 @@ class RankingAnswer(RunAnswer):
         answered = [row for row in self.rows if row.status == "ok"]
         best = self.best_available or answered[0]
         had = [row for row in answered if row.is_available or best is not self.best_available]
-        among = " of what can be had" if best is not answered[0] else ""
+        among = " of the available hardware" if best is not answered[0] else ""
         mark = self.scope.mark
         text = f"{mark(best.hardware)} has the {metric.best} {metric.label}{among}"
         if len(had) > 1:
@@ -214,9 +214,9 @@ class RankingAnswer(RunAnswer):
             text += f", {describe_advantage(ratio, mark(had[1].hardware))}"
         if best is not answered[0]:
             ahead = best.best_ratio or 1.0
-            text += f". If it could be had, {mark(answered[0].hardware)} would be {ahead:.3g}x better"
+            text += f". If available, {mark(answered[0].hardware)} would be {ahead:.3g}x better"
         elif not best.is_available:
-            text += f". {mark(best.hardware)} cannot be had"
+            text += f". {mark(best.hardware)} is not available"
         return f"{text}."
 
     def describe_model(self) -> str:

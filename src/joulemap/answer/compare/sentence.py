@@ -92,10 +92,8 @@ def _tell_unavailable(answer: ComparedAnswer, row: Recommendation) -> str:
     if row.is_available:
         return ""
     other = row.available_hardware
-    had = (
-        f"; of what can, {answer.scope.mark(other)} needs least" if other is not None else ", nor can any of the others"
-    )
-    return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
+    had = f"; the best available is {answer.scope.mark(other)}" if other is not None else ", and neither are the others"
+    return f" {answer.scope.mark(row.hardware)} is not available{had}."
 
 
 def tell_doubt(answer: ComparedAnswer) -> str:

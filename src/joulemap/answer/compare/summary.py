@@ -256,7 +256,7 @@ class CompareAnswer(ComparedAnswer):
         owner = "its" if len(told) == 1 else "their"
         return [
             f"{join_words(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
-            "its circuits explain, nobody measured how much"
+            "its circuits explain, by an amount that was not measured"
         ]
 
     def _doubts(self) -> list[str]:
@@ -268,7 +268,7 @@ class CompareAnswer(ComparedAnswer):
             is_alike = sum(hardware == row.hardware for hardware, *_ in kinds) == 1
             name = self.scope.mark(row.hardware) if is_alike else self._name(row)
             reasons.setdefault((row.energy_doubt, row.latency_doubt), {})[name] = None
-        lines = ["80 %: four times in five what is measured is within this of the figure"]
+        lines = ["80 %: four in five measurements are within this of the figure"]
         for (energy, latency), names in reasons.items():
             more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
             shown = ", ".join([*names][:SHOWN_NAMES]) + more
@@ -289,7 +289,7 @@ class CompareAnswer(ComparedAnswer):
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
         share, what = row.category_share_fraction, CATEGORIES[row.common_category]
         each = " per inference" if "batch" in self.varying else ""
-        text = f"{best} needs {row.energy_ratio:.3g}x less energy than {other}"
+        text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
         if share is not None and share > 1.0:
             text += f": {show_quantity(row.category_difference_j, 'J')} less for {what}, though more for the rest"
         elif share is not None:

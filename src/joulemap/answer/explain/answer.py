@@ -126,11 +126,11 @@ class ExplainAnswer(DividedAnswer):
     def _explain(self) -> list[str]:
         """Return sentences that define the terms of the tables, and the check of their sum."""
         lines = [
-            "the last column says what makes the greater of both greater, and nothing of what moves less than a "
-            "quarter of it: more of it, or less, is counted at the mean of both prices; dearer or cheaper is the rest",
-            "acts that are for the same are one, whatever a class calls them: a tensor core's MAC and a systolic "
-            "array's, bytes of all memories on a chip, an instruction, a bundle and a token; operands are counted by "
-            "the operations that they serve, what crosses a chip by the bytes of its memories",
+            "the last column says why the larger one is larger, without causes below a quarter of the difference; a "
+            "difference in count is priced at the mean of both energies per action, the rest is energy per action",
+            "equivalent actions of different classes are grouped: a tensor core's MAC and a systolic array's, bytes of "
+            "all on-chip memories, an instruction, a bundle and a token; operands are counted by the operations that "
+            "they serve, on-chip transfers by the bytes of the memories",
         ]
         if self.metric != "memory":
             sums = (sum(row.difference_exact for row in self.categories), self.difference_exact)

@@ -143,15 +143,15 @@ Words = tuple[str, str]
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
 
 CAUSES: Final[dict[str, Words]] = {
-    COUNT: ("more of it", "less"),
-    PRICE: ("dearer", "cheaper"),
-    PRESENCE: ("extra acts", ""),
+    COUNT: ("more actions", "fewer actions"),
+    PRICE: ("higher energy each", "lower energy each"),
+    PRESENCE: ("extra actions", ""),
 }
 
 MORE_PARTS: Final = ("more parts", "")
 
 OF_CATEGORY: Final[dict[tuple[str, str], dict[str, Words]]] = {
-    ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("more watts", "fewer watts")},
+    ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("higher power", "lower power")},
     ("time", "compute"): {COUNT: ("more work", "less"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
     ("time", "memory"): {COUNT: ("more bytes", "fewer"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {
@@ -187,7 +187,7 @@ def say_why(row: CategoryDifference) -> str:
     along = [words[cause][0] for cause, exact in told if exact > 0]
     against = [f"{but}{words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
     first, *others = [along[0], *against, *along[1:]]
-    return ", ".join([first.removesuffix(" of it"), others[0].removesuffix(" of it")]) if others else first
+    return ", ".join([first, others[0]]) if others else first
 
 
 def find_role(row: RoleDifference) -> Role:

@@ -52,7 +52,7 @@ def say_headline(answer: PairAnswer) -> str:
     by = say_factor(least, most)
     sure = "" if answer.probability is None else f" ({show_chance(answer.probability)} sure)"
     if answer.probability is not None and answer.probability < TOLD_APART:
-        sure = ": the two cannot be told apart"
+        sure = ": the two are tied"
     where = f" for {answer.subgraph}" if answer.subgraph else ""
     gap = _describe_assumed_gap(answer)
     return f"{less} needs {by}less {what} than {more}{where}{at}{sure}{f'; {gap}' if gap else ''}"
@@ -118,9 +118,9 @@ def _halves(answer: PairAnswer) -> list[str]:
     against = [name for name, share in shares.items() if share < 0.0]
     if against:
         (along,) = shares.keys() - against
-        return [f"{along} decides it, {against[0]} goes against it"]
+        return [f"{along} decides the difference, {against[0]} counteracts it"]
     energy, time = map(show_share, shares.values())
-    return [f"energy makes {energy} of the difference, time {time}"]
+    return [f"energy accounts for {energy} of the difference, time for {time}"]
 
 
 def _tell(row: CategoryDifference, answer: PairAnswer) -> str:

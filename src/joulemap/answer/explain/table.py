@@ -109,9 +109,9 @@ class DividedAnswer(PairAnswer):
                 (name_b, lambda row: show_quantity(row.spent_b, row.spent_unit)),
                 ("difference", lambda row: show_signed(row.difference, row.unit)),
                 ("share", "share_fraction"),
-                ("why greater", say_why),
+                ("why larger", say_why),
             ),
-            keep=("why greater", name_a, name_b, "difference"),
+            keep=("why larger", name_a, name_b, "difference"),
         )
         whole = self.metric if self.metric != "memory" else "energy"
         unit, (value_a, value_b) = METRIC[whole].unit, self.ends(whole)
@@ -122,7 +122,7 @@ class DividedAnswer(PairAnswer):
         drawn = grid(
             self.purposes,
             (
-                ("what for", lambda row: PURPOSES[row.purpose]),
+                ("purpose", lambda row: PURPOSES[row.purpose]),
                 ("energy A", "energy_a_j"),
                 ("energy B", "energy_b_j"),
                 ("time A", "latency_a_s"),
@@ -144,7 +144,7 @@ class DividedAnswer(PairAnswer):
         drawn = grid(
             self.roles,
             (
-                ("what for", lambda row: find_role(row).noun),
+                ("role", lambda row: find_role(row).noun),
                 ("A", "energy_a_j"),
                 ("B", "energy_b_j"),
                 ("difference", lambda row: show_signed(row.difference_j, "J")),

@@ -49,6 +49,8 @@ LEAST_LIKELY: Final = 1e-3
 
 LEAST_SHARE: Final = 5e-3
 
+NO_FLIP: Final = ", and none of its constants alone reverses the order"
+
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
 
@@ -138,7 +140,7 @@ class FlipAnswer(RunAnswer):
             self.scope.mark, sorted(self.names, key=lambda name: name != self.names["AB".index(self.winner)])
         )
         ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
-        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no number alone flips that'}"
+        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no single constant reverses the order'}"
 
     @property
     def _flips(self) -> bool:
@@ -150,10 +152,10 @@ class FlipAnswer(RunAnswer):
         if self.probability is None or self.half_width is None:
             return ""
         odds = show_odds(1.0 - self.probability)
-        apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
+        apart = "" if self.probability >= TOLD_APART else ": the two are tied"
         half = f", by 2x in {show_odds(chance_above(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
         return (
-            f"{show_chance(self.probability)}{apart}; two predictions like these are off against each other by "
+            f"{show_chance(self.probability)}{apart}; the ratio of two such predictions is off by "
             f"{self.ratio:.3g}x or more in {odds}{half}"
         )
 
@@ -166,7 +168,7 @@ class FlipAnswer(RunAnswer):
         """Return the constant most likely to make the two equal alone, or that there is none."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
-            return f"no constant alone flips it, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
+            return f"no single constant reverses the order, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
         return f"the {row.word} of {self._owner(row)} at {_say_flip(row)}"
 
     def measure_next(self) -> list[str]:
@@ -176,17 +178,16 @@ class FlipAnswer(RunAnswer):
             return []
         share = show_share(largest.variance_fraction)
         what = f" ({largest.meaning})" if largest.kind == "coefficient" and largest.meaning else ""
-        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the doubt"]
+        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the uncertainty"]
 
     def _say_side(self, side: str) -> str:
         name = self.scope.mark(self.names["AB".index(side)])
         share = show_share(self.share(side))
         row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
         if row is None:
-            return (
-                f"{name} makes {share} of the doubt{', and none of its numbers alone flips it' if self._flips else ''}"
-            )
-        return f"{name} makes {share} of the doubt; it flips with its {row.word} at {_say_flip(row)}"
+            return f"{name} contributes {share} of the uncertainty{NO_FLIP if self._flips else ''}"
+        told = f"{name} contributes {share} of the uncertainty"
+        return f"{told}; the order reverses with its {row.word} at {_say_flip(row)}"
 
     def _of(self, side: str) -> list[Flip]:
         """Return the constants of a side, the most likely flips first, then by share of the variance."""
@@ -266,13 +267,13 @@ class FlipAnswer(RunAnswer):
                 ("what", "word"),
                 ("of", "side"),
                 ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
-                ("alike at", self._alike),
+                ("equal at", self._alike),
                 ("off by", lambda row: _show_factor(row.flip_ratio)),
                 ("chance", lambda row: show_odds(row.likelihood)),
-                ("of the doubt", "variance_fraction"),
+                ("uncertainty", "variance_fraction"),
                 ("basis", "basis"),
             ),
-            keep=("of", "alike at", "chance", "of the doubt", "is", "off by"),
+            keep=("of", "equal at", "chance", "uncertainty", "is", "off by"),
         )
 
     def _alike(self, row: Flip) -> str:
@@ -291,10 +292,10 @@ class FlipAnswer(RunAnswer):
                 ("constant", "constant"),
                 ("of", self._owner),
                 ("value", lambda row: show_constant(row.value, row.unit)),
-                ("alike at", self._alike),
+                ("equal at", self._alike),
                 ("factor", lambda row: _show_factor(row.flip_ratio)),
                 ("chance", lambda row: show_odds(row.likelihood)),
-                ("of the doubt", "variance_fraction"),
+                ("uncertainty", "variance_fraction"),
                 ("elasticity", lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}"),
                 ("one spread", lambda row: f"/{1.0 / row.low_ratio:.3g} x{row.high_ratio:.3g}"),
                 ("from", "spread"),
@@ -302,7 +303,7 @@ class FlipAnswer(RunAnswer):
                 ("basis", "basis"),
                 ("meaning", "meaning"),
             ),
-            keep=("of", "alike at", "factor", "chance", "of the doubt", "one spread", "basis"),
+            keep=("of", "equal at", "factor", "chance", "uncertainty", "one spread", "basis"),
         )
 
     def _say_batches(self) -> str:
@@ -311,20 +312,20 @@ class FlipAnswer(RunAnswer):
             return ""
         others = [str(row.batch) for row in known if row.winner != self.winner]
         if not others:
-            return f"; so at every batch that was tried, {known[0].batch} to {known[-1].batch}"
-        return f"; not at batch {', '.join(others)}"
+            return f"; the same at all tried batches, {known[0].batch} to {known[-1].batch}"
+        return f"; the order reverses at batch {', '.join(others)}"
 
     def _owner(self, row: Flip) -> str:
         return "both" if row.hardware is None else self.scope.mark(row.hardware)
 
     def _notes(self) -> list[str]:
         return [
-            "each constant alone, all others as they are; looked for between 1/100 and 100 of its value",
-            "chance: of a constant being that wrong on that side, alone; all together are as far off as predictions "
-            "like these were, each by its share of the doubt",
-            "of the doubt: share of what constants leave open of the ratio, by a constant's own range, what its class "
-            "fits it with, or what its basis is worth; they count as independent, one that both have as one",
-            "--details has each constant's name, as --set takes it",
+            "each constant alone, all others unchanged, between 1/100 and 100 times its value",
+            "chance: probability that this constant is that wrong on that side; all constants together have the error "
+            "of similar predictions, each by its share of the uncertainty",
+            "uncertainty: a constant's share in the uncertainty of the ratio, from its own range, that of its class's "
+            "fit, or that of its basis; constants count as independent, and one common to both as one",
+            "--details has each constant's name for --set",
             *self.scope.describe(),
         ]
 
@@ -352,9 +353,9 @@ def _say_flip(row: Flip) -> str:
     chance = show_odds(row.likelihood)
     factor = row.flip_ratio or 1.0
     if row.constant.endswith(SCALE):
-        return f"{factor:.3g} times what is predicted ({chance})"
+        return f"{factor:.3g} times the prediction ({chance})"
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
-    return f"{there} in place of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
+    return f"{there} instead of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
 
 
 def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:

@@ -29,7 +29,7 @@ HEADINGS: Final[dict[SweepDivision, str]] = {
     "hardware": "Best batch of each hardware",
     "batch": "Every batch",
     "winner": "Best hardware at each batch",
-    "crossing": "Whose order turns round",
+    "crossing": "Pairs whose order reverses",
 }
 
 SHOWN: Final = 12
@@ -107,14 +107,14 @@ class SweepAnswer(RunAnswer):
         if not found:
             return ""
         frugal, swift = _find_frugal(had), _find_swift(had)
-        among = "" if len(had) == len(found) else " of what can be had"
+        among = "" if len(had) == len(found) else " of the available hardware"
         text = f"Least energy per inference{among}: {self._say_energy(frugal)}. "
         text += f"Highest throughput: {self._say_rate(swift)}."
         beyond = [
             *([self._say_energy(row)] if (row := _find_frugal(found)) not in had else []),
             *([self._say_rate(row)] if (row := _find_swift(found)) not in had else []),
         ]
-        return f"{text} If it could be had: {'; '.join(beyond)}." if beyond else text
+        return f"{text} If available: {'; '.join(beyond)}." if beyond else text
 
     def _find_answered(self) -> tuple[list[SweepSeries], list[SweepSeries]]:
         """Return the series with answers, and the available ones among them; all if none is available."""
@@ -303,7 +303,7 @@ class SweepAnswer(RunAnswer):
                 )
             close = [row for row in (first, *moves) if self._is_close(row)]
             text += "".join(
-                f"; at batch {row.batch} it cannot be told apart from {mark(row.runner_up)}"
+                f"; at batch {row.batch} it is tied with {mark(row.runner_up)}"
                 for row in close
                 if row.runner_up is not None
             )
@@ -338,8 +338,8 @@ class SweepAnswer(RunAnswer):
         if self.max_latency_s:
             budget = show_quantity(self.max_latency_s, "s")
             lines += [
-                f"{self._group(row)}{self.scope.mark(row.hardware)} keeps {budget} at no batch: its least latency is "
-                f"{show_quantity(row.least_latency_s, 's')}, at batch {row.least_latency_batch}"
+                f"{self._group(row)}{self.scope.mark(row.hardware)} exceeds {budget} at every batch: its lowest "
+                f"latency is {show_quantity(row.least_latency_s, 's')}, at batch {row.least_latency_batch}"
                 for row in self.series
                 if row.budget_batch is None and row.least_latency_s is not None
             ]

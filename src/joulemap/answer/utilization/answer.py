@@ -131,8 +131,8 @@ class UtilizationAnswer(RunAnswer):
         text = f"{name} uses {share} of its peak ({worst.compute_grade})"
         if len(used) > 1:
             best = show_share(used[0].compute_utilization_fraction)
-            first = f"{self.scope.mark(used[0].hardware)} is used best, {best} of its peak ({used[0].compute_grade})"
-            text = f"{first}; {name} least, {share} ({worst.compute_grade})"
+            first = f"{self.scope.mark(used[0].hardware)} has the highest utilization, {best} of its peak"
+            text = f"{first} ({used[0].compute_grade}); {name} the lowest, {share} ({worst.compute_grade})"
         cause, _, time = tell_bound(worst).partition(" ")
         text += f", where {cause} bounds {time} of the time" if time else ""
         better = self._find_better(worst)
