@@ -664,16 +664,15 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
     lines = []
     if row.hardware in hardware:
         lines.append(
-            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; "
-            "`--calibration none` leaves it out"
+            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; `--calibration none` disables it"
         )
         lines += describe_weight(row)
     if row.inheritors:
         told = "" if lines else f" ({row.place}), {told}"
-        verb = "is" if len(row.inheritors) == 1 else "are"
+        verb = "uses" if len(row.inheritors) == 1 else "use"
         lines.append(
-            f"{join_words(row.inheritors)} {verb} at the scales of {row.hardware}, of the same generation "
-            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` leaves that out"
+            f"{join_words(row.inheritors)} {verb} the calibration of {row.hardware}, of the same generation "
+            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` disables that"
         )
     return lines
 

@@ -143,8 +143,8 @@ Words = tuple[str, str]
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
 
 CAUSES: Final[dict[str, Words]] = {
-    COUNT: ("more actions", "fewer actions"),
-    PRICE: ("higher energy each", "lower energy each"),
+    COUNT: ("more actions", "fewer"),
+    PRICE: ("costlier actions", "cheaper"),
     PRESENCE: ("extra actions", ""),
 }
 
@@ -187,7 +187,7 @@ def say_why(row: CategoryDifference) -> str:
     along = [words[cause][0] for cause, exact in told if exact > 0]
     against = [f"{but}{words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
     first, *others = [along[0], *against, *along[1:]]
-    return ", ".join([first, others[0]]) if others else first
+    return ", ".join(one.removesuffix(" actions") for one in (first, others[0])) if others else first
 
 
 def find_role(row: RoleDifference) -> Role:
