@@ -93,6 +93,6 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
-    """Return a phrase that says what the assumed energy mostly is."""
+    """Return a phrase on the basis of an energy, with static power named if it dominates."""
     is_static = energy.static_fraction >= MOSTLY * energy.fraction
     return f"based on assumed numbers{', mostly static power' if is_static else ''}"

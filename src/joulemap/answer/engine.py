@@ -13,7 +13,7 @@ def count_in(model: str) -> str:
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return a model with the meaning of one evaluation, and an alternative question, for the first that needs it."""
+    """Return (model, meaning of one evaluation) and an alternative question, for the first model that needs them."""
     found = (names.describe_evaluation(models, hardware) for names in list_names())
     return next((one for one in found if one[0]), (None, ""))
 

@@ -127,7 +127,7 @@ class Scope:
     budget: Budget | None = None
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without a power mode within the budget -> its power."""
+    """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     hardware: tuple[str, ...]
     """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]

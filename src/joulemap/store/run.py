@@ -13,18 +13,18 @@ from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
-"""SQL condition on runs with enough detail: with a ledger if `$has_ledger`, else any."""
+"""SQL condition on runs with enough detail: with a ledger or a refusal if `$has_ledger`, else any."""
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for the stored ones of these keys; only runs with a ledger if `has_ledger`."""
+    """Return run_key -> run_id for the stored ones of these keys; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
     rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for stored runs of a workload; only runs with a ledger if `has_ledger`."""
+    """Return run_key -> run_id for stored runs of a workload; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
     rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}

@@ -94,7 +94,7 @@ class Pair:
     """Half width of its 80 % interval, from the errors of similar predictions; None without one."""
 
     def rows(self) -> list[Flip]:
-        """Return every constant that moves the ratio, and static power of both whether it does or not."""
+        """Return every constant that moves the ratio, and in any case static power of both."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
         found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
@@ -154,7 +154,7 @@ class Pair:
         return [value for value in found if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
-        """Return whether a constant moves the ratio, or may move it beyond the values that are possible to evaluate."""
+        """Return whether a constant moves the ratio, or might at values that cannot be evaluated."""
         base, *ends = self._ends(side, name)
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
