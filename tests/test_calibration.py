@@ -276,7 +276,7 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     assert (used.hardware, used.inheritors, used.place) == ("h200_sxm", ["h100_sxm5"], "shipped")
     assert both.scope.uncalibrated == ("b200_sxm",)
     told = both.scope.describe()
-    assert any(line.startswith("h100_sxm5 is at the scales of h200_sxm, of the same generation") for line in told)
+    assert any(line.startswith("h100_sxm5 uses the calibration of h200_sxm, of the same generation") for line in told)
     assert any("h200_sxm and h100_sxm5 are calibrated, b200_sxm is not" in line for line in told)
     alone = workspace.compare("resnet18", hardware=pair, calibration="own")
     assert alone.scope.uncalibrated == ("h100_sxm5",)
@@ -293,7 +293,7 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     shown = workspace.hardware("h100_sxm5")
     assert shown.calibrations[0].inheritors == ["h100_sxm5"]
     assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    assert "h100_sxm5 is at the scales of h200_sxm" in "\n".join(shown.document().notes)
+    assert "h100_sxm5 uses the calibration of h200_sxm" in "\n".join(shown.document().notes)
     assert workspace.hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 
@@ -422,7 +422,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     write_calibration(calibration, tmp_path / "mine.toml")
     told = (
         f"tpu_v4 is calibrated by {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
-        "median error 12.5 % of latency; `--calibration none` leaves it out"
+        "median error 12.5 % of latency; `--calibration none` disables it"
     )
     given = ("--calibration", "./mine.toml")
     for command in (

@@ -131,13 +131,13 @@ class Workspace:
         baseline: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> CompareAnswer:
-        """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+        """Compare a model on each hardware: named ones, those of an architecture or deployment, or the default four.
 
-        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
-        `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
-        Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
-        is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
-        DatabaseError; UnsupportedError if no hardware can run it.
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
+        followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
+        to `baseline`, by default the first hardware. A hardware that cannot run the configuration is an `unsupported` row
+        with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
+        if no hardware can run it.
         """
     @overload
     def compare(
@@ -159,7 +159,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ModelsAnswer:
-        """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+        """Compare several models on each hardware, ranked both ways by a metric; raises as `compare`."""
     @overload
     def compare_models(
         self,
@@ -182,14 +182,13 @@ class Workspace:
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer:
-        """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+        """Return a report on models on each hardware; its `save` writes one page that needs no network.
 
-        It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
-        `between` names the two hardware that are explained, by default the best against each other. `asked` is what is
-        asked for of further chapters, by name: a `Demand` of "fleet", for how many of the same hardware serve it; a box of
-        "placed", for which part of a model runs where. `repeated` are the options that the page's own command line has.
-        Raises as `compare`, `fleet` and `place`, UsageError for several batches, precisions or runtimes, UnknownNameError
-        for a chapter that does not exist.
+        The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
+        `between` names the two hardware to explain, by default the best and each other one. `asked` maps further chapters
+        to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
+        Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
+        for an unknown chapter.
         """
     @overload
     def report(
@@ -211,7 +210,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[SettingsKeywords],
     ) -> BreakdownAnswer:
-        """Return models on one or several hardware: figures of each run, and the tree of its energy.
+        """Compare models on one or several hardware: the figures of each run, and the tree of its energy.
 
         Raises as `compare`.
         """
@@ -234,9 +233,9 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ContestAnswer:
-        """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+        """Compare each subgraph or operator of the models on each hardware by a metric.
 
-        Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+        For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
         """
     @overload
     def compare_parts(
@@ -261,9 +260,9 @@ class Workspace:
         subgraph: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> PartAnswer:
-        """Return what each subgraph or operator spends its energy on, on each hardware.
+        """Break down the energy of each subgraph or operator on each hardware.
 
-        Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+        Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
         UnknownNameError for a subgraph that no model has.
         """
     @overload
@@ -290,10 +289,10 @@ class Workspace:
         has_subgraphs: bool = False,
         **keywords: Unpack[SettingsKeywords],
     ) -> RankingAnswer:
-        """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+        """Rank hardware by a metric of deployment; raises as `compare`.
 
-        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
-        the units that it is placed on and what bounds it.
+        `has_details` adds the specifications of each hardware and the spread of its utilization. `has_subgraphs` adds every
+        subgraph with the units that it is placed on and its bottleneck.
         """
     @overload
     def rank_hardware(
@@ -318,12 +317,11 @@ class Workspace:
         subgraph: str = "",
         **keywords: Unpack[RunKeywords],
     ) -> AnalyzeAnswer:
-        """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+        """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
-        Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
-        subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
-        reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
-        not fit.
+        `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
+        does not have; UsageError for a folder with several hardware; UnsupportedError with the reason if the hardware
+        cannot run the configuration, for example for lack of a precision or of memory.
         """
     @overload
     def analyze(
@@ -349,10 +347,10 @@ class Workspace:
         subgraph: str = "",
         **keywords: Unpack[RunKeywords],
     ) -> PartAnswer:
-        """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+        """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-        Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
-        UnknownNameError for a subgraph that the model does not have.
+        Categories are the architecture's own. `subgraph` selects one to look inside. Raises as `analyze`; UnknownNameError
+        for a subgraph that the model does not have.
         """
     @overload
     def break_down(
@@ -380,11 +378,11 @@ class Workspace:
         subgraph: str = "",
         **keywords: Unpack[RunKeywords],
     ) -> ExplainAnswer:
-        """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+        """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
-        energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
-        cannot run the configuration; UsageError for a folder of several in place of a hardware.
+        `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
+        the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
+        folder of several hardware.
         """
     @overload
     def explain(
@@ -410,10 +408,10 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[SettingsKeywords],
     ) -> SensitivityAnswer:
-        """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+        """Compute the effect of each constant of each hardware on a metric of the model.
 
-        Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
-        `compare`; UsageError where no hardware is named.
+        Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises as
+        `compare`; UsageError if no hardware is named.
         """
     @overload
     def sensitivity(
@@ -439,10 +437,10 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[RunKeywords],
     ) -> FlipAnswer:
-        """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+        """Compute by which factor each constant must be wrong for the other hardware to be better.
 
-        With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
-        the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+        Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
+        the metric is a cost. Raises as `explain`; UsageError if the two are the same.
         """
     @overload
     def flip(
@@ -465,10 +463,11 @@ class Workspace:
         settings: Settings = EVERYWHERE,
         **keywords: Unpack[SettingsKeywords],
     ) -> ArchitecturesAnswer:
-        """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+        """Compare architecture classes on a model: energy by category, energy per MAC, and reasons.
 
-        Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
-        nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+        Without named hardware, one chip represents each of the eight classes. Hardware that lacks the precision uses the
+        nearest that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises as
+        `compare`.
         """
     @overload
     def architectures(
@@ -490,10 +489,10 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[SettingsKeywords],
     ) -> ParetoAnswer:
-        """Return which configurations no other beats in both metrics, and who beats the rest.
+        """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
-        Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
-        (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+        Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
+        by default). Runs that are not stored are evaluated. Raises as `compare`.
         """
     @overload
     def pareto(
@@ -520,11 +519,10 @@ class Workspace:
     ) -> Figure:
         """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
-        It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
-        a flip are of two hardware, a tornado and an edp of one, a roofline of one or of several under each other's roofs.
-        `metric` is that of a waterfall, a tornado, a flip or a
-        heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
-        hardware, UnsupportedError where there is nothing to draw.
+        Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
+        two hardware, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
+        flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
+        number of hardware, UnsupportedError if there is nothing to draw.
         """
     @overload
     def plot(
@@ -549,10 +547,10 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[SettingsKeywords],
     ) -> RecommendAnswer:
-        """Return the configurations that keep the limits, best first, and how far the others are from them.
+        """Return the configurations that meet the limits, best first, and the violations of the others.
 
-        Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
-        relative violation is the smallest, and `shortfall` says so. Raises as `compare`.
+        Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
+        violation is the smallest, and `shortfall` describes it. Raises as `compare`.
         """
     @overload
     def recommend(
@@ -579,12 +577,12 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer:
-        """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+        """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
         Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
-        `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
-        is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
-        price, UnsupportedError where nothing keeps the limits.
+        `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
+        are excluded; `prices` replace those of the catalogue. Raises as `compare`; UsageError for an option without a
+        price, UnsupportedError if no configuration meets the limits.
         """
     @overload
     def cost(
@@ -611,12 +609,12 @@ class Workspace:
         seconds: float = 2.0,
         **keywords: Unpack[RunKeywords],
     ) -> MeasureAnswer:
-        """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+        """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
-        `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
-        and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
-        device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
-        that cannot run the configuration leaves the prediction out and says why.
+        `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
+        and units, else the detected description. The window lasts `seconds`. Raises as `compare`; UsageError for a device,
+        runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run
+        the configuration, the prediction is omitted with the reason.
         """
     def measure_host(
         self,
@@ -624,9 +622,9 @@ class Workspace:
         device: Device = "cpu",
         seconds: float = 2.0,
     ) -> HostAnswer:
-        """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
+        """Time the calls of an eager framework on this machine; return the time of a kernel launch on a GPU.
 
-        Raises UsageError for a device that is not here.
+        Raises UsageError for a device that is not present.
         """
     @overload
     def modules(
@@ -636,7 +634,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> ModulesAnswer:
-        """Return what each module of a model takes on one hardware, with all that runs inside it; raises as `analyze`."""
+        """Return the energy and time of each module on one hardware, including nested modules; raises as `analyze`."""
     @overload
     def modules(
         self,
@@ -673,7 +671,7 @@ class Workspace:
         self,
         run_id: int,
     ) -> Run:
-        """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+        """Return a stored run as records: its workload, subgraphs, allocations, operators and whole ledger.
 
         Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
         UnsupportedError with the reason for one that was refused, DatabaseError.
@@ -685,7 +683,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> Workload:
-        """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
+        """Return the traced and fused model as records; trace it if it is not stored. Raises as `compare`."""
     @overload
     def workload(
         self,
@@ -702,7 +700,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> Table[ListedOperator]:
-        """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+        """Return the model's operators in execution order; trace it if it is not stored. Raises as `compare`."""
     @overload
     def operators(
         self,
@@ -719,7 +717,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> ProfileAnswer:
-        """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+        """Profile a model independent of hardware: counts, bytes, mix and patterns; raises as `compare`."""
     @overload
     def profile(
         self,
@@ -739,10 +737,10 @@ class Workspace:
         against: Iterable[str | Hardware] = (),
         **keywords: Unpack[RunKeywords],
     ) -> EdpAnswer:
-        """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+        """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
-        With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
-        left out, with its reason. Raises as `analyze`.
+        `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is left out, with
+        its reason. Raises as `analyze`.
         """
     @overload
     def edp(
@@ -764,10 +762,10 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> FusionAnswer:
-        """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+        """Compute what fusion saves or costs in a run, by pattern, subgraph and operator, each summing to it.
 
-        The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
-        `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+        The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
+        graph or eager, that run is compared with the same in fused. Raises as `analyze`.
         """
     @overload
     def fusion(
@@ -793,14 +791,14 @@ class Workspace:
         is_pairing: bool = False,
         **keywords: Unpack[SettingsKeywords],
     ) -> UtilizationAnswer:
-        """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+        """Compute the utilization of each hardware by the model, and flag unhealthy values with a reason.
 
-        A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
-        its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
-        that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
-        and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
-        models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
-        as `compare`, UsageError for a limit or grade that is not from 0 to 1.
+        A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
+        class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
+        excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
+        hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
+        then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+        Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
         """
     @overload
     def utilization(
@@ -827,10 +825,10 @@ class Workspace:
         max_latency_s: float = 0.0,
         **keywords: Unpack[SettingsKeywords],
     ) -> SweepAnswer:
-        """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+        """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each hardware.
 
-        Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
-        Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+        Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
+        `evaluate`; UnsupportedError if no hardware can run any of it.
         """
     @overload
     def sweep(
@@ -851,18 +849,18 @@ class Workspace:
         queries: str | Path | None = None,
         bounds: Bounds = BOUNDS,
     ) -> Rows:
-        """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+        """Run a query read-only: a shipped one, or one of the folder `queries`, whose files are checked first.
 
-        Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
+        Raises UnknownNameError, UsageError, DatabaseError, or SqlError, also for a query that exceeds `bounds`.
         """
     def list_queries(
         self,
         queries: str | Path | None = None,
     ) -> Rows:
-        """Return the queries that ship, and those of a person's own folder after a check of every file.
+        """Return the shipped queries, and those of a user's own folder after a check of every file.
 
-        Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
-        there.
+        Needs no database. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that does
+        not exist.
         """
     def sql(
         self,
@@ -873,9 +871,9 @@ class Workspace:
     ) -> Rows:
         """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
 
-        What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
-        Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
-        are not those of the statement, or DatabaseError.
+        Values that Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes
+        them. Raises SqlError, also for a statement that exceeds the time, rows or memory of `bounds`; UsageError if the
+        parameters do not match those of the statement; or DatabaseError.
         """
     def stream(
         self,
@@ -885,10 +883,10 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+        """Yield a statement whose rows, any number of them, are read while it is open; arguments as for `sql`.
 
-        In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
-        what it may take without a row. Raises as `sql`.
+        Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
+        limit applies to the wait for each row. Raises as `sql`.
         """
     def stream_query(
         self,
@@ -899,15 +897,15 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Give out a query as `query` takes it, and as `stream` does a statement."""
+        """Yield a query's statement, with arguments as for `query` and rows as for `stream`."""
     def describe(
         self,
         name: str,
         parameters: Mapping[str, Any] | None = None,
     ) -> Rows:
-        """Run a query about the catalogue, whether or not there is a database.
+        """Run a query about the catalogue, with or without a database.
 
-        Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+        Reads the database if it holds the current catalogue, else a temporary catalogue.
         """
     def hardware_list(
         self,
@@ -919,9 +917,9 @@ class Workspace:
         max_power_w: float | None = None,
         max_price_usd: float | None = None,
     ) -> Table[ListedHardware]:
-        """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
+        """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
 
-        Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+        Raises UnknownNameError for a class or deployment, UsageError for an unknown precision.
         """
     def hardware(
         self,
@@ -929,10 +927,10 @@ class Workspace:
         *,
         calibration: str | Calibration = "auto",
     ) -> HardwareAnswer:
-        """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+        """Return every number of one hardware: an id or alias, with or without `@MODE`, or a hardware file.
 
-        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
-        file that breaks a rule.
+        Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
+        breaks a rule.
         """
     def box_list(
         self,
@@ -942,7 +940,7 @@ class Workspace:
         self,
         name: str,
     ) -> BoxAnswer:
-        """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
+        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a file."""
     def energy_reference(
         self,
         name: str,
@@ -952,38 +950,38 @@ class Workspace:
     ) -> Table[ActionPrice]:
         """Return the energy reference table of one hardware, as runs at this boundary use it.
 
-        Named, calibrated and raising as `hardware`; UsageError for a boundary that is neither `board` nor `chip`.
+        Name, calibration and exceptions are as in `hardware`; UsageError for a boundary other than `board` or `chip`.
         """
     def sanity(
         self,
         hardware: Iterable[str | Hardware] = (),
     ) -> SanityAnswer:
-        """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
+        """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
 
-        Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
+        Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
         """
     def measurements(
         self,
         hardware: str = "",
         model: str = "",
     ) -> Table[ListedMeasurement]:
-        """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
+        """Return the measurements on a hardware (id or alias) of a model or a kind of operator; "" selects all."""
     def served_measurements(
         self,
         hardware: str = "",
         model: str = "",
         origin: str = "",
     ) -> Table[ServedMeasurement]:
-        """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
+        """Return measurements of served models on a hardware, with texts that model and source names contain."""
     def import_measurements(
         self,
         path: str | Path,
     ) -> tuple[int, int]:
-        """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+        """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored ones.
 
-        They are of single runs, or of language models as they are served, with the columns of `served_measurements`.
-        `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
-        none is stored; UnknownNameError for a public table that does not exist.
+        Rows are single runs, or served language models with the columns of `served_measurements`. `public:NAME` selects a
+        shipped public table. Raises CatalogueError naming the invalid lines, and then stores none; UnknownNameError for an
+        unknown public table.
         """
     def validate(
         self,
@@ -996,15 +994,14 @@ class Workspace:
         calibration: str | Calibration = "auto",
         trust: bool = False,
     ) -> Table[PredictionScore]:
-        """Return how far predictions are from measurements, by `by`.
+        """Score predictions against measurements, with one row for each value of `by`.
 
-        That is runtime, family, kind of operator, model, batch, precision, engine, hardware alone, or split: how new the
-        rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be
-        a kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
-        measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
-        models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
-        rows name run with `trust` alone; without it the notes name them.
-        Raises NoMeasurementError where nothing was measured of what is asked about.
+        `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
+        rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
+        kind of operator, such as `gemm`, or a text that names of served models contain; `source` is a text that the sources
+        of measurements contain. Measured configurations that are not stored are evaluated first; the table's notes count
+        measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
+        run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
         """
     def serving_refusals(
         self,
@@ -1012,7 +1009,7 @@ class Workspace:
         model: str = "",
         source: str = "",
     ) -> Table[ServingRefusal]:
-        """Return which measurements of served models `validate` could not predict, and why."""
+        """Return the measurements of served models that `validate` could not predict, with reasons."""
     def validate_operators(
         self,
         hardware: str = "",
@@ -1022,7 +1019,7 @@ class Workspace:
         calibration: str | Calibration = "auto",
         trust: bool = False,
     ) -> Table[OperatorScore]:
-        """Return how far predicted device times inside models are from measured ones, by kind of operator.
+        """Score predicted device times inside models against measured ones, by kind of operator.
 
         Runs and errors are those of `validate`.
         """
@@ -1040,21 +1037,21 @@ class Workspace:
         force: bool = False,
         beside: Sequence[Measurement] = (),
     ) -> CalibrateAnswer:
-        """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+        """Fit the coefficients of a hardware to all its measurements, or to those of these precisions and models.
 
-        `operators` counts single operators and blocks beside whole models; without it they count only where there is
-        no model. `beside` are measurements that are not stored and count like those that are. The calibration is
-        written to `output`, or to the person's own folder, where `auto` finds it; not at all if `is_dry`. `start` is
-        where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`. Model files that rows
-        name run with `trust` alone. A file that is there and no calibration is replaced with `force` alone. Raises
-        NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
+        `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
+        or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
+        `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
+        `trust`. An existing file that is no calibration is replaced only with `force`. Raises NoMeasurementError if nothing
+        matches, UnknownNameError, UsageError, or CatalogueError for a file.
         """
     def difference(
         self,
         run_a: int,
         run_b: int,
     ) -> DifferenceAnswer:
-        """Return what differs between two runs: settings, constants, and the terms of their energies.
+        """Compare two runs: settings, constants, and the terms of their energies.
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
@@ -1067,12 +1064,12 @@ class Workspace:
         fail_above: Mapping[str, float] = NOTHING,
         **keywords: Unpack[SettingsKeywords],
     ) -> DiffAnswer:
-        """Return what changes from one version of a model to another, on each hardware: named, or a telling four.
+        """Compare two versions of a model on each hardware: named ones, or four typical ones by default.
 
-        A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file as a commit of the
-        repository of this folder has it; files of code are traced each time. `fail_above` is the greatest change of
-        latency, energy, memory or cost that is no failure, as a fraction: 0.05 is 5 %. Raises as `compare`; ModelError for
-        a commit that is not there.
+        A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
+        repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
+        latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises as `compare`; ModelError for an unknown
+        commit.
         """
     def export_runs(
         self,
@@ -1081,19 +1078,19 @@ class Workspace:
         *,
         form: ArchiveFormat = "parquet",
     ) -> int:
-        """Write runs, all if none is named, to a folder that is new or empty; return how many.
+        """Write the named runs, or all, to a new or empty folder; return their number.
 
-        `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
-        Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        `parquet` holds everything that `import_runs` needs; `json` and `csv` hold the stable views of these runs. Raises
+        UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
         """
     def import_runs(
         self,
         folder: str | Path,
     ) -> tuple[int, int]:
-        """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+        """Import the runs of a folder written by `export_runs`; return the numbers of new and of already stored runs.
 
-        A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
-        whose parts do not add up, and DatabaseError; then nothing is stored.
+        Runs with equal keys are the same. Raises CatalogueError for a folder that is not an export, is damaged, or whose
+        parts do not add up, and DatabaseError; then nothing is stored.
         """
     @overload
     def export(
@@ -1107,11 +1104,11 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[RunKeywords],
     ) -> AbstractContextManager[Iterator[bytes]]:
-        """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+        """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
-        `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
-        JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
-        another model as node data, and for a base of what is no profile.
+        `pprof` is a gzipped profile, or with `against` the difference to another hardware; `perfetto` is a trace in JSON;
+        `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
+        another kind of model, and for `against` with a format other than `pprof`.
         """
     @overload
     def export(
@@ -1130,27 +1127,27 @@ class Workspace:
     def check(
         self,
     ) -> AuditAnswer:
-        """Return every rule that the database breaks: of its schema, of what was written, of its sums.
+        """Return every rule that the database breaks: schema, digests of written rows, and sums.
 
-        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
+        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or if the engine crashes.
         """
     def recover(
         self,
         path: str | Path,
     ) -> Recovery:
-        """Put what can be read of this database into a new one; return how many runs, and what was lost.
+        """Copy all readable data of this database into a new one; return the number of runs, and the losses.
 
-        The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
-        is there already.
+        The database itself stays unchanged. Raises DatabaseError if nothing can be read, UsageError for a `path` that
+        exists.
         """
     def info(
         self,
     ) -> DatabaseAnswer:
-        """Return what the database file is and holds."""
+        """Return the path, schema version, size and tables of a database file."""
     def migrate(
         self,
     ) -> int:
-        """Make or update the database; return its schema version."""
+        """Create or update the database; return its schema version."""
     @overload
     def explore(
         self,

@@ -1,1 +1,1 @@
-"""Questions: one module each, with its row types and the queries that fill them, its sentences and its document."""
+"""Questions: one module each, with its row types, the queries that fill them, its sentences and its document."""

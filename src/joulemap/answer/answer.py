@@ -1,4 +1,4 @@
-"""An answer: tables of typed rows, and a document made of them."""
+"""Base classes of answers: tables of typed rows, and a document built from them."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ NO_TEXTS: Final[Mapping[str, str]] = {}
 
 @frozen(kw_only=True, repr=False)
 class Answer:
-    """What a question hands out. Each answer has a `document`, whose options are what people choose to see of it."""
+    """Result of a question. The options of `document` select what people see of it."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """The queries behind it, with their SQL."""
+        """Query results behind the answer, with their SQL."""
         return tuple(self.own_tables.values())
 
     @property
     def own_tables(self) -> dict[str, Table[Any]]:
-        """Field -> table, of those that are its own."""
+        """Field -> table, for the answer's own tables."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return {name: value for name, value in found.items() if isinstance(value, Table)}
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
-        """Show every answer as text, not as its fields, which attrs has just made a text of."""
+        """Remove the `__repr__` that attrs generated, so that every answer prints as text."""
         if "__repr__" in vars(cls):
             del cls.__repr__
 
     def document(self) -> Document:
-        """Return it for people and programs; each answer has options of what people see of it."""
+        """Return the document for people and programs; its options select what people see."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -66,15 +66,15 @@ class Answer:
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked: projections, estimates, what cannot be bought."""
+        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
         return frozenset()
 
     def figures(self) -> Figures:
-        """Return what is drawn of it; empty where nothing is."""
+        """Return the figures of the answer; empty if it has none."""
         return ()
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return what is drawn of it in characters: its figures unless it says else; given the table that is shown."""
+        """Return the figures as text drawings for the shown division; by default those of `figures`."""
         return self.figures()
 
     def _lay(
@@ -89,7 +89,7 @@ class Answer:
         stays: Callable[[Any], bool] | None = None,
         **cells: Cell,
     ) -> Grid:
-        """Return rows of a table as people read them, its hardware marked; see `lay`."""
+        """Return rows of a table as a grid for people, with projected hardware marked; see `lay`."""
         return lay(
             table,
             columns,
@@ -103,7 +103,7 @@ class Answer:
         )
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it: drawn where vl-convert-python is installed, with its tables below."""
+        """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
         from joulemap.figure.convert import is_installed
         from joulemap.figure.figure import draw_svg
 
@@ -112,40 +112,41 @@ class Answer:
         return f"{figures}{write(_without_steps(self.document()), 'html')}"
 
     def to_arrow(self) -> Any:
-        """Return its main table as a `pyarrow.Table`; see `Table.to_arrow`."""
+        """Return the main table as a `pyarrow.Table`; see `Table.to_arrow`."""
         return self.document().table.to_arrow()
 
     def to_pandas(self) -> Any:
-        """Return its main table as a `pandas.DataFrame`; MissingPackageError without pandas."""
+        """Return the main table as a `pandas.DataFrame`; MissingPackageError without pandas."""
         return self.document().table.to_pandas()
 
     def to_polars(self) -> Any:
-        """Return its main table as a `polars.DataFrame`; MissingPackageError without polars."""
+        """Return the main table as a `polars.DataFrame`; MissingPackageError without polars."""
         return self.document().table.to_polars()
 
     about: ClassVar[tuple[str, ...]] = ()
-    """Attributes that programs get before the tables."""
+    """Attributes that machine formats list before the tables."""
 
     def _tell_about(self) -> dict[str, Any]:
         return {name: _tell(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: what was asked, and every row of every table; `totals` has one, `total`."""
+        """Return the data for machine formats: the question and every row of every table; `totals` is one `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
         return {**self._tell_about(), **total, **rows}
 
 
 _TABLE: Final = re.compile(r"Table\[(\w+)\]")
-"""How the type of a field is written that is a table of a query."""
+"""Type annotation of a field that holds the rows of a query."""
 
 
 def fetch_tables(
     connection: Connection, answer: type[Answer], but: Collection[str] = (), **given: Any
 ) -> dict[str, Table[Any]]:
-    """Return field -> its rows, of each table of an answer, whose type says its query; `but` are found otherwise.
+    """Return field -> rows for each table of an answer; the field's type names the query.
 
-    Each query takes those of the parameters that it declares; raises as `fetch_all`.
+    `but` lists fields that the caller fills. Each query receives the parameters that it declares. Raises as
+    `fetch_all`.
     """
     from joulemap.store.query import fetch_all
 
@@ -157,26 +158,26 @@ def fetch_tables(
 
 @frozen(kw_only=True)
 class RunAnswer(Answer):
-    """What a question about runs hands out."""
+    """Result of a question about runs."""
 
     scope: Scope
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked: projections, estimates, what cannot be bought."""
+        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
         return self.scope.projected
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """The queries behind it, with their SQL."""
+        """Query results behind the answer, with their SQL."""
         return (*self.own_tables.values(), self.scope.caveats, self.scope.calibrations)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: what it is about, and every row of every table."""
+        """Return the data for machine formats: scope, and every row of every table."""
         return {**self._tell_about(), **self.scope.data(), **super().data()}
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return how much of the energies in a headline is assumed; empty where it is a third at most."""
+        """Return the assumed share of the energies in a headline; empty up to a third."""
         return self.scope.describe_assumed(headline, chosen)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
@@ -199,12 +200,12 @@ class RunAnswer(Answer):
         steps: Iterable[Sequence[str]],
         chosen: Collection[int] | None = None,
     ) -> Document:
-        """Return a document of what decides, what is told besides, and the commands that lead on from it.
+        """Return the document: headline, sections, insights, notes and the commands that continue from it.
 
-        `chosen` are the runs that `answer` names, where it chooses among the runs of each hardware; None for all.
+        `chosen` are the runs that `answer` names, if it chooses among the runs of each hardware; None for all.
 
-        How sure it is follows from the spread of the runs, and its notes from their scope, unless they are given.
-        There are no commands about a module in a program's memory, which none knows.
+        `sure` defaults to the spread of the runs, and `notes` to those of their scope. There are no commands for a
+        module in memory, because a shell cannot name it.
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
@@ -253,41 +254,41 @@ class RunAnswer(Answer):
         facts: str = "",
         texts: Mapping[str, str] = NO_TEXTS,
     ) -> Figure:
-        """Return rows as a figure, about what was asked unless `subject` says else; see `make_figure`."""
+        """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
         from joulemap.figure.figure import make_figure
 
         return make_figure(name, table, self.scope.bounded(subject or self.scope.title), facts, texts)
 
     def _sketch(self, name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
-        """Return rows as a drawing in characters; see `make_drawing`."""
+        """Return a text drawing of rows; see `make_drawing`."""
         from joulemap.figure.figure import make_drawing
 
         return make_drawing(name, table, texts)
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
-        """Return these columns of a table of several runs, its hardware marked; nothing without rows."""
+        """Return a grid of these columns for several runs, with projected hardware marked; empty without rows."""
         return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
 
 
 def _tell(value: Any) -> Any:
-    """Return a value of an answer as programs get it: a record as a mapping."""
+    """Return a value of an answer for machine formats: a record as a mapping."""
     if isinstance(value, tuple):
         return tuple(map(_tell, value))
     return attrs.asdict(value) if attrs.has(type(value)) else value
 
 
 def _without_steps(document: Document) -> Document:
-    """Return a document without the commands that lead on: a program asks methods, of a database of its own."""
+    """Return a document without its commands, because Python callers use methods on a database of their own."""
     return attrs.evolve(document, steps=())
 
 
 def find_place(repeated: Sequence[str]) -> list[str]:
-    """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
+    """Return `--db` and its value from repeated options; the only option that a stored run needs."""
     return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
 
 
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
-    """Return repeated options without some, each of which has a value."""
+    """Return repeated options without the named ones, each of which has a value."""
     return [
         word
         for index, word in enumerate(repeated)
@@ -296,6 +297,6 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
 
 
 def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
-    """Return the notes of sections; a mark of projections that is shown is explained."""
+    """Return notes, with an explanation of the projection mark if a section or a note shows it."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
     return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))

@@ -1,7 +1,7 @@
-"""How much of an energy rests on assumed numbers, in the words that stand beside the figure.
+"""Shares of an energy that rest on assumed numbers, in words.
 
-The ledger gives the share: lines whose price has the basis `assumed`. It is told above a third, in the cell of the
-figure and in the headline, for every answer about runs.
+The ledger gives the share: lines whose price has the basis `assumed`. Every answer about runs states a share above a
+third, in the cell of the figure and in the headline.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from joulemap.present.document import SHARE_HEADING
 from joulemap.store.run import AssumedEnergy
 
 LEAST_TOLD: Final = 1.0 / 3.0
-"""Share of a figure that rests on assumed numbers above which it is told."""
+"""Assumed share of a figure above which it is stated."""
 
 SHARE_FIELD: Final = "assumed_energy_fraction"
-"""Field of a row with such a share of its own, not of a run."""
+"""Field of rows that hold their own assumed share instead of a run's."""
 
 MOSTLY: Final = 0.8
-"""Share of the assumed energy from which on static power is named."""
+"""Share of the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Hardware of which a headline names each share; of more it names the greatest share and counts the others."""
+"""Maximum hardware in a headline whose shares are listed; beyond it, only the largest share and a count are."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
-"""A headline about energy."""
+"""Pattern that identifies a headline about energy."""
 
 
 def tells_energy(headline: str) -> bool:
@@ -37,12 +37,12 @@ def tells_energy(headline: str) -> bool:
 
 
 def show_assumed(one: AssumedEnergy | None) -> str:
-    """Return the share that stands beside an energy in a table; empty up to a third."""
+    """Return the assumed share for a table cell; empty up to a third."""
     return "" if one is None or one.fraction <= LEAST_TOLD else show_share(one.fraction)
 
 
 def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
-    """Return the column of shares for a layout, to stand beside the energies; empty where none is told."""
+    """Return the layout column of assumed shares; empty if no share is above a third."""
     return f"*{SHARE_HEADING} {SHARE_FIELD} | " if any(map(show_assumed, shares)) else ""
 
 
@@ -52,9 +52,9 @@ def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
 
 
 def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
-    """Return how much of the energies of a headline is assumed, of the hardware that it names; empty up to a third.
+    """Return the assumed share of the energy of each hardware that a headline names; empty up to a third.
 
-    `energies` is a hardware as answers name it -> the energies of its runs.
+    `energies` maps the displayed name of a hardware to the energies of its runs.
     """
     if not tells_energy(headline):
         return ""
@@ -80,7 +80,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
 
 
 def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
-    """Return how much of the difference of two energies is of assumed numbers; empty up to a third."""
+    """Return the assumed share of the difference of two energies; empty up to a third."""
     gap_fj = one.energy_fj - other.energy_fj
     assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj
     share = assumed_fj / gap_fj if gap_fj else 0.0
@@ -93,6 +93,6 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
-    """Return what an energy is that rests on assumed numbers, in words."""
+    """Return a phrase on the basis of an energy, with static power named if it dominates."""
     is_static = energy.static_fraction >= MOSTLY * energy.fraction
     return f"based on assumed numbers{', mostly static power' if is_static else ''}"

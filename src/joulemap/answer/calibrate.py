@@ -1,4 +1,4 @@
-"""All that was measured on a hardware, fitted: the calibration as a file, and how well it does."""
+"""Fit a calibration to all measurements of a hardware, and report its errors."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class CalibrateAnswer(Answer):
-    """A calibration that was fitted, and how well it does."""
+    """Fitted calibration, and its errors."""
 
     calibration: Calibration
     place: str
-    """The file that it was written to; empty for a trial."""
+    """File that holds the calibration; empty for a dry run."""
     summaries: Table[StoredCalibration]
-    """One row."""
+    """Summary of the calibration; one row."""
     errors: Table[CalibrationErrorRow]
-    """One row per quantity and group of measurements."""
+    """Errors, one row per quantity and group of measurements."""
     coefficients: Table[FittedNumber]
-    """One row per coefficient and energy scale that it changed."""
+    """Coefficients and energy scales that the fit changed, one row each."""
     warnings: tuple[str, ...]
     """Measurements that contradict each other."""
     left_out: tuple[str, ...]
-    """Measurements that were not fitted, and why."""
+    """Measurements that were not fitted, with reasons."""
 
     @property
     def summary(self) -> StoredCalibration:
-        """The calibration as answers name it."""
+        """Summary of the calibration, as other answers show it."""
         return self.summaries[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         data = super().data()
         return {
             **data.pop("summaries")[0],
@@ -78,7 +78,7 @@ class CalibrateAnswer(Answer):
         }
 
     def document(self) -> Document:
-        """Return it for people and programs; csv holds the errors."""
+        """Return the document; csv holds the errors."""
         one = self.calibration
         counts = f"{one.latency_count} with latency, {one.energy_count} with energy"
         sections = (
@@ -184,14 +184,14 @@ def calibrate(
     force: bool = False,
     beside: Sequence[Measurement] = (),
 ) -> CalibrateAnswer:
-    """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+    """Fit the coefficients of a hardware to all its measurements, or to those of these precisions and models.
 
-    `operators` counts single operators and blocks beside whole models; without it they count only where there is
-    no model. `beside` are measurements that are not stored and count like those that are. The calibration is
-    written to `output`, or to the person's own folder, where `auto` finds it; not at all if `is_dry`. `start` is
-    where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`. Model files that rows
-    name run with `trust` alone. A file that is there and no calibration is replaced with `force` alone. Raises
-    NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+    `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
+    `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
+    or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
+    `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
+    `trust`. An existing file that is no calibration is replaced only with `force`. Raises NoMeasurementError if nothing
+    matches, UnknownNameError, UsageError, or CatalogueError for a file.
     """
     use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
@@ -239,7 +239,7 @@ def calibrate(
 
 
 def find_target(source: Source, hardware: str | Hardware) -> Hardware:
-    """Return the hardware of a name, file or record, or one that `measure` stored under its own description.
+    """Return the hardware of a name, file or record, or one that `measure` stored with its own description.
 
     Raises UnknownNameError, UsageError or CatalogueError.
     """
@@ -278,7 +278,7 @@ def _nothing(hardware: Hardware, precisions: Collection[str], models: Collection
 def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
-    """Return the rows of a calibration, from a database made for the occasion."""
+    """Return the rows of a calibration, read from a temporary database."""
     with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,

@@ -1,4 +1,4 @@
-"""Configurations that are chosen from: what their rows share, how they are told, and what their costs assume."""
+"""Configurations to choose from: their shared columns, their wording, and the assumptions of their costs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
 BATCHES: Final = (1, 8, 32)
-"""Where none is asked for."""
+"""Default batch sizes."""
 
 WAYS: Final = ("rented", "bought")
-"""How a chip is paid for."""
+"""Ways to pay for a chip."""
 
 HOURS: Final = 24
-"""Of a day."""
+"""Hours per day."""
 
 BATCH_NOTE: Final = (
     "latency, memory, energy and edp are of a batch, which every inference of it waits for, unless they say per "
@@ -50,17 +50,16 @@ BATCH_NOTE: Final = (
 PRECISION_NOTE: Final = "whether the model keeps its accuracy at a narrower precision is not part of the comparison"
 
 SHOWN_REASONS: Final = 2
-"""Reasons for what cannot run that people see; programs get all."""
+"""Maximum reasons shown for configurations that cannot run; machine formats list all."""
 
 
 Row = TypeVar("Row", bound="Candidate")
 
 
 def plan_candidates(model: str, settings: Settings) -> Plan:
-    """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
+    """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
-    A pass of a quantized checkpoint has the precisions that it is published for, unless others are asked for. Raises as
-    `plan_runs`.
+    A quantized checkpoint uses its published precisions unless others are requested. Raises as `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
@@ -78,10 +77,10 @@ def _take_published(model: str, settings: Settings) -> Settings:
 
 
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a usage as the queries take it, negative for what the catalogue assumes, a region by its id; and how it is
-    paid: the way, and the kind of seller.
+    """Return the query parameters of a usage, and those of payment.
 
-    Raises UnknownNameError for a region that is not there.
+    Negative numbers select the catalogue's assumptions; a region is given by its id. Payment is the way and the kind of
+    seller. Raises UnknownNameError for an unknown region.
     """
     from joulemap.catalog.sheet import find_region
 
@@ -93,7 +92,7 @@ def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
-    """Return how chips are paid for, of which kind of seller, and used, where a cost follows from it."""
+    """Return the payment, kind of seller and utilization that a cost assumes."""
     known = {row.assumption: row.value for row in assumptions}
     busy = f"each chip busy {show_plain(known['utilization'] * HOURS)} of {HOURS} hours"
     kept = "" if pay == "rented" else f" for {show_plain(known['lifetime'])} years"
@@ -101,17 +100,17 @@ def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") ->
 
 
 def describe_pay(pay: str, kind: str = "") -> str:
-    """Return how chips are paid for, and of which kind of seller."""
+    """Return the way of paying for chips, and the kind of seller."""
     return ("rented or bought" if pay == "both" else pay) + (f" ({MANY[kind]})" if kind else "")
 
 
 def describe_projection(told: str, ratio: float) -> str:
-    """Return the line on a configuration that cannot be had and would be better, so many times, if it could."""
+    """Return the line on an unavailable configuration that would be better, and by which ratio."""
     return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
 
 
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each hardware, whatever its power mode."""
+    """Return the first row of each hardware, regardless of power mode."""
     found: dict[str, Row] = {}
     for row in rows:
         found.setdefault(find_chip(row), row)
@@ -124,33 +123,33 @@ def find_chip(row: Candidate) -> str:
 
 
 def describe_had(pay: str) -> str:
-    """Return what chips are chosen from, by how they are paid for; both ways for none."""
+    """Return the set of chips to choose from, by way of paying; both ways if none is given."""
     return f"what can be {pay}" if pay in WAYS else "what can be bought or rented"
 
 
 def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) -> tuple[Shown[Any], ...]:
-    """Return the columns of metrics, but for some that stand elsewhere."""
+    """Return the columns of metrics, except those shown elsewhere."""
     return tuple((METRIC[name].label, METRIC[name].column) for name in names if name not in but)
 
 
 def count_candidates(count: int) -> str:
-    """Return how many configurations there are, in words."""
+    """Return the number of configurations, in words."""
     return show_count(count, "configuration")
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:
-    """Return a value of a metric for people; nothing where it is not known."""
+    """Return a metric's value for people; empty if unknown."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 
 def describe_limit(name: MetricName, bound: float) -> str:
-    """Return a limit in words, as it was understood."""
+    """Return a limit in words, as it was parsed."""
     word = "at least" if METRIC[name].is_higher_better else "at most"
     return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"
 
 
 def describe_kept(limits: Limits) -> str:
-    """Return limits in a sentence; empty for none."""
+    """Return limits as part of a sentence; empty for none."""
     told = []
     for name, bound in limits.bounds:
         word = "at least" if METRIC[name].is_higher_better else "at most"
@@ -160,32 +159,32 @@ def describe_kept(limits: Limits) -> str:
 
 @frozen(kw_only=True)
 class CandidateAnswer(RunAnswer):
-    """Configurations to choose from; `rows` has one each, or one for each way to pay."""
+    """Configurations to choose from; `rows` has one row each, or one per way to pay."""
 
     rows: Table[Any]
     assumptions: Table[AssumedNumber]
-    """What cost and carbon rest on."""
+    """Assumed inputs of cost and carbon."""
 
     @property
     def best(self) -> Any:
-        """The first of what can be bought or rented, of all where there is nothing else; None for nothing."""
+        """Best available configuration, or best of all if none is available; None without rows."""
         return next((row for row in self.rows if row.rank == 1), None)
 
     def _is_best(self, row: Any) -> bool:
         return row is self.best
 
     def select(self, *statuses: str) -> Table[Any]:
-        """Return the rows of some statuses."""
+        """Return the rows with one of these statuses."""
         return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
 
     def name(self, row: Candidate) -> str:
-        """Return a configuration in words."""
+        """Return the name of a configuration."""
         runtime = "" if row.runtime == "fused" else f" {row.runtime}"
         return f"{self.scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
 
     @property
     def _template(self) -> str:
-        """How a drawing names a configuration, of the columns of its rows."""
+        """Template that names a configuration in drawings, from the columns of its rows."""
         runtime = " {runtime}" if len(self.scope.settings.runtime) > 1 else ""
         return f"{{hardware}} {{precision}} batch {{batch}}{runtime}"
 
@@ -199,7 +198,7 @@ class CandidateAnswer(RunAnswer):
         ranked: Sequence[str] = (),
         stays: Callable[[Any], bool] | None = None,
     ) -> tuple[Grid, ...]:
-        """Return `limit` configurations by name with these columns, and those that stay; nothing for none."""
+        """Return a grid of `limit` configurations and those that `stays` keeps; empty without rows."""
         if not rows.rows:
             return ()
         names = ("hardware", "precision", "batch", *(("runtime",) if len(self.scope.settings.runtime) > 1 else ()))
@@ -216,7 +215,7 @@ class CandidateAnswer(RunAnswer):
         return (drawn,)
 
     def _chances(self, column: str) -> dict[str, float]:
-        """Return hardware -> how probable it is that one of its configurations is the best, of a column."""
+        """Return hardware -> probability that one of its configurations is the best, from a column."""
         found: dict[str, float] = {}
         for row in self.rows:
             chance = getattr(row, column)
@@ -225,7 +224,7 @@ class CandidateAnswer(RunAnswer):
         return found
 
     def _find_rivals(self, column: str) -> list[Candidate]:
-        """Return what a column says cannot be told apart from the best: each other hardware once, then of its own."""
+        """Return the configurations tied with the best: one of each other hardware, then those of the same hardware."""
         likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
         own = find_chip(self.best) if self.best is not None else ""
         return [
@@ -234,9 +233,10 @@ class CandidateAnswer(RunAnswer):
         ]
 
     def _tell_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-        """Return how sure the first place is: what cannot be told apart from it, and how probable its hardware is.
+        """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
 
-        Empty for a hardware alone. `chances` is hardware -> the probability that one of its configurations is the best.
+        Empty if there is only one hardware. `chances` maps hardware to the probability that one of its configurations
+        is the best.
         """
         chip = find_chip(self.best)
         if len(chances) < 2:
@@ -252,7 +252,7 @@ class CandidateAnswer(RunAnswer):
         return f"{told}: {sure}{more}"
 
     def _tell_unranked(self, rows: Iterable[Candidate]) -> list[str]:
-        """Return the line on what is not ranked because it can be neither bought nor rented."""
+        """Return the line on hardware without a rank, because it can be neither bought nor rented."""
         names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
         return (
             [f"behind all others, as no board of them can be bought or rented: {names}; --all ranks them"]
@@ -261,17 +261,17 @@ class CandidateAnswer(RunAnswer):
         )
 
     def _tell_unknown(self, rows: Sequence[Candidate], what: str) -> list[str]:
-        """Return a line for configurations that lack something the catalogue does not know."""
+        """Return a line on configurations that lack a number in the catalogue."""
         names = dict.fromkeys(HardwareRef.read(self.scope.mark(row.hardware)).label for row in rows)
         return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
 
     def _tell_left_out(self, status: str) -> list[str]:
-        """Return how many hardware that can be had lack what they would be placed by; none for none."""
+        """Return the line on available hardware that lacks the number to rank it by; empty for none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         return [f"left out, {rows[0].reason}: {len(rows)} hardware (--notes names them)"] if rows else []
 
     def _describe(self) -> list[str]:
-        """Return what a reader must know of any such rows."""
+        """Return notes that apply to all such rows."""
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
         reasons = [row.reason for row in self.rows if row.status == "unsupported"]
         distinct = list(dict.fromkeys(reasons))
@@ -281,7 +281,7 @@ class CandidateAnswer(RunAnswer):
         return [*precision, *self.scope.describe(), *([text] if reasons else [])]
 
     def _assume(self, *metrics: MetricName) -> Section:
-        """Return what costs rest on, with the sources; empty where none of the metrics does."""
+        """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
         rows = self.assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(self.assumptions, rows=())
         drawn = grid(
             rows,
@@ -298,7 +298,7 @@ class CandidateAnswer(RunAnswer):
         return Section("Assumptions", drawn)
 
     def _analyze_each(self, rows: Iterable[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the commands that take configurations apart, each once."""
+        """Return the `analyze` commands of configurations, each once."""
         return [
             [
                 "analyze", self.scope.model, self.scope.spell(row.hardware), *spell_precision(row.precision), "--batch",
@@ -308,12 +308,12 @@ class CandidateAnswer(RunAnswer):
         ]  # fmt: skip
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the command that compares the best with the first rival, where that is another hardware."""
+        """Return the command that compares the best with the first rival, if that is another hardware."""
         is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
         return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []
 
     def _compare_both(self, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
-        """Return the command that compares two configurations, with all that they differ in."""
+        """Return the command that compares two configurations, with every option in which they differ."""
         runs = (one, other)
         pairs = [split_precision(row.precision) for row in runs]
         options = {

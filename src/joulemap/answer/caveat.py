@@ -1,4 +1,4 @@
-"""Assumptions of a trace, and operators that it could not count: of runs, and of a model alone."""
+"""Sentences on a trace's assumptions and on operators that it could not count, for runs and for a model alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from joulemap.row.model import Caveat, ModelCaveat
 
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
-    """Return what a trace assumed or did not count, for people; of runs, what concerns their runtimes."""
+    """Return an assumption or gap of a trace for people; with `runtimes`, worded for those runtimes."""
     if row.kind == "uncounted":
         name = "::".join(row.text.split(".")[:2])
         return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'

@@ -1,4 +1,4 @@
-"""Names that a word may become, from the names of data files: nothing is parsed, and no database is opened."""
+"""List names for shell completion from the names of data files, without parsing one or opening a database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.system.errors import CatalogueError
 
 
 def list_hardware_names() -> tuple[str, ...]:
-    """Return the classes and ids of hardware and boxes; a file of a person's own counts by its name."""
+    """Return the classes and ids of hardware and boxes; a user's own file counts by its name."""
     try:
         own = own_files()
     except CatalogueError:
@@ -20,12 +20,12 @@ def list_hardware_names() -> tuple[str, ...]:
 
 
 def list_model_names(typed: str) -> tuple[str, ...]:
-    """Return the models that are known by name, and how one with brackets that is being typed may go on."""
+    """Return the known models, and completions of a partly typed name with brackets."""
     return (*load_models(), *(one for names in list_names() for one in names.complete(typed)), *complete(typed))
 
 
 def list_engines() -> tuple[str, ...]:
-    """Return what serves language models."""
+    """Return the serving engines for language models."""
     from joulemap.catalog.stack import stack_names
 
     return stack_names()

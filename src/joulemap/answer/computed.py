@@ -1,4 +1,4 @@
-"""Tables of rows that are computed in memory and not fetched: their columns are the fields of their record."""
+"""Build tables of rows computed in memory instead of fetched; their columns are the fields of their record."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": 
 
 
 def told(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
-    """Return a field of a record of computed rows, with the meaning of its column and the unit.
+    """Return a field of a record of computed rows, with its column's meaning and unit.
 
-    `is_wide` says that integers may have more than 64 bits.
+    `is_wide` marks integers that may exceed 64 bits.
     """
     return attrs.field(metadata={"meaning": meaning, "unit": unit, "is_wide": is_wide})
 
 
 def find_unknown(record: type[Any]) -> dict[str, Any]:
-    """Return the fields of a record that may be None, all None."""
+    """Return the optional fields of a record, each as None."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
     return {one.name: None for one in fields if str(one.type).endswith("None")}
 
 
 def take(record: type[Any], *sources: object) -> dict[str, Any]:
-    """Return the fields of a record that sources have by the same name, the first of them that has it.
+    """Return the fields of a record found by name in sources; the first source that has a name wins.
 
-    What a name means in a source must be what it means in the record; give the others beside it.
+    A name must mean the same in a source and in the record; pass the others as arguments of their own.
     """
     names = [field.name for field in attrs.fields(record)]
     return {name: getattr(one, name) for one in reversed(sources) for name in names if hasattr(one, name)}

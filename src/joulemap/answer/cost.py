@@ -1,4 +1,4 @@
-"""Costs: a million inferences on each hardware, a break-even, carbon by grid, and what all of it assumes."""
+"""Compute costs: a million inferences on each hardware, a break-even, carbon by grid, and the assumptions."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from joulemap.system.units import format_si
 IN_RENT: Final = "in the rent"
 
 SHOWN_UNLIKE: Final = 3
-"""Hardware at another kind of seller that a line names."""
+"""Maximum hardware named on the line about other kinds of seller."""
 
 SCOPE_NOTE: Final = (
     "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
     "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
 )
-UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
+UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
 PRICE_NOTE: Final = (
     "a price is the median over sellers of one kind; its 80 % interval is their spread, or the spread usual for the "
     "kind where one seller is known (assumed to hold for this hardware too), plus 1.2x for a published, 1.3x for a "
@@ -58,21 +58,21 @@ PRICE_NOTE: Final = (
     "offers); a given price is exact; the view `offers` lists every offer with its date and source"
 )
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
-IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
+IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
 @frozen(kw_only=True)
 class CostAnswer(CandidateAnswer):
-    """What a million inferences of a model cost on each configuration, rented or bought."""
+    """Cost of a million inferences of a model on each configuration, rented or bought."""
 
     rows: Table[CostOption]
-    """The cheapest first; those without a price last."""
+    """Rows by cost, cheapest first; those without a price last."""
     break_evens: Table[BreakEven]
-    """None where there are no two options with a price, else one."""
+    """Break-even of two options: one row, or none if fewer than two have a price."""
     grid: Table[GridFootprint]
-    """Of a few configurations in every grid, the cleanest grid first."""
+    """Carbon of a few configurations in every grid, the cleanest grid first."""
     limits: Limits
-    """What the configurations were left out by."""
+    """Limits that excluded configurations."""
 
     @property
     def _unit(self) -> str:
@@ -80,7 +80,7 @@ class CostAnswer(CandidateAnswer):
 
     @property
     def projection(self) -> CostOption | None:
-        """What would be cheaper if it could be had, the cheapest of it."""
+        """Cheapest unavailable configuration, if it is cheaper than the best available one."""
         best = self.best
         if best is None:
             return None
@@ -90,23 +90,23 @@ class CostAnswer(CandidateAnswer):
 
     @property
     def other_way(self) -> CostOption | None:
-        """The cheapest that can be had in the way of paying that is not ranked; None where both are."""
+        """Cheapest available configuration in the way of paying that is not ranked; None if both are."""
         found = (row for row in self.rows if row.status == "ok" and row.is_alike and not self._is_asked(row))
         return next((row for row in found if row.is_available), None)
 
     @property
     def break_even(self) -> BreakEven | None:
-        """The one that was asked for; None where there are no two options with a price."""
+        """Requested break-even; None if fewer than two options have a price."""
         return self.break_evens[0] if self.break_evens.rows else None
 
     @property
     def pay(self) -> str:
-        """How chips are paid for: rented, bought or both."""
+        """Way of paying: rented, bought or both."""
         return self.rows[0].pay if self.rows.rows else ""
 
     @property
     def _kind(self) -> str:
-        """Kind of seller that is compared; empty where both ways of paying are, or no price is of a kind."""
+        """Kind of seller that is compared; empty if both ways of paying are compared or no price has a kind."""
         asked = next((row for row in self.rows if self._is_asked(row) and row.compared_kind), None)
         return asked.compared_kind or "" if asked is not None and self.pay != "both" else ""
 
@@ -114,7 +114,7 @@ class CostAnswer(CandidateAnswer):
         return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the rows that matter most."""
+        """Return the data for machine formats, with the most important rows."""
         rows = super().data()
         names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
@@ -123,7 +123,7 @@ class CostAnswer(CandidateAnswer):
         return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
 
     def figures(self) -> Figures:
-        """Return what the cheapest of each hardware costs and what that is made of; none where nothing has a price."""
+        """Return the cost of the cheapest configuration of each hardware by component; empty if nothing has a price."""
         if self.best is None:
             return ()
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
@@ -133,13 +133,15 @@ class CostAnswer(CandidateAnswer):
         return (self._draw_figure("cost", rows, subject, "; ".join(told), texts),)
 
     def _each(self) -> list[CostOption]:
-        """Return the cheapest of each hardware in the way that is asked for: what has a rank, or was named."""
+        """Return the cheapest configuration of each hardware in the selected way of paying: ranked, or named."""
         named = bool(self.scope.settings.hardware)
         asked = (row for row in self.rows if self._is_asked(row))
         return first_of_each(row for row in asked if row.rank is not None or named)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
+        """Return the document with the cheapest of `limit` hardware; machine formats hold every configuration and way
+        to pay.
+        """
         priced = attrs.evolve(self.rows, rows=tuple(self._each()))
         unpriced = attrs.evolve(self.rows, rows=tuple(self._unpriced_each()))
         return self._compose(
@@ -166,23 +168,23 @@ class CostAnswer(CandidateAnswer):
         )
 
     def _unpriced_each(self) -> list[CostOption]:
-        """Return each hardware that has no price in the way that is asked for, at its least energy."""
+        """Return each hardware without a price in the selected way of paying, at its lowest energy."""
         priced = {find_chip(row) for row in self.rows if self._is_asked(row)}
         others = (row for row in self.rows if row.status != "unsupported" and row.is_available)
         rows = [row for row in others if find_chip(row) not in priced]
         return first_of_each(sorted(rows, key=lambda row: row.kwh_per_million or 0.0))
 
     def describe_best(self) -> str:
-        """Return the cheapest, with the carbon that goes with it."""
+        """Return the headline: the cheapest configuration, with its carbon."""
         best = self.best
         if best is None:
             noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
-            return f"no {noun} is known of any of this hardware"
+            return f"no {noun} is known for any of this hardware"
         is_had = best.is_available or self.scope.settings.takes_all
         first = (
             "the cheapest" if sum(row.rank is not None for row in self._each()) > 1 else "its cheapest configuration"
         )
-        first += "" if is_had else " if it could be had"
+        first += "" if is_had else " if available"
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
         carbon = show(best.gco2_per_million, "", "g")
@@ -192,7 +194,7 @@ class CostAnswer(CandidateAnswer):
         return f"{self._tell(best)}{each}, {first}{power}; {carbon} of CO2 ({place}, on average)"
 
     def _insights(self) -> list[str]:
-        """Return what the other way of paying costs and from when on it does, what has no price, what cannot be had."""
+        """Return sentences on the other way of paying, the break-even, missing prices and unavailable hardware."""
         best, other, projection = self.best, self.other_way, self.projection
         lines = []
         if other is not None and best is not None:
@@ -206,13 +208,13 @@ class CostAnswer(CandidateAnswer):
         unpriced = self._unpriced_each()
         if unpriced:
             way = "rent" if self.pay == "rented" else "price"
-            lines.append(f"left out for want of a {way}: {len(unpriced)} hardware (--notes names them)")
+            lines.append(f"left out, without a {way}: {len(unpriced)} hardware (--notes names them)")
         if projection is not None and best is not None:
             lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
         return lines
 
     def _describe_unlike(self) -> list[str]:
-        """Return a line on hardware whose price is of another kind of seller, which has no rank; none for none."""
+        """Return a line on hardware priced by another kind of seller, which has no rank; empty for none."""
         rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
         if not rows:
             return []
@@ -223,13 +225,13 @@ class CostAnswer(CandidateAnswer):
         return [f"without a rank, as only {compared} are compared: {told}{rest} (--seller chooses the kind)"]
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: what tells the cheapest two apart, or where the energy of the cheapest goes."""
+        """Return the next commands: the comparison of the cheapest two, and the analysis of the cheapest."""
         best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
         steps = self._analyze_each([best] if best else [], repeated)
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
     def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid, ...]:
-        """Return each hardware at its cheapest configuration."""
+        """Return a grid of each hardware at its cheapest configuration."""
         chances = self._chances("probability_cheapest")
         columns: tuple[Shown[CostOption], ...] = (
             *((("way", "way"),) if self.pay == "both" else ()),
@@ -254,7 +256,7 @@ class CostAnswer(CandidateAnswer):
         return self._draw(rows, columns, limit, ("way", "cost", "= hardware"), "hardware", ("cost",), self._is_best)
 
     def describe_break_even(self) -> list[str]:
-        """Return from which volume on which of two options is cheaper; empty where there are none."""
+        """Return the volume from which one option is cheaper; empty without a break-even."""
         return [describe_break_even(self.break_even, self.scope)] if self.break_even else []
 
     def _by_grid(self) -> Grid:
@@ -306,13 +308,13 @@ class CostAnswer(CandidateAnswer):
         ]
 
     def describe_limits(self) -> list[str]:
-        """Return what was left out by the limits."""
+        """Return a line on the configurations that the limits excluded."""
         count = len(set(self.scope.run_ids) - {row.run_id for row in self.rows})
         told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
         return [f"{told}: {count_candidates(count)} left out"] if told else []
 
     def describe_sureness(self) -> str:
-        """Return how sure the cheapest is, and what its price leaves open; empty where none has a price."""
+        """Return the confidence in the cheapest, and the uncertainty of its price; empty if nothing has a price."""
         best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
@@ -342,7 +344,7 @@ def _show_price(row: CostOption) -> str:
 
 
 def _describe_price(row: CostOption) -> str:
-    """Return a price with who asks it and when, or its basis where its seller is not known."""
+    """Return a price with its seller and date, or its basis if the seller is unknown."""
     return f"{_show_price(row)}, {row.price_told or row.price_basis}"
 
 
@@ -362,12 +364,12 @@ def cost(
     limits: Limits = LIMITS,
     prices: Sequence[Price] = (),
 ) -> CostAnswer:
-    """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+    """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
     Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
-    `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
-    is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
-    price, UnsupportedError where nothing keeps the limits.
+    `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
+    are excluded; `prices` replace those of the catalogue. Raises as `compare`; UsageError for an option without a
+    price, UnsupportedError if no configuration meets the limits.
     """
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
     options, (paid, named) = _read_options(between), price_parameters(prices)
@@ -396,7 +398,7 @@ def cost(
 
 
 def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits, host_share: float) -> list[int]:
-    """Return the runs that keep every limit, and those that were refused, which have nothing to keep it with."""
+    """Return the runs that meet every limit, and refused runs, which have no values to test."""
     ids = list(run_ids)
     if not limits.bounds:
         return ids
@@ -406,7 +408,7 @@ def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits,
 
 
 def _read_options(between: Sequence[str]) -> dict[str, str]:
-    """Return the two options of a break-even as the query takes them; UsageError unless they are two or none."""
+    """Return the two options of a break-even as query parameters; UsageError unless there are two or none."""
     if not between:
         return {}
     if len(between) != 2:
@@ -421,7 +423,7 @@ def _read_options(between: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
-    """Return which option of a break-even has no price, or is not among the configurations."""
+    """Return the option of a break-even that has no price or is not among the configurations."""
     for side in "ab":
         name, way = options[f"hardware_{side}"], options[f"way_{side}"]
         of_name = [row for row in rows if name in (row.hardware, HardwareRef.read(row.hardware).label)]
@@ -434,7 +436,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
 
 
 def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
-    """Return the runs whose carbon is told for every grid: the cheapest, the pair, and the one with least energy."""
+    """Return the runs whose carbon is listed per grid: the cheapest, the break-even pair, the lowest energy."""
     known = [row for row in rows if row.kwh_per_million is not None]
     evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
@@ -443,7 +445,7 @@ def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> lis
 
 
 def describe_break_even(row: BreakEven, scope: Scope) -> str:
-    """Return from which volume on which option is cheaper."""
+    """Return the volume from which one option is cheaper."""
     names = {"A": f"{row.way_a} {scope.mark(row.hardware_a)}", "B": f"{row.way_b} {scope.mark(row.hardware_b)}"}
     below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
     if row.break_even_inferences is None:

@@ -1,4 +1,4 @@
-"""A results database: its tables, the audit of its sums, and its runs as files."""
+"""Describe a results database, audit it, and export and import its runs as files."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ ADVICE: Final = (
 
 @frozen(kw_only=True)
 class DatabaseAnswer(Answer):
-    """What a database file is."""
+    """Facts about a database file."""
 
     path: str
     schema_version: int
     size_bytes: int
     views: Table[StoredView]
-    """Views promised to SQL statements."""
+    """Views with a stable interface for SQL statements."""
     content: Table[StoredTable]
     """Internal tables behind the views; they may change."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         return {
             "path": self.path,
             "database_schema_version": self.schema_version,
@@ -70,7 +70,7 @@ class DatabaseAnswer(Answer):
         }
 
     def document(self) -> Document:
-        """Return it for people and programs; csv holds the tables with their rows."""
+        """Return the document; csv holds the tables with their row counts."""
         views = grid(
             self.views,
             (("view", "view_name"), ("columns", "column_count"), ("meaning", "meaning")),
@@ -94,12 +94,12 @@ class DatabaseAnswer(Answer):
 
 @frozen(kw_only=True)
 class AuditAnswer(Answer):
-    """Every rule that a database breaks; none proves that it holds what was written and that the parts add up."""
+    """Every rule that a database breaks; none means that it holds what was written and its parts add up."""
 
     findings: Table[Finding]
 
     def document(self) -> Document:
-        """Return it for people and programs."""
+        """Return the document."""
         names = ("rule", "run_id", "workload_id", "place", "expected", "found")
         text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
         shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
@@ -107,7 +107,7 @@ class AuditAnswer(Answer):
 
 
 def info(source: Source) -> DatabaseAnswer:
-    """Return what the database file is and holds."""
+    """Return the path, schema version, size and tables of a database file."""
     with reading(source) as connection:
         return DatabaseAnswer(
             path=str(source.path),
@@ -119,9 +119,9 @@ def info(source: Source) -> DatabaseAnswer:
 
 
 def check(source: Source) -> AuditAnswer:
-    """Return every rule that the database breaks: of its schema, of what was written, of its sums.
+    """Return every rule that the database breaks: schema, digests of written rows, and sums.
 
-    Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
+    Reads all of the file, in a process of its own. DatabaseError for a damaged block, or if the engine crashes.
     """
     from joulemap.store.guard import check_apart
 
@@ -133,10 +133,10 @@ def check(source: Source) -> AuditAnswer:
 
 
 def recover(source: Source, path: str | Path) -> Recovery:
-    """Put what can be read of this database into a new one; return how many runs, and what was lost.
+    """Copy all readable data of this database into a new one; return the number of runs, and the losses.
 
-    The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
-    is there already.
+    The database itself stays unchanged. Raises DatabaseError if nothing can be read, UsageError for a `path` that
+    exists.
     """
     from joulemap.store.archive import merge_archive
     from joulemap.store.guard import recover_apart
@@ -163,10 +163,10 @@ def recover(source: Source, path: str | Path) -> Recovery:
 def export_runs(
     source: Source, folder: str | Path, run_ids: Sequence[int] = (), *, form: ArchiveFormat = "parquet"
 ) -> int:
-    """Write runs, all if none is named, to a folder that is new or empty; return how many.
+    """Write the named runs, or all, to a new or empty folder; return their number.
 
-    `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
-    Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+    `parquet` holds everything that `import_runs` needs; `json` and `csv` hold the stable views of these runs. Raises
+    UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
     """
     from joulemap.store.archive import write_tables, write_views
 
@@ -200,16 +200,16 @@ def export_runs(
                 draft.replace(folder)
         except OSError as error:
             if error.strerror is None and str(draft) not in str(error):
-                raise  # the engine's, about the database that it reads
+                raise  # the engine's error about the database that it reads
             raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
     return len(chosen)
 
 
 def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
-    """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+    """Import the runs of a folder written by `export_runs`; return the numbers of new and of already stored runs.
 
-    A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
-    whose parts do not add up, and DatabaseError; then nothing is stored.
+    Runs with equal keys are the same. Raises CatalogueError for a folder that is not an export, is damaged, or whose
+    parts do not add up, and DatabaseError; then nothing is stored.
     """
     from joulemap.store.archive import merge_archive, read_tables
     from joulemap.store.check import find_row_faults
@@ -232,14 +232,14 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
 
 
 def migrate(source: Source) -> int:
-    """Make or update the database; return its schema version."""
+    """Create or update the database; return its schema version."""
     with writing(source):
         return SCHEMA_VERSION
 
 
 @contextlib.contextmanager
 def _drafting_beside(path: Path) -> Iterator[Path]:
-    """Give out a draft's folder on the file system of a database; DatabaseError where it cannot be written."""
+    """Yield a temporary folder on the file system of a database; DatabaseError if it cannot be written."""
     try:
         with drafting(path.parent) as place:
             yield place

@@ -1,4 +1,4 @@
-"""What a change of a model changes: latency, energy, memory and cost of two versions of it on each hardware."""
+"""Compare two versions of a model: latency, energy, memory and cost on each hardware."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 TELLING: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
-"""Hardware where none is named: rented for inference, for throughput, at the edge, and a host by itself."""
+"""Default hardware: for rented inference, for throughput, at the edge, and a host alone."""
 
 ROUNDED: Final = 1e-9
-"""Half a width below which only rounding is left of an interval."""
+"""Half width of an interval below which only rounding error remains."""
 
 METRICS: Final = ("latency", "energy", "memory", "cost")
-"""What a version has."""
+"""Metrics of a version."""
 
 NOTES: Final = (
-    "change: after over before, less 1; four times in five what is measured lies between low and high",
-    "both versions share the errors of kernels that do the same work, of one whose size differs as far as it is alike, "
-    "and those of their class and board; only what differs leaves the change open",
-    "operators have no interval of their own: errors are measured of whole models",
+    "change: after / before - 1; four in five measured changes lie between low and high",
+    "both versions share the errors of identical kernels, of their class and of their board, and in part those of "
+    "kernels of similar size; only the other errors make the change uncertain",
+    "operators have no interval of their own: errors are known only for whole models",
     "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
     "bought, and its price is the same before and after",
 )
@@ -55,18 +55,18 @@ class DiffAnswer(RunAnswer):
     """Two versions of a model on each hardware."""
 
     before: str
-    """As it was asked for, as is the version after."""
+    """Names of both versions, as given by the caller."""
     after: str
     rows: Table[VersionFigure]
-    """Of each hardware latency, energy, memory, and cost where a price is known."""
+    """Latency, energy, memory and, with a known price, cost on each hardware."""
     subgraphs: Mapping[str, Table[SubgraphDifference]]
-    """Hardware -> what differs in energy, the most first; of hardware that runs both."""
+    """Hardware that runs both versions -> subgraphs that differ in energy, largest difference first."""
     allowed: Mapping[str, float]
-    """Metric -> the greatest change that is no failure."""
+    """Metric -> largest relative change that is not a failure."""
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What is beyond what is allowed: a change above it whose interval is all above none, and what runs no more."""
+        """Changes above the allowed limit whose interval is entirely positive, and versions that no longer run."""
         told = [
             f"{row.metric} on {self.scope.mark(row.hardware)} changed by {_show_change(row)}, more than "
             f"{show_chosen_share(self.allowed[row.metric])}"
@@ -77,13 +77,13 @@ class DiffAnswer(RunAnswer):
         return (*told, *(f"the version after does not run: {reason}" for reason in lost.values() if self.allowed))
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         parts = {name: table.records() for name, table in self.subgraphs.items()}
         asked = {"before": self.before, "after": self.after, "allowed": dict(self.allowed)}
         return {**super().data(), **asked, "subgraphs": parts, "failures": self.failures}
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` subgraphs of each hardware; csv holds the figures."""
+        """Return the document with `limit` subgraphs of each hardware; csv holds the figures."""
         rows = [row for row in self.rows if row.change_fraction is not None]
         columns = (
             ("hardware", "hardware"),
@@ -109,7 +109,7 @@ class DiffAnswer(RunAnswer):
         )
 
     def say(self) -> str:
-        """Return what changed, by metric, from the least to the most of all hardware, and how sure that is."""
+        """Return the range of each metric's change over all hardware, with its confidence."""
         told = []
         for metric in METRICS:
             rows = [row for row in self.rows if row.metric == metric and row.change_fraction is not None]
@@ -120,14 +120,14 @@ class DiffAnswer(RunAnswer):
         return ", ".join(told)
 
     def _say_sure(self) -> str:
-        """Return how much of the energy nothing changed in, and how far the change may be off."""
+        """Return the share of the energy that is unchanged, and the uncertainty of the change."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
-        told = f"{ends} of the energy before errs as after, being of the same work; " if same else ""
-        return f"{told}what differs leaves the change open as the 80 % intervals say"
+        told = f"{ends} of the energy is unchanged work, with the same error before and after; " if same else ""
+        return f"{told}the 80 % intervals cover the rest"
 
     def _judge(self, row: VersionFigure) -> str:
-        """Return whether a change is within what is allowed."""
+        """Return the verdict on a change, given the allowed limit; empty without a limit."""
         allowed = self.allowed.get(row.metric)
         if allowed is None:
             return ""
@@ -138,10 +138,10 @@ class DiffAnswer(RunAnswer):
         if not self.allowed:
             return []
         told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
-        return [f"no change is surely above what is allowed: {join_words(told)}"]
+        return [f"no change is certainly above its limit: {join_words(told)}"]
 
     def _draw(self, hardware: str, limit: int) -> Grid:
-        """Return the subgraphs that differ most on one hardware."""
+        """Return a grid of the subgraphs that differ most on one hardware."""
         found = self.subgraphs[hardware]
         columns = (
             ("operator", "name"),
@@ -154,7 +154,7 @@ class DiffAnswer(RunAnswer):
         return grid(found, columns, limit=limit, keep=("energy", "latency"), noun="operators")
 
     def _steps(self, repeated: Sequence[str]) -> Iterable[Sequence[str]]:
-        """Return what shows every cause on the hardware where energy changed most, of two runs that are stored."""
+        """Return the `db diff` command for the hardware whose energy changed most; empty if none changed."""
         rows = [row for row in self.rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
         most = max(rows, key=lambda row: abs(_change(row)), default=None)
         return [["db", "diff", str(most.run_a), str(most.run_b), *find_place(repeated)]] if most else []
@@ -165,12 +165,12 @@ def _change(row: VersionFigure) -> float:
 
 
 def _is_sure(row: VersionFigure) -> bool:
-    """Whether the interval of a change does not hold none."""
+    """Return whether the interval of a change excludes zero."""
     return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
 
 
 def _describe_doubt(rows: Sequence[VersionFigure]) -> str:
-    """Return the interval of one change, or on how many hardware its sign is sure; empty where all are exact."""
+    """Return the interval of one change, or the count of hardware with a certain sign; empty if all are exact."""
     if all((row.half_width or 0.0) < ROUNDED for row in rows):
         return ""
     if len(rows) == 1:
@@ -208,12 +208,12 @@ def diff(
     *,
     fail_above: Mapping[str, float] = NOTHING,
 ) -> DiffAnswer:
-    """Return what changes from one version of a model to another, on each hardware: named, or a telling four.
+    """Compare two versions of a model on each hardware: named ones, or four typical ones by default.
 
-    A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file as a commit of the
-    repository of this folder has it; files of code are traced each time. `fail_above` is the greatest change of
-    latency, energy, memory or cost that is no failure, as a fraction: 0.05 is 5 %. Raises as `compare`; ModelError for
-    a commit that is not there.
+    A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
+    repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
+    latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises as `compare`; ModelError for an unknown
+    commit.
     """
     settings.check_single("diff")
     for metric in fail_above:
@@ -240,7 +240,7 @@ def diff(
 
 
 def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
-    """Return the plan of one version, traced where it is code."""
+    """Return the plan of one version, traced if the version is code."""
     model = find_version(name, settings, source.talk)
     if model.traced is None:
         return plan_selected((name,), settings, selection)
@@ -249,16 +249,16 @@ def _plan(source: Source, name: str, settings: Settings, selection: Selection) -
 
 
 def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[SubgraphDifference]:
-    """Return the subgraphs of two runs that differ."""
+    """Return the subgraphs that differ between two runs."""
     found = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
     moved = tuple(row for row in found if row.energy_difference_fj or row.latency_difference_fs)
     return attrs.evolve(found, rows=moved)
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
-    """Return the rows with the cost of each hardware behind its memory, where both versions have one.
+    """Return the rows with the cost of each hardware after its memory, if both versions have a cost.
 
-    A rent goes with the latency, whose interval it has; of what is bought electricity goes with the energy.
+    A rent scales with latency and has its interval; for bought hardware, the electricity scales with energy.
     """
     ids = list(dict.fromkeys(run_id for row in rows for run_id in (row.run_a, row.run_b)))
     used, _ = read_usage(USAGE)

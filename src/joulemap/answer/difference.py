@@ -1,4 +1,4 @@
-"""The difference of two stored runs: settings, constants, and what each moved."""
+"""Compare two stored runs: settings, constants, and the energy that each moved."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class DifferenceAnswer(RunAnswer):
-    """What differs between two runs, and how much of the energy each action moved."""
+    """Differences between two runs, and the energy that each action moved."""
 
     settings: Table[Setting]
     constants: Table[Constant]
     explanation: ExplainAnswer | None
-    """Of the energy; None where a run was refused."""
+    """Explanation of the energy difference; None if a run was refused."""
     delays: Table[MetricTerm] | None
-    """Of the latency, the largest first; None where a run was refused."""
+    """Terms of the latency difference, largest first; None if a run was refused."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """The queries behind it, with their SQL."""
+        """Query results behind the answer, with their SQL."""
         explained = self.explanation.own_tables.values() if self.explanation else ()
         return (*self.own_tables.values(), *explained)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         found = self.explanation.data() if self.explanation else {}
         rows = {"total": found.get("total")} | {name: found.get(name, []) for name in ("effects", "terms", "subgraphs")}
         return {"delays": [], **super().data(), **rows}
 
     def document(self, *, limit: int = 20) -> Document:
-        """Return it with `limit` rows of each table; csv holds the constants."""
+        """Return the document with `limit` rows of each table; csv holds the constants."""
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
         sections = [Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs")]
         constants = (
@@ -105,7 +105,7 @@ class DifferenceAnswer(RunAnswer):
 
 
 def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
-    """Return what differs between two runs: settings, constants, and the terms of their energies.
+    """Compare two runs: settings, constants, and the terms of their energies.
 
     Raises UnknownNameError for a run that is not stored, DatabaseError.
     """

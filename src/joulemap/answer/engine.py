@@ -1,4 +1,4 @@
-"""What wings say of models that they know by name."""
+"""Descriptions that wings provide for models that they know by name."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from joulemap.plan.name import list_names
 
 
 def count_in(model: str) -> str:
-    """Return what a million evaluations of a model are a million of, e.g. inferences or output tokens."""
+    """Return the unit of one evaluation of a model, in the plural, e.g. inferences or output tokens."""
     return next(filter(None, (names.count_in(model) for names in list_names())), "inferences")
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, what one evaluation of it is) and what to ask instead, of the first that needs to be told."""
+    """Return (model, meaning of one evaluation) and an alternative question, for the first model that needs them."""
     found = (names.describe_evaluation(models, hardware) for names in list_names())
     return next((one for one in found if one[0]), (None, ""))
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return what of the checkpoints of models is not counted."""
+    """Return the parts of models' checkpoints that are not counted."""
     return [line for names in list_names() for line in names.describe_unread(models)]
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return what software adds to a model that its ledger of devices lacks.
+    """Return the overhead of serving software, which the ledger of devices does not include.
 
-    `runs` have the name of a hardware, seconds of the model there, and watts that it draws while it waits.
+    `runs` hold a hardware's name, the seconds of the model there, and the watts drawn while it waits.
     """
     return [line for names in list_names() for line in names.describe_engine(model, batch, runs)]

@@ -1,4 +1,4 @@
-"""One run as a file of another program."""
+"""Export one run as a file for another program."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMN: Final[dict[PartMetricName, str]] = {
     "edp": "edp_share_js",
     "memory": "dram_bytes",
 }
-"""Metric -> what an operator has of it."""
+"""Metric -> its field in the row of an operator."""
 
 SAVED: Final = "exported"
 """Kind of a model that is a saved program."""
@@ -58,11 +58,11 @@ def export(
     against: str | Hardware | None = None,
     metric: PartMetricName = "energy",
 ) -> Iterator[Iterator[bytes]]:
-    """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+    """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
-    `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
-    JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
-    another model as node data, and for a base of what is no profile.
+    `pprof` is a gzipped profile, or with `against` the difference to another hardware; `perfetto` is a trace in JSON;
+    `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
+    another kind of model, and for `against` with a format other than `pprof`.
     """
     check_name("export format", form, get_args(ExportFormat))
     check_name("metric", metric, PART_METRICS)
@@ -115,13 +115,13 @@ def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
 
 
 def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode, ...]) -> Iterator[Sample]:
-    """Yield the samples of a run; those of a saved program below the modules that it was made of."""
+    """Yield the samples of a run; those of a saved program are placed below its modules."""
     for sample in stream(connection, Sample, run_id=run_id):
         yield sample.replace(module_path=nodes[sample.operator_index].module_path) if nodes else sample
 
 
 def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: PartMetricName) -> dict[str, float]:
-    """Return what each node takes, in the order of the program."""
+    """Return the metric of each node, in program order."""
     found: dict[str, float] = {}
     for step in sorted(steps, key=lambda step: step.operator_index):
         name = nodes[step.operator_index].name
@@ -130,9 +130,9 @@ def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: 
 
 
 def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> dict[int, int]:
-    """Return operator -> bytes of activations that are alive during it, or during views since the operator before.
+    """Return operator -> bytes of live activations during it, including views since the previous operator.
 
-    Their peak is that of the run, which holds one part of a batch at a time where the hardware splits it.
+    Values are scaled to the peak of the run, because hardware that splits a batch holds one part at a time.
     """
     from joulemap.model.merge import build
     from joulemap.store.workload import read_columns

@@ -1,4 +1,4 @@
-"""Hardware: the list, and one with all its numbers under its calibration."""
+"""List hardware, and show one with all its numbers under its calibration."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
-"""Units that people read with a prefix; bytes too, from a thousand on."""
+"""Units shown with an SI prefix; bytes too, from 1000."""
 
 ROOFLINE: Final = (
     "precision", "peak_ops_per_s", "ridge_ops_per_byte", "basis", "units_count", "operations_per_clock", "clock_hz",
     "peak_ops_per_j", "explanation",
 )  # fmt: skip
-"""What is shown of its peaks."""
+"""Columns shown of peaks."""
 
 LINK: Final = (
     "link", "generation", "connects", "link_count", "bandwidth_bytes_per_s", "lane_count", "topology", "domain_size",
     "latency_s", "energy_per_byte_j", "basis", "source",
 )  # fmt: skip
-"""What is shown of its links."""
+"""Columns shown of links."""
 
 KILO: Final = 1000.0
 
@@ -68,42 +68,42 @@ MATTERS: Final = {
     "price_purchase": "purchase price",
     "price_cloud": "cloud price",
 }
-"""Number that decides -> what people call it."""
+"""Main quantity of a hardware -> its label."""
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
-"""Way of paying -> the number of a hardware that is its price."""
+"""Way of paying -> quantity of a hardware that holds its price."""
 
 
 @frozen(kw_only=True)
 class HardwareAnswer(Answer):
-    """One hardware: what it is, its rooflines and links, every number."""
+    """One hardware: summary, rooflines, links and every number."""
 
     asked: str
-    """The name or file that it was asked for by."""
+    """Name or file given by the caller."""
     summaries: Table[HardwareSummary]
-    """One row."""
+    """Summary of the hardware; one row."""
     ridge: Table[RidgePoint]
     links: Table[HardwareLink]
     facts: Table[HardwareFact]
     compilers: Table[HardwareCompiler]
-    """What its compiler runs; empty for what runs every operator."""
+    """Operators that a compiler supports; empty for hardware that runs every operator."""
     calibrations: Table[StoredCalibration]
-    """The one that the numbers are under; empty for class defaults."""
+    """Calibration of the numbers; empty for class defaults."""
     meanings: Mapping[str, str]
-    """The class that was asked for -> the hardware that it means; empty where a chip was named."""
+    """Class given by the caller -> hardware that represents it; empty if a chip was named."""
 
     @property
     def summary(self) -> HardwareSummary:
-        """What it is."""
+        """Summary of the hardware."""
         return self.summaries[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         data = super().data()
         return {**data.pop("summaries")[0], **data, "class_defaults": self.meanings}
 
     def document(self) -> Document:
-        """Return it for people and programs; csv holds its numbers."""
+        """Return the document; csv holds the numbers."""
         one = self.summary
         mark = PROJECTED if one.unavailable else ""
         roofs = draw_columns(self.ridge, columns=ROOFLINE, keep=ROOFLINE[1:4], is_bare=True)
@@ -139,7 +139,7 @@ class HardwareAnswer(Answer):
         )
 
     def say_what(self) -> str:
-        """Return what it is, in a sentence."""
+        """Return a sentence on the hardware: class, units, peak, memory and power limit."""
         one = self.summary
         found = {row.quantity: _amount(row.value, row.unit) for row in self.facts}
         fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
@@ -152,10 +152,10 @@ class HardwareAnswer(Answer):
             f"({one.memory_type}), within {found['tdp']}{where}."
         )
         text += f" It needs a host: {one.needs_host}." if one.needs_host else ""
-        return text + (f" It cannot be had: {one.unavailable}." if one.unavailable else "")
+        return text + (f" Not available: {one.unavailable}." if one.unavailable else "")
 
     def say_bases(self) -> str:
-        """Return how many of its numbers nobody has checked."""
+        """Return the counts of recalled and assumed numbers."""
         one = self.summary
         return (
             f"{one.recalled_fact_count} of {one.fact_count} numbers are recalled and {one.assumed_fact_count} assumed; "
@@ -164,7 +164,7 @@ class HardwareAnswer(Answer):
         )
 
     def _matters(self) -> Grid:
-        """Return its peaks, memory, power and prices, each with its basis."""
+        """Return the peaks, memory, power and prices, each with its basis."""
         facts = {row.quantity: row for row in self.facts}
         rows = [(f"peak {row.precision}", show_quantity(row.peak_ops_per_s, "ops/s"), row.basis) for row in self.ridge]
         prices = self._list_prices()
@@ -175,7 +175,7 @@ class HardwareAnswer(Answer):
         return Grid(headings=("quantity", "value", "basis"), rows=tuple(rows))
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return number of a price -> its rows: one for each kind of seller, as answers about costs compare them."""
+        """Return quantity of a price -> its rows, one per kind of seller, as in answers about cost."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
@@ -194,7 +194,7 @@ class HardwareAnswer(Answer):
     def _describe(self) -> list[str]:
         one = self.summary
         most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
-        watts = f"{most} at most, {least} whatever it computes"
+        watts = f"power limit {most}, static power {least}"
         if one.needs_host:
             host = suggest_host(one.needs_host)
             watts += f", without the computer that it needs ({one.needs_host}): --host {host}, for example, counts it"
@@ -206,17 +206,17 @@ class HardwareAnswer(Answer):
         if one.projection:
             lines.append(f"estimated: {one.projection}")
         if one.unavailable:
-            lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
+            lines.append(f"{PROJECTED} not available: {one.unavailable}")
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
 
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
-    """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+    """Return every number of one hardware: an id or alias, with or without `@MODE`, or a hardware file.
 
-    The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
-    file that breaks a rule.
+    Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
+    breaks a rule.
     """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
@@ -230,7 +230,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
 def _find_calibrations(
     connection: Connection, hardware: str, used: CalibrationEntry | None
 ) -> Table[StoredCalibration]:
-    """Return the calibration of a hardware's numbers, which inherits it where it is of another."""
+    """Return the calibration of a hardware's numbers; one of another hardware is marked as inherited."""
     table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
     is_inherited = used is not None and used.hardware != hardware
     inheritors = [hardware] if is_inherited else []
@@ -242,7 +242,7 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy reference table of one hardware, as runs at this boundary use it.
 
-    Named, calibrated and raising as `hardware`; UsageError for a boundary that is neither `board` nor `chip`.
+    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary other than `board` or `chip`.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
@@ -252,10 +252,10 @@ def energy_reference(
 def opening_hardware(
     source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
-    """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
+    """Yield a connection whose catalogue holds a hardware, the hardware's id, and the calibration of its numbers.
 
-    `name` is an id or alias, with `@MODE` or without, or a file. Without a boundary it is
-    as described, without an anchor. The database is used where it can answer. UsageError for what is no boundary.
+    `name` is an id or alias, with or without `@MODE`, or a file. Without a boundary the hardware is as described,
+    without an anchor. The database is used if it holds the answer. UsageError for an unknown boundary.
     """
     if boundary is not None:
         check_name("boundary", boundary, BOUNDARIES)
@@ -286,7 +286,7 @@ def opening_hardware(
 
 
 def load_named(name: str) -> tuple[Hardware, str]:
-    """Return the hardware of a name or file and the mode named; UnknownNameError, UsageError or CatalogueError."""
+    """Return the hardware and power mode of a name or file; UnknownNameError, UsageError or CatalogueError."""
     from joulemap.catalog.load import load_catalogue, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
@@ -303,7 +303,7 @@ def load_named(name: str) -> tuple[Hardware, str]:
 
 
 def _tell_compiler(row: HardwareCompiler) -> str:
-    """Return what a compiler runs, what it keeps of other models, and who says so."""
+    """Return the operators that a compiler runs, its treatment of other models, and the source."""
     if row.compiler == UNLISTED_NAME:
         return f"Not known: nobody listed its operators. Assumed to need a host: {', '.join(HOST_OPERATIONS)}."
     rest = f"{row.host} computes the rest, unless --host names another" if row.host else "the rest has no host"

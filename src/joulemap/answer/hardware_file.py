@@ -1,4 +1,4 @@
-"""Hardware files of a person: texts to start from, and files put to the test."""
+"""Create hardware files of a user's own from templates, and check them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
-"""Dense and depthwise convolutions, and attention."""
+"""Models that cover dense and depthwise convolutions, and attention."""
 
 LONGEST_TRIAL_S: Final = 100.0
-"""A trial model that takes longer than this takes it because of a number in another unit."""
+"""Latency of a trial model above which a number is likely to be in a wrong unit."""
 
 
 @frozen
 class Default:
-    """A number that a hardware file leaves out, as its class fills it in."""
+    """Number that a hardware file omits and its class supplies."""
 
     quantity: str
     value: float
@@ -46,40 +46,40 @@ class Default:
 
 @frozen
 class Trial:
-    """One configuration that a hardware file was tried on."""
+    """One configuration in which a hardware file was tried."""
 
-    hardware: str = told("id")
-    power_mode: str = told("at which it was tried")
-    precision: str = told("of operands")
-    model: str = told("that was tried")
-    runtime: str = told("how it was launched")
-    latency_s: float | None = told("of a batch of one", "s")
-    energy_j: float | None = told("of a batch of one", "J")
-    clock_fraction: float | None = told("of the full clock; below 1 where the power cap gives way")
-    reason: str = told("why it cannot run, if it cannot")
+    hardware: str = told("id of the hardware")
+    power_mode: str = told("power mode of the trial")
+    precision: str = told("precision of operands")
+    model: str = told("trial model")
+    runtime: str = told("runtime of the trial")
+    latency_s: float | None = told("latency of a batch of one", "s")
+    energy_j: float | None = told("energy of a batch of one", "J")
+    clock_fraction: float | None = told("share of the full clock; below 1 if the power cap lowers it")
+    reason: str = told("reason why it cannot run; empty if it can")
 
 
 @frozen(kw_only=True)
 class FileCheck:
-    """A hardware file that keeps every rule."""
+    """Hardware file that meets every rule."""
 
     file: str
     hardware: str
     architecture: str
     area_mm2: float
-    """Area of its units and memories by the table of designs: an estimate for the class, not a die size."""
+    """Area of units and memories from the table of designs; a class estimate, not a die size."""
     defaults: tuple[Default, ...]
     trials: tuple[Trial, ...]
 
 
 @frozen
 class FileChecks:
-    """Hardware files that keep every rule."""
+    """Hardware files that meet every rule."""
 
     checks: tuple[FileCheck, ...]
 
     def document(self) -> Document:
-        """Return them for people and programs; csv holds the trials."""
+        """Return the document; csv holds the trials."""
         return Document(
             title="",
             sections=tuple(section for check in self.checks for section in _sections(check)),
@@ -119,16 +119,17 @@ def _sections(check: FileCheck) -> Iterator[Section]:
 
 
 def template_text(like: str, architecture: str) -> str:
-    """Return a hardware file to start from, like a known hardware or the smallest of a class."""
+    """Return the text of a hardware file to start from: a copy of a known hardware, or the minimum of a class."""
     from joulemap.catalog.starter import copy_text, minimal_text
 
     return copy_text(like) if like else minimal_text(architecture)
 
 
 def check_files(paths: Sequence[Path]) -> FileChecks:
-    """Return what each hardware file describes, what its class filled in, and how it runs a few models.
+    """Check hardware files; return their content, the defaults of their class, and trial runs of a few models.
 
-    Raises CatalogueError where a file breaks a rule, takes a name of the catalogue or of another, or cannot be mapped.
+    Raises CatalogueError if a file breaks a rule, reuses a name of the catalogue or of another file, or cannot be
+    mapped.
     """
     from joulemap.catalog.load import load_files
     from joulemap.catalog.parser import name_file
@@ -161,9 +162,9 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
-    """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal.
+    """Run the trial models in every precision, power mode and runtime; faults of the description are refusals.
 
-    The hardware is as every other answer has it: anchored, under its calibration, with the host that it leaves to.
+    The hardware is prepared as for other answers: anchored, calibrated, with its fallback host.
     """
     from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate

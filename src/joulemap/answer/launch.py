@@ -1,4 +1,4 @@
-"""How long a thread of this machine takes to launch a kernel on a device beside it."""
+"""Measure the time that a thread of this machine takes to launch a kernel on a device."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from joulemap.system.resource import need_torch
 
 @frozen(kw_only=True)
 class HostPace:
-    """What a thread of a machine takes for the calls of an eager framework."""
+    """Launch times of a machine's thread in an eager framework."""
 
-    device: str = told("what ran the calls that were timed")
-    call_s: float = told("of one of them, the median", "s")
-    launch_s: float = told("of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
-    is_scaled: bool = told("whether that follows from calls on the CPU itself, for want of a GPU")
-    spread_fraction: float = told("of the repetitions, (third - first quartile) / median", "1")
+    device: str = told("processor that ran the timed calls")
+    call_s: float = told("median time of one call", "s")
+    launch_s: float = told("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = told("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
+    spread_fraction: float = told("spread of the repetitions, (third - first quartile) / median", "1")
 
 
 @frozen(kw_only=True)
 class HostAnswer(Answer):
-    """The pace of this machine as a host."""
+    """Launch times of this machine as a host."""
 
     paces: Table[HostPace]
-    """One row."""
+    """Measured times; one row."""
 
     @property
     def pace(self) -> HostPace:
-        """What was timed."""
+        """Measured times of this machine."""
         return self.paces[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, the setting that uses it included."""
+        """Return the data for machine formats, including the `--set` value."""
         return {**self.paces.records()[0], "setting": self.setting}
 
     @property
     def setting(self) -> str:
-        """What `--set` takes of it."""
+        """Value for `--set` that applies this result."""
         return f"{LAUNCH}={self.pace.launch_s * 1e6:.3g}us"
 
     def document(self) -> Document:
-        """Return it for people and programs."""
+        """Return the document."""
         pace = self.pace
         rows = Grid(
             headings=("of one call", "time"),
@@ -84,9 +84,9 @@ class HostAnswer(Answer):
 
 
 def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
-    """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
+    """Time the calls of an eager framework on this machine; return the time of a kernel launch on a GPU.
 
-    Raises UsageError for a device that is not here.
+    Raises UsageError for a device that is not present.
     """
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")

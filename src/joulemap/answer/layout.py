@@ -1,4 +1,4 @@
-"""Layouts: a table as people see it, its columns written in a line."""
+"""Build a grid for people from a table; a string lists its columns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from joulemap.present.cell import mark_projected, show_doubt, show_plain, show_q
 from joulemap.present.document import Grid, Made, grid
 
 Cell = Callable[[Any], str]
-"""What makes a cell of a row."""
+"""Function that formats a cell from a row."""
 
 SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "±": show_doubt,
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> how its values are shown: as what they may be off by, in full, or without a unit."""
+"""Sign before a field -> format of its values: as uncertainty, in full, or without a unit."""
 
 NO_CELLS: Final[Mapping[str, Cell]] = {}
 
@@ -34,14 +34,14 @@ def lay(
     projected: frozenset[str] = frozenset(),
     cells: Mapping[str, Cell] = NO_CELLS,
 ) -> Grid:
-    """Return rows of a table as people read them, `limit` at most beside those that `stays` names.
+    """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
 
-    `columns` has `|` between columns; the last word of each is its field, the words before it the heading, which is the
-    field where there are none. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A column
-    is left out where a `?` follows and no row has a value, or a `!` and all rows have the same. `cells` are those that
-    are made of a row and not of a field. Columns with a `*` before them stay longest where a terminal is narrow, in
-    their order, unless `keep` names the headings of those, with `|` between, the most important first. `ranked` names
-    the headings that the rows are ranked by alike; they never fold. Rows that are cut are counted as `noun`.
+    `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
+    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A `?` after it
+    drops a column without any value, a `!` one whose values are all equal. `cells` holds functions for columns made
+    from a whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names
+    headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
+    Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)

@@ -1,4 +1,4 @@
-"""The hardware of the catalogue and the boxes, a line for each, and one box whole."""
+"""List the hardware and boxes of the catalogue, and show one box."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def hardware_list(
     max_power_w: float | None = None,
     max_price_usd: float | None = None,
 ) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
+    """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
 
-    Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+    Raises UnknownNameError for a class or deployment, UsageError for an unknown precision.
     """
     architecture = find_class(architecture) or architecture
     if architecture:
@@ -59,51 +59,51 @@ def hardware_list(
 
 
 def say_classes(rows: Table[ListedHardware]) -> str:
-    """Return how many hardware of each class are listed, and how many of them cannot be had."""
+    """Return the number of hardware listed per class, and the number that is unavailable."""
     counts = Counter(row.architecture for row in rows).most_common()
     told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
     lacking = sum(not row.is_available for row in rows)
-    return f"{len(rows)} hardware: {told}; {lacking} of them cannot be had." if counts else "No hardware is like that."
+    return f"{len(rows)} hardware: {told}; {lacking} of them are not available." if counts else "No hardware matches."
 
 
 @frozen(kw_only=True)
 class ListedBox:
-    """A box of the catalogue."""
+    """Box of the catalogue."""
 
     box: str = told("catalogue id")
-    name: str = told("what it is sold as, or what it is")
-    devices: str = told("that it has, with xN where N are alike")
-    joined_by: str = told("links between them, and memories that they share")
-    power_w: float | None = told("that all of them together may draw; none where each has its own cap alone", "W")
+    name: str = told("product name, or description")
+    devices: str = told("devices of the box, with xN for N equal ones")
+    joined_by: str = told("links between devices, and memories that they share")
+    power_w: float | None = told("power cap of all devices together; null if each has only its own", "W")
 
 
 @frozen(kw_only=True)
 class BoxPart:
-    """A device of a box."""
+    """Device of a box."""
 
     device: str = told("name in the box")
     hardware: str = told("catalogue id")
-    alike_count: int = told("that there are")
-    memory: str = told("of the box that it works in; empty for one of its own")
-    layout: str = told("of activations; empty where it is the usual one")
+    alike_count: int = told("number of equal devices")
+    memory: str = told("memory of the box that it uses; empty for one of its own")
+    layout: str = told("layout of activations; empty for the usual one")
 
 
 @frozen(kw_only=True)
 class BoxJoin:
-    """A link of a box, or a memory that devices share."""
+    """Link of a box, or memory that its devices share."""
 
     joined_by: str = told("link with its generation, or memory")
-    devices: str = told("that it joins")
-    bandwidth_bytes_per_s: float = told("of a link in one direction, of a memory in all", "B/s")
-    latency_s: float = told("until the first byte is there, or another device may start", "s")
-    energy_per_byte_j: float | None = told("of a byte that is sent; none where nothing moves", "J/B")
-    basis: str = told("where the bandwidth comes from")
-    source: str = told("who says so")
+    devices: str = told("devices that it connects")
+    bandwidth_bytes_per_s: float = told("bandwidth of a link in one direction, of a memory in total", "B/s")
+    latency_s: float = told("time until the first byte arrives, or another device may start", "s")
+    energy_per_byte_j: float | None = told("energy per byte sent; null if nothing moves", "J/B")
+    basis: str = told("origin of the bandwidth")
+    source: str = told("source of the bandwidth")
 
 
 @frozen(kw_only=True)
 class BoxAnswer(Answer):
-    """One box."""
+    """Description of one box."""
 
     box: str
     name: str
@@ -113,11 +113,11 @@ class BoxAnswer(Answer):
     doubts: tuple[str, ...]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         return {"box": self.box, "name": self.name, "power_w": self.power_w, **super().data(), "doubts": self.doubts}
 
     def document(self) -> Document:
-        """Return it for people and programs; csv holds its devices."""
+        """Return the document; csv holds the devices."""
         power = "" if self.power_w is None else f", {show_quantity(self.power_w, 'W')} for all of them"
         count = sum(part.alike_count for part in self.parts)
         return Document(
@@ -147,7 +147,7 @@ def box_list(source: Source) -> Table[ListedBox]:
 
 
 def box(source: Source, name: str) -> BoxAnswer:
-    """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
+    """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a file."""
     from joulemap.catalog.box import find_box, refuse_box
 
     del source
@@ -178,7 +178,7 @@ def box(source: Source, name: str) -> BoxAnswer:
 
 
 def is_box(name: str) -> bool:
-    """Whether a name is that of a box and of no hardware, or a file that of a box."""
+    """Return whether a name is that of a box and of no hardware, or a file that describes a box."""
     if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), HardwareRef.read(name).label)):
         return False
     from joulemap.catalog.box import find_box

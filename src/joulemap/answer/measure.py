@@ -1,4 +1,4 @@
-"""A model measured on this machine beside the prediction for it."""
+"""Measure a model on this machine, and compare it with the prediction."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 MEASURED: Final = Settings(runtime="eager")
-"""What runs without a compiler."""
+"""Default settings: a runtime that needs no compiler."""
 
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
 
 MEMORY_TOLERANCE: Final = 1.2
-"""Factor between the memory that a board is sold with and what its driver tells."""
+"""Maximum ratio between a board's advertised memory and the size that its driver reports."""
 
 TIMING: Final = (
     "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
@@ -51,31 +51,31 @@ TIMING: Final = (
 
 @frozen(kw_only=True)
 class MeasureAnswer(Answer):
-    """A measurement of this machine beside the prediction for it."""
+    """Measurement on this machine, and the prediction for it."""
 
     scores: Table[Score]
-    """One row."""
+    """Measurement with its prediction; one row."""
     timing: Timing
-    """How the repetitions spread."""
+    """Timing of the repetitions."""
     is_described: bool
-    """Whether somebody described the hardware, not the machine itself."""
+    """True if the hardware is from a description, not detected from the machine."""
     projected: frozenset[str]
     calibrations: Table[StoredCalibration]
-    """Those that its runs used; empty where all ran with the class defaults."""
+    """Calibrations that the runs used; empty if all used class defaults."""
 
     @property
     def score(self) -> Score:
-        """The measurement and its prediction."""
+        """Measurement with its prediction."""
         return self.scores[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: the row, how the repetitions spread, and the calibration."""
+        """Return the data for machine formats: the row, the timing of the repetitions, and the calibration."""
         used = ", ".join(row.calibration for row in self.calibrations) or UNCALIBRATED
         spread = {name: getattr(self.timing, name) for name in TIMING}
         return {**self.scores.records()[0], **spread, "calibration": used}
 
     def document(self) -> Document:
-        """Return it for people and programs; csv holds the same row as json."""
+        """Return the document; csv holds the same row as json."""
         score, data = self.score, self.data()
         hardware = mark_projected(score.hardware, self.projected)
         rows = Grid(
@@ -145,7 +145,7 @@ class MeasureAnswer(Answer):
 def detect_text(device: Device, threads: int | None = None) -> str:
     """Return a hardware file of this machine's processor (`cpu`) or graphics processor (`cuda`); raises UsageError.
 
-    With `threads`, of no more of the processor's cores than that.
+    `threads` limits the number of processor cores that it describes.
     """
     check_threads(threads)
     from joulemap.catalog.detected import cpu_text, gpu_text
@@ -162,15 +162,15 @@ def detect_text(device: Device, threads: int | None = None) -> str:
 
 
 def check_threads(threads: int | None) -> None:
-    """Raise UsageError for a number of threads that nothing has."""
+    """Raise UsageError for an impossible number of threads."""
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise UsageError(f"--threads is {threads}, expected a whole number from 1 to {MOST_THREADS}")
 
 
 def find_here(device: Device, threads: int | None = None) -> Hardware:
-    """Return the description of this machine: the catalogue's if its name and units are those, else the detected one.
+    """Return this machine's description: the catalogue's if name and units match, else the detected one.
 
-    A part of a chip, as a virtual machine has it or fewer `threads` use it, is described by itself.
+    A part of a chip, as in a virtual machine or with fewer `threads`, uses the detected description.
     """
     from joulemap.catalog.load import load_catalogue, load_text
 
@@ -184,13 +184,13 @@ def find_here(device: Device, threads: int | None = None) -> Hardware:
 
 
 def _has_memory_of(known: Hardware, detected: Hardware) -> bool:
-    """Whether two boards have the same memory but for how a gigabyte is counted: boards of one name differ in it."""
+    """Return whether two boards have the same memory size up to rounding; boards of one name can differ in memory."""
     ratio = detected.memory_capacity.value / known.memory_capacity.value
     return 1.0 / MEMORY_TOLERANCE <= ratio <= MEMORY_TOLERANCE
 
 
 def is_name_of(hardware: Hardware, name: str) -> bool:
-    """Return whether a device's own name is one of a hardware's names, marks and core counts aside."""
+    """Return whether a device's own name is one of a hardware's names, ignoring marks and core counts."""
     from joulemap.catalog.detected import slug
 
     own = f"_{slug(name)}_"
@@ -209,12 +209,12 @@ def measure(
     threads: int | None = None,
     seconds: float = 2.0,
 ) -> MeasureAnswer:
-    """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+    """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
-    `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
-    and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
-    device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
-    that cannot run the configuration leaves the prediction out and says why.
+    `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
+    and units, else the detected description. The window lasts `seconds`. Raises as `compare`; UsageError for a device,
+    runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run
+    the configuration, the prediction is omitted with the reason.
     """
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
@@ -222,11 +222,11 @@ def measure(
     settings.check_single("measure")
     if settings.changes:
         raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
-    settings = attrs.evolve(settings, tf32="never")  # a trial turns it off
+    settings = attrs.evolve(settings, tf32="never")  # trials disable TF32
     need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
 
-    # whatever is wrong with the words is told before the machine is looked at
+    # report invalid arguments before the slower detection of the machine
     plain = attrs.evolve(settings, calibration=UNCALIBRATED)
     plan_selected((model,), plain, select_chip(hardware or "xeon_8490h", plain))
     precision, runtime = settings.precision[0], settings.runtime[0]

@@ -1,4 +1,4 @@
-"""Measurements: listed, imported, found for a hardware, and as observations beside their workloads."""
+"""List and import measurements, and pair them with workloads as observations."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 Place = tuple[str, int]
-"""A model at a batch."""
+"""Model at a batch size."""
 
 SHOWN_MODELS: Final = 5
 
 PARTS: Final = (OPERATOR, "block")
-"""Families of what is less than a model. A fit to models is not made on them."""
+"""Families of parts of a model. A fit to whole models does not use them."""
 
 
 def measurements(source: Source, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
-    """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
+    """Return the measurements on a hardware (id or alias) of a model or a kind of operator; "" selects all."""
     return list_measurements(source, hardware, model)
 
 
 def list_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ListedMeasurement]:
-    """Return what `measurements` does, where its source holds the text `origin`."""
+    """Return the rows of `measurements` whose source contains the text `origin`."""
     which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": origin}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
@@ -69,19 +69,19 @@ def list_measurements(
 def served_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ServedMeasurement]:
-    """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
+    """Return measurements of served models on a hardware, with texts that model and source names contain."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
-    with contextlib.ExitStack() as stack:  # none of them is of the catalogue, which may be newer than the database
+    with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
         connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
         return find_projected(connection, fetch(connection, ServedMeasurement, **which))
 
 
 def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
-    """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+    """Store the measurements of a CSV or JSON file; return the numbers of new and of already stored ones.
 
-    They are of single runs, or of language models as they are served, with the columns of `served_measurements`.
-    `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
-    none is stored; UnknownNameError for a public table that does not exist.
+    Rows are single runs, or served language models with the columns of `served_measurements`. `public:NAME` selects a
+    shipped public table. Raises CatalogueError naming the invalid lines, and then stores none; UnknownNameError for an
+    unknown public table.
     """
     table = find_public_table(str(path))
     if table is None:
@@ -92,7 +92,7 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
 
 
 def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
-    """Store measurements; return how many are new, and how many were stored already."""
+    """Store measurements; return the numbers of new and of already stored ones."""
     from joulemap.store.measurement import write_measurements, write_serving_rows
 
     served = [row for row in rows if isinstance(row, ServingRow)]
@@ -106,7 +106,7 @@ def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow])
 
 
 def find_measurements(source: Source) -> tuple[Measurement, ...]:
-    """Return what ships and what the database holds, each once."""
+    """Return the measurements that ship and those in the database, without duplicates."""
     rows = dict.fromkeys(load_measurements())
     with reading_if_there(source) as connection:
         if connection is not None:
@@ -115,9 +115,9 @@ def find_measurements(source: Source) -> tuple[Measurement, ...]:
 
 
 def name_measured(source: Source, hardware: str) -> str:
-    """Return a hardware as measurements are stored by it: of the catalogue, or an id that `measure` stored some under.
+    """Return the name under which measurements of a hardware are stored: its id, or one that `measure` stored.
 
-    Empty for none; raises UnknownNameError for a name that is neither.
+    Empty for an empty name; raises UnknownNameError for an unknown one.
     """
     try:
         return name_configuration(hardware) if hardware else ""
@@ -129,12 +129,12 @@ def name_measured(source: Source, hardware: str) -> str:
 
 
 def name_models(model: str) -> str:
-    """Return a model, or a kind of operator, as queries of measurements are asked for it; empty for all."""
+    """Return a model or kind of operator as a parameter of measurement queries; empty for all."""
     return find_model_name(model, load_models()) if is_operator(model) or not find_kind(model) else find_kind(model)
 
 
 def find_described(source: Source, hardware: str) -> Hardware | None:
-    """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
+    """Return the description used by the newest run on a hardware, without its calibration; None without runs."""
     from joulemap.store.hardware import find_described as find_digest, read_hardware
 
     with reading_if_there(source) as connection:
@@ -143,7 +143,7 @@ def find_described(source: Source, hardware: str) -> Hardware | None:
 
 
 def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of whole models, or all where there is none: parts of models check a fit."""
+    """Return the measurements of whole models, or all if there is none; a fit uses parts of models only as a check."""
     known = load_models()
     whole = [row for row in measured if find_family(row.model, known) not in PARTS]
     return whole or list(measured)
@@ -152,10 +152,9 @@ def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
 def observe(
     source: Source, hardware: Hardware, measured: Sequence[Measurement], *, trust: bool = False
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
-    """Return what these measurements say about a hardware, beside their workloads, and what was left out and why.
+    """Return the observations of a hardware with their workloads, and the omitted measurements with reasons.
 
-    A workload that is not stored is traced, or taken as it ships, for the occasion; code that rows name runs only with
-    `trust`.
+    Workloads that are not stored are traced, or read from the shipped ones; code named in rows runs only with `trust`.
     """
     from joulemap.calibrate.observation import Observation
 
@@ -195,7 +194,7 @@ def observe(
 
 
 def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
-    """Return the workloads of those models that are stored."""
+    """Return the stored workloads of models."""
     keys = {place: stored_key(connection, model) for place, model in models.items()}
     return {
         place: read_columns(connection, find_workload_id(connection, key))
@@ -207,9 +206,9 @@ def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[
 def find_workloads(
     source: Source, wanted: Collection[Place], *, trust: bool = False
 ) -> dict[Place, WorkloadColumns | str]:
-    """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced.
+    """Return the workload of each model and batch, stored, shipped or traced; or the reason why there is none.
 
-    That of a single operator follows from its name. Files of code run with `trust` alone.
+    The workload of a single operator follows from its name. Code files run only with `trust`.
     """
     settings = Settings(is_named=False, trust=trust)
     found: dict[Place, WorkloadColumns | str] = {}
@@ -242,7 +241,7 @@ def find_workloads(
 
 
 def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
-    """Return why a measurement cannot be fitted; empty where it can."""
+    """Return the reason why a measurement cannot be fitted; empty if it can."""
     if row.latency_s is None and row.energy_j is None:
         return "neither latency nor energy was measured"
     if row.precision not in hardware.peaks:
@@ -255,7 +254,7 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 
 
 def list_models(names: Sequence[str]) -> str:
-    """Return how many rows there are, one for each name, and of which models."""
+    """Return the number of rows, one per name, and the models that they are of."""
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
     return f"{show_count(len(names), 'row')} of {', '.join(distinct[:SHOWN_MODELS])}{more}"

@@ -1,4 +1,4 @@
-"""A model before any hardware is chosen: counts, bytes, operations, fusion patterns; and its modules on one."""
+"""Describe a model independent of hardware, and break down a run by module."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ProfileAnswer(Answer):
-    """A model as a whole, by operation, and by fusion pattern."""
+    """Profile of a model: totals, operations and fusion patterns."""
 
     totals: Table[ModelProfile]
-    """One row."""
+    """Totals of the model; one row."""
     mix: Table[OperationShare]
-    """Most MACs first."""
+    """Rows by MACs, most first."""
     patterns: Table[PatternShare]
-    """Most MACs first."""
+    """Rows by MACs, most first."""
     caveats: Table[ModelCaveat]
 
     @property
     def profile(self) -> ModelProfile:
-        """The model as a whole."""
+        """Totals of the model."""
         return self.totals[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: the model's own figures, and every row."""
+        """Return the data for machine formats: the model's own figures, and every row."""
         rows = super().data()
         return {**rows.pop("total"), **rows}
 
@@ -66,7 +66,7 @@ class ProfileAnswer(Answer):
         )
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return it with `limit` operations and patterns; csv holds the operations."""
+        """Return the document with `limit` operations and patterns; csv holds the operations."""
         columns, (cells,) = self.totals.columns, self.totals.cells
         facts = Grid(
             headings=("quantity", "value"),
@@ -100,7 +100,7 @@ def _draw(table: Table[Any], limit: int, noun: str) -> Grid:
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
-    """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+    """Profile a model independent of hardware: counts, bytes, mix and patterns; raises as `compare`."""
     with _holding(source, model, settings, "model show") as (workload_id, connection):
         return ProfileAnswer(
             totals=fetch(connection, ModelProfile, workload_id=workload_id),
@@ -111,13 +111,13 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
 
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
-    """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
+    """Return the traced and fused model as records; trace it if it is not stored. Raises as `compare`."""
     with _holding(source, model, settings, "workload") as (workload_id, connection):
         return read_workload(connection, workload_id)
 
 
 def operators(source: Source, model: str, settings: Settings = SETTINGS) -> Table[ListedOperator]:
-    """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+    """Return the model's operators in execution order; trace it if it is not stored. Raises as `compare`."""
     with _holding(source, model, settings, "model trace") as (workload_id, connection):
         return fetch(connection, ListedOperator, workload_id=workload_id)
 
@@ -130,14 +130,14 @@ def _holding(
 
 
 MOST_ROWS: Final = 30
-"""Modules that a table shows where nobody says how deep it goes."""
+"""Maximum modules in a table without a requested depth."""
 
 WORK: Final[tuple[Shown[Any], ...]] = (
     ("output", lambda row: row.output_shape),
     ("weights", lambda row: show_quantity(float(row.weight_count), "") if row.weight_count else ""),
     ("MACs", lambda row: show_quantity(float(row.mac_count), "") if row.mac_count else ""),
 )
-"""What a module does, whatever runs it."""
+"""Columns of a module that are independent of hardware."""
 
 SPLIT: Final = (
     "a row holds all that runs inside its module; a kernel that holds operators of several modules is split among them "
@@ -147,20 +147,20 @@ SPLIT: Final = (
 
 @frozen(kw_only=True)
 class ModulesAnswer(RunAnswer):
-    """One run by modules; what modules take themselves sums to the run exactly."""
+    """One run by module; the modules' own amounts sum to the run exactly."""
 
     totals: Table[RunTotal]
-    """One row."""
+    """Totals of the run; one row."""
     modules: Table[ModulePart]
-    """The model first, each module before those inside it."""
+    """Rows in tree order: the model first, each module before those inside it."""
 
     @property
     def total(self) -> RunTotal:
-        """The run as a whole."""
+        """Totals of the whole run."""
         return self.totals[0]
 
     def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the modules down to a depth, None for as deep as one screen holds; programs get all."""
+        """Return the document with modules down to `depth`, None to fit a screen; machine formats hold all."""
         total = self.total
         drawn = draw_modules(
             self.modules.rows,
@@ -190,7 +190,7 @@ class ModulesAnswer(RunAnswer):
 
 
 def _tell_largest(rows: Sequence[ModulePart]) -> str:
-    """Return which of the innermost modules takes most energy."""
+    """Return the innermost module with the most energy."""
     largest = max(rows, key=lambda row: row.own_energy_fj)
     share = largest.own_energy_fj / (sum(row.own_energy_fj for row in rows) or 1)
     return f", of the modules most in {largest.module}, {show_share(share)}" if largest.module else ""
@@ -199,7 +199,7 @@ def _tell_largest(rows: Sequence[ModulePart]) -> str:
 def draw_modules(
     rows: Sequence[Any], depth: int | None, model: str, columns: Sequence[Shown[Any]], keep: Sequence[str]
 ) -> tuple[Grid | Text, ...]:
-    """Return rows that have a `module` and a `depth` as a tree, the model on top, and how many are further in.
+    """Return rows with `module` and `depth` as a tree below the model, and the number of deeper rows.
 
     Raises UsageError for a depth below 0.
     """
@@ -224,7 +224,7 @@ def draw_modules(
 
 
 def modules(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> ModulesAnswer:
-    """Return what each module of a model takes on one hardware, with all that runs inside it; raises as `analyze`."""
+    """Return the energy and time of each module on one hardware, including nested modules; raises as `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as (scope, connection, ids):

@@ -1,4 +1,4 @@
-"""Which of the words of a question are models, and which hardware."""
+"""Split the words of a question into models and hardware."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from joulemap.system.errors import UnknownNameError
 
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
-    """Return each hardware of the words, as `Settings.hardware` takes them; what is none stays as it is written."""
+    """Return each hardware among words, as `Settings.hardware` takes them; other words stay as written."""
     return split_hardware(words, known_hardware())
 
 
 def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the models and the hardware among words: hardware is what is no model, and names hardware.
+    """Return the models and the hardware among words.
 
-    What is neither counts as a model, which says so when it is looked for. UnknownNameError for what is like a hardware
-    and like no model.
+    A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
+    it. Raises UnknownNameError for a word that resembles a hardware and no model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
@@ -57,7 +57,7 @@ def _is_model(word: str) -> bool:
 
 
 def _refuse_like_hardware(word: str) -> None:
-    """Raise UnknownNameError, with what is meant, for a word that is nearly a hardware."""
+    """Raise UnknownNameError with a suggestion for a word that resembles the name of a hardware."""
     try:
         find_chip(known_hardware(), word)
     except UnknownNameError as error:

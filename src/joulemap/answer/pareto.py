@@ -1,4 +1,4 @@
-"""A front: what no other configuration beats in two metrics, and who beats the rest."""
+"""Compute the Pareto front of configurations in two metrics."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
-"""Shown beside the two metrics, unless it is one of them."""
+"""Metrics shown in addition to the two of the front."""
 
 
 CHANCE: Final[Shown[ParetoPoint]] = ("on the front", lambda row: show_chance(row.probability_front))
-"""Column of how probable it is that nothing beats a point."""
+"""Column with the probability that no configuration dominates a point."""
 
 
 @frozen(kw_only=True)
 class ParetoAnswer(CandidateAnswer):
-    """Every configuration of a model in two metrics: the front, and who beats the rest."""
+    """Every configuration of a model in two metrics: the front, and the configurations that it dominates."""
 
     x: MetricName
     y: MetricName
     rows: Table[ParetoPoint]
-    """The front first."""
+    """Rows with the front first."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with what the metrics are."""
+        """Return the data for machine formats, with the metrics."""
         metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
         return {**metrics, **super().data()}
 
     def figures(self) -> Figures:
-        """Return every configuration in both metrics, the front marked; none where the front is empty."""
+        """Return the figure of every configuration in both metrics with the front marked; empty without a front."""
         from joulemap.figure.figure import tell_metric
 
         front = self.select("front")
@@ -72,7 +72,7 @@ class ParetoAnswer(CandidateAnswer):
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
+        """Return the document with `limit` rows of the front, including both ends, and of dominated configurations."""
         front, dominated = self.select("front"), self.select("dominated")
         projections = self.select("projection")
         money = {"cost"} & {self.x, self.y}
@@ -87,7 +87,7 @@ class ParetoAnswer(CandidateAnswer):
             sure=self._sure(front),
             details=(
                 Section(f"Front ({len(front)})", self._front(front, limit)),
-                Section(f"Would be on it if they could be had ({len(projections)})", self._front(projections, limit)),
+                Section(f"Would be on the front if available ({len(projections)})", self._front(projections, limit)),
                 Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
                 self._assume(self.x, self.y),
             ),
@@ -96,12 +96,13 @@ class ParetoAnswer(CandidateAnswer):
         )
 
     def describe_front(self) -> str:
-        """Return how many configurations nothing beats, and the two ends."""
+        """Return the size of the front, and its two ends."""
         front = self.select("front")
         if not front.rows:
             return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
         had = "" if any(not row.is_available for row in front) else " that can be bought or rented"
-        told = f"{len(front)} of {count_candidates(len(self.rows))} are beaten by no other{had}"
+        among = " of available hardware" if had else ""
+        told = f"{len(front)} of {count_candidates(len(self.rows))} are on the Pareto front{among}"
         if len(front) == 1:
             return f"one configuration beats every other{had}: {self.name(front[0])}"
         ends = [
@@ -111,23 +112,23 @@ class ParetoAnswer(CandidateAnswer):
         return f"{told}: from {ends[0]} to {ends[1]}"
 
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
-        """Return the front, evenly from one end to the other where it is long."""
+        """Return the front, sampled evenly from end to end if it is long."""
         kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
         drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept, ranked=self._kept[:2])
         return tuple(one.out_of(len(front), len(kept), "configurations between them") for one in drawn)
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
-        """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
+        """Return sentences on configurations left out for lack of a price, and on unavailable ones."""
         lines = self._tell_left_out("unplaced")
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
             lines.append(
-                f"if they could be bought, {len(projections)} more would be on it: {names} (--all places them)"
+                f"if they could be bought, {len(projections)} more would be on the front: {names} (--all places them)"
             )
         return lines
 
     def _sure(self, front: Table[ParetoPoint]) -> str:
-        """Return how many of the front are likely to stay there, and how many of the rest may come to it."""
+        """Return how many of the front are likely to stay on it, and how many others may be on it."""
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return ""
@@ -136,11 +137,12 @@ class ParetoAnswer(CandidateAnswer):
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         verb = "are" if stays > 1 else "is"
-        sure = f"of the {len(front)} {stays or 'none'} {verb} on the front with over {show_chance(TOLD_APART)}"
-        return f"{sure}; {comes} of those beaten as likely on it as not" if comes else sure
+        count = f"{stays or 'none'} of {len(front)} {verb}"
+        sure = f"{count} on the front with more than {show_chance(TOLD_APART)} confidence"
+        return f"{sure}; {comes} dominated ones are on it with 50 % or more" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: what tells the two ends apart, then where the energy of each goes."""
+        """Return the next commands: the comparison of both ends, and the analysis of each."""
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
         steps = self._analyze_each(ends, repeated)
         return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
@@ -177,7 +179,7 @@ class ParetoAnswer(CandidateAnswer):
         placed = any(not row.is_available for row in self.select("front"))
         return [
             "dominated: another configuration is at least as good in both and better in one",
-            "on the front: in how many of the draws of what may be measured no other is better in both",
+            "on the front: share of random draws within the errors in which no other configuration is better in both",
             BATCH_NOTE,
             *self._tell_unknown(self.select("unplaced").rows, "without a place"),
             *([] if placed else self._tell_unranked(projections)),
@@ -188,11 +190,11 @@ class ParetoAnswer(CandidateAnswer):
 One = TypeVar("One")
 
 EVEN: Final = 0.5
-"""Probability from which on something is as likely as not."""
+"""Probability above which an event is as likely as not."""
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
-    """Return so many rows at even distances, the first and the last among them; all where they are no more."""
+    """Return `count` rows at even distances, including the first and the last; all if there are no more."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
     return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))
@@ -207,10 +209,10 @@ def pareto(
     y: MetricName = "energy_per_inference",
     usage: Usage = USAGE,
 ) -> ParetoAnswer:
-    """Return which configurations no other beats in both metrics, and who beats the rest.
+    """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
-    Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
-    (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+    Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
+    by default). Runs that are not stored are evaluated. Raises as `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)

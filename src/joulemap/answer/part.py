@@ -1,4 +1,4 @@
-"""Energy of each subgraph or operator of runs, by category or action, exactly."""
+"""Break down the energy of each subgraph or operator by category or action, exactly."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 SHOWN_ROWS: Final = 200
-"""Rows of the whole table that people see; programs get all."""
+"""Maximum rows shown of the whole table; machine formats hold all."""
 
 SHOWN_HARDWARE: Final = 4
-"""Hardware that a headline names."""
+"""Maximum hardware named in a headline."""
 
 COLUMNS: Final[dict[EnergyDivision, tuple[str, ...]]] = {
     "category": (
@@ -44,35 +44,35 @@ COLUMNS: Final[dict[EnergyDivision, tuple[str, ...]]] = {
         "energy_per_action_j", "basis", "category",
     ),
 }  # fmt: skip
-"""What is shown of all rows."""
+"""Columns shown of all rows."""
 
 
 @frozen(kw_only=True)
 class PartAnswer(RunAnswer):
-    """The energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
+    """Energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
 
     level: ModelDivision
     by: EnergyDivision
     subgraph: str
-    """The one that is looked into; empty for all."""
+    """Subgraph to look inside; empty for all."""
     categories: Table[PartCategory] | None
-    """Run by run and part by part, most energy first; None by action."""
+    """Rows by run and part, then by energy, largest first; None if divided by action."""
     actions: Table[PartAction] | None
-    """Run by run and part by part, most energy first; None by category."""
+    """Rows by run and part, then by energy, largest first; None if divided by category."""
 
     @property
     def rows(self) -> Table[PartCategory] | Table[PartAction]:
-        """The table that was asked for."""
+        """Requested table."""
         table = self.categories if self.categories is not None else self.actions
         assert table is not None
         return table
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return the data for machine formats."""
         return {**super().data(), "level": self.level, "by": self.by, "subgraph": self.subgraph or None}
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return a stacked bar for each run, or for each part of the only one, that with most energy first."""
+        """Return a stacked bar for each run, or for each part of a single run, largest energy first."""
         is_single = len({row.run_id for row in self.rows}) == 1
         texts = {
             "part": "{category}" if self.by == "category" else "{component}.{action}",
@@ -86,7 +86,7 @@ class PartAnswer(RunAnswer):
         return (self._sketch("parts", self.rows, texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the `limit` parts of most energy; programs get all."""
+        """Return the document with the `limit` parts of the most energy; machine formats hold all."""
         runs = {run_id: [row for row in self.rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
         names = [self.scope.mark(rows[0].hardware) for rows in runs.values() if rows]
         shown = []
@@ -107,7 +107,7 @@ class PartAnswer(RunAnswer):
         )
 
     def _whole(self, runs: dict[int, list[Any]]) -> tuple[Grid | Text, ...]:
-        """Return every row, and that they add up."""
+        """Return every row, and the check of the sum."""
         rows: Table[Any] = self.rows
         drawn = self._show(attrs.evolve(rows, rows=rows.rows[:SHOWN_ROWS]), COLUMNS[self.by], keep=COLUMNS[self.by][1:])
         rest = len(rows) - SHOWN_ROWS
@@ -118,7 +118,7 @@ class PartAnswer(RunAnswer):
         )
 
     def _inside(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
-        """Return a row for each category or action of one part, with a column per run."""
+        """Return a grid with a row for each category or action of one part, and a column per run."""
         noun = "categories" if self.by == "category" else "actions"
         sums: dict[str, list[int]] = {}
         for index, rows in enumerate(runs.values()):
@@ -140,7 +140,7 @@ class PartAnswer(RunAnswer):
         return (drawn.out_of(len(ordered), limit, noun),)
 
     def _tell_largest(self) -> str:
-        """Return the category or action that takes most of the parts, and the part that takes most of a run."""
+        """Return the category or action with the most energy on each hardware."""
         rows: Sequence[PartCategory | PartAction] = self.rows.rows
         sums: dict[tuple[str, str], int] = {}
         for row in rows:
@@ -151,10 +151,10 @@ class PartAnswer(RunAnswer):
             most = max(mine, key=lambda name: mine[name])
             told.append(f"{self.scope.mark(hardware)}: {most}, {show_share(mine[most] / (sum(mine.values()) or 1))}")
         what = self.subgraph or f"the {self.level}s"
-        return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
+        return f"Largest {self.by} of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
 
     def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
-        """Return a row for each part of most energy: its energy in each run, and in the only one what takes most."""
+        """Return a grid of the largest parts: their energy per run, and for a single run its largest category."""
         parts = _rank_parts(runs)
         single = len(runs) == 1
         cells = []
@@ -178,7 +178,7 @@ class PartAnswer(RunAnswer):
         return "pattern" if self.level == "subgraph" else "kind"
 
     def _proofs(self, runs: dict[int, list[Any]]) -> tuple[Text, ...]:
-        """Return a sentence for each run that compares what its rows add up to with it."""
+        """Return the sentence for each run that checks the sum of its rows."""
         noun = "categories" if self.by == "category" else "actions"
         what = "subgraph" if self.subgraph else "run"
         lines = []
@@ -207,7 +207,7 @@ class PartAnswer(RunAnswer):
 
 
 def _rank_parts(runs: dict[int, list[Any]]) -> list[int]:
-    """Return the parts of runs of one model, those first that take most of their runs."""
+    """Return the parts of runs of one model, sorted by their share of the runs, largest first."""
     weights: dict[int, float] = {}
     for rows in runs.values():
         for row in rows:
@@ -225,10 +225,10 @@ def break_down(
     by: EnergyDivision = "category",
     subgraph: str = "",
 ) -> PartAnswer:
-    """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+    """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-    Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
-    UnknownNameError for a subgraph that the model does not have.
+    Categories are the architecture's own. `subgraph` selects one to look inside. Raises as `analyze`; UnknownNameError
+    for a subgraph that the model does not have.
     """
     _check(settings, "analyze", level, by)
     plan = plan_selected((model,), settings, select_one(hardware, settings))
@@ -244,9 +244,9 @@ def compare_breakdowns(
     by: EnergyDivision = "category",
     subgraph: str = "",
 ) -> PartAnswer:
-    """Return what each subgraph or operator spends its energy on, on each hardware.
+    """Break down the energy of each subgraph or operator on each hardware.
 
-    Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+    Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
     UnknownNameError for a subgraph that no model has.
     """
     _check(settings, "compare", level, by)
@@ -282,5 +282,5 @@ def _break_down(
 
 
 def name_part(row: PartCategory | PartAction) -> str:
-    """Return what a row is called in a table."""
+    """Return the name of a row in a table."""
     return row.category if isinstance(row, PartCategory) else f"{row.component}.{row.action}"

@@ -1,4 +1,4 @@
-"""Which question draws which figure."""
+"""Select the question that draws a figure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @frozen
 class Asked:
-    """A question that draws a figure."""
+    """Question that draws a figure."""
 
     home: str
-    """The module that has it."""
+    """Module that defines the question."""
     name: str
     hardware_count: int | None = None
-    """How many hardware it is asked about; None for any number, or those that it takes by itself."""
+    """Required number of hardware; None for any number, or the question's default."""
     metrics: tuple[str, ...] = ()
-    """That it can be asked in."""
+    """Metrics that the question accepts."""
     keywords: Mapping[str, object] = attrs.field(factory=dict)
-    """What it is asked with for the figure alone."""
+    """Keywords passed for the figure only."""
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
@@ -56,11 +56,11 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "cost": Asked("joulemap.answer.cost", "cost"),
     "utilization": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
 }
-"""Figure -> the question of the core that draws it."""
+"""Figure -> the core's question that draws it."""
 
 
 def _find_question(figure: FigureName) -> Asked:
-    """Return the question that draws a figure; UnsupportedError where the wing that has it is not installed."""
+    """Return the question that draws a figure; UnsupportedError if the wing that has it is not installed."""
     if found := QUESTIONS.get(figure):
         return found
     for wing in list_wings():
@@ -80,11 +80,10 @@ def plot(
 ) -> Figure:
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
-    It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
-    a flip are of two hardware, a tornado and an edp of one, a roofline of one or of several under each other's roofs.
-    `metric` is that of a waterfall, a tornado, a flip or a
-    heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
-    hardware, UnsupportedError where there is nothing to draw.
+    Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
+    two hardware, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
+    flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
+    number of hardware, UnsupportedError if there is nothing to draw.
     """
     from joulemap.answer.name import list_hardware
 

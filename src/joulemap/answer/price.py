@@ -1,4 +1,4 @@
-"""Prices of a person's own, in place of the catalogue's: as they are given, or in a file."""
+"""Read a user's own prices, which replace those of the catalogue."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ NUMBERS: Final = ("usd_per_hour", "purchase_usd")
 
 @frozen(kw_only=True)
 class ComparedPrices:
-    """The prices of runs at one kind of seller, in the way of paying that is asked for."""
+    """Prices of runs from one kind of seller, in the requested way of paying."""
 
     of_run: Mapping[int, Mapping[str, Quantity | None]]
-    """Run -> its hardware's rent and purchase price; None for one that is not compared."""
+    """Run -> rent and purchase price of its hardware; None for a price that is not compared."""
     paid: str
-    """How chips are paid for, and of which kind of seller; empty where no cost is asked about."""
+    """Way of paying, and kind of seller; empty if no cost is requested."""
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:
-    """Return the prices of a CSV file, a row for each hardware, or a TOML file, a table for each.
+    """Read the prices of a CSV file, one row per hardware, or of a TOML file, one table per hardware.
 
     Raises UsageError naming file, line or table and reason.
     """
@@ -78,7 +78,7 @@ def _read_toml(text: str) -> list[dict[str, Any]]:
 
 
 def _read_price(row: Mapping[str, Any], place: str) -> Price:
-    """Return the price of a row; ValueError or UsageError for what is none."""
+    """Return the price of a row; ValueError or UsageError for an invalid row."""
     surplus = sorted(set(row) - set(COLUMNS))
     if surplus:
         raise ValueError(f"unknown column {', '.join(surplus)}; columns are {', '.join(COLUMNS)}")
@@ -99,10 +99,10 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
 
 
 def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
-    """Return prices as the queries take them, `l4:rented` and dollars, and their sources.
+    """Return prices as query parameters: keys such as `l4:rented` with dollars, and their sources.
 
-    The last one of a hardware and way counts.
-    Raises UnknownNameError for a hardware that is not there, UsageError for a class of it or a power mode.
+    The last price of a hardware and way wins. Raises UnknownNameError for an unknown hardware, UsageError for a class
+    of hardware or a power mode.
     """
     found: dict[str, tuple[float, str]] = {}
     for price in prices:
@@ -115,7 +115,7 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
 
 
 def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | None) -> ComparedPrices:
-    """Return the prices that `cost` compares of runs; none where no cost is asked about."""
+    """Return the prices of runs that `cost` compares; empty if no cost is requested."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
     used, way = read_usage(usage)
@@ -138,7 +138,7 @@ def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | N
 
 
 def find_chip(name: str) -> str:
-    """Return the id of a hardware that is priced, or owned; raises as `price_parameters`."""
+    """Return the id of a hardware that is priced or owned; raises as `price_parameters`."""
     if (ref := HardwareRef.read(name)).mode:
         raise UsageError(f"{name}: a price covers all power modes of a hardware: name {ref.label}")
     ((entry, _),) = select_chip(name, Settings()).pairs

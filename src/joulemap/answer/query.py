@@ -1,4 +1,4 @@
-"""Versioned queries and ad-hoc statements, read-only."""
+"""Run versioned queries and ad-hoc statements, read-only."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
-    """Give out a read-only connection to a database that must be there, or to a lake where its path is a folder.
+    """Yield a read-only connection to an existing database, or to a lake if the path is a folder.
 
-    What of a lake is stale or damaged is left out, and said.
+    Stale or damaged parts of a lake are left out and reported.
     """
     with contextlib.ExitStack() as stack:
         folder = _find_folder(source)
@@ -37,7 +37,7 @@ def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
 
 
 def _find_folder(source: Source) -> Any:
-    """Return what reads the folder that a database is given as; None for a file, or where no wing reads folders."""
+    """Return the reader of a database given as a folder; None for a file, or if no wing reads folders."""
     return next(find_parts("folders"), None) if source.path.is_dir() else None
 
 
@@ -46,8 +46,8 @@ STREAMED: Final = Bounds(max_rows=None)
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
-    Column(name="parameters", type="VARCHAR", meaning="what it takes"),
-    Column(name="summary", type="VARCHAR", meaning="what it answers"),
+    Column(name="parameters", type="VARCHAR", meaning="names; optional ones in brackets"),
+    Column(name="summary", type="VARCHAR", meaning="question that it answers"),
 )
 
 
@@ -61,7 +61,7 @@ def stream_query(
     bounds: Bounds = STREAMED,
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Give out a query as `query` takes it, and as `stream` does a statement."""
+    """Yield a query's statement, with arguments as for `query` and rows as for `stream`."""
     own = _place(queries)
     found = find_query(name, own)
     is_own = own is not None and found.path.is_relative_to(own)
@@ -71,7 +71,7 @@ def stream_query(
         if is_own:
             check_query(connection, found, SCHEMA_VERSION)
         check_runs(connection, given)
-        if _find_folder(source) is None:  # a lake says itself what it does not hold
+        if _find_folder(source) is None:  # a lake reports missing ledgers itself
             check_ledgers(connection, found, given)
         _tell_absent(source, connection, found.sql)
         with contextlib.closing(
@@ -88,18 +88,18 @@ def query(
     queries: str | Path | None = None,
     bounds: Bounds = BOUNDS,
 ) -> Rows:
-    """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+    """Run a query read-only: a shipped one, or one of the folder `queries`, whose files are checked first.
 
-    Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
+    Raises UnknownNameError, UsageError, DatabaseError, or SqlError, also for a query that exceeds `bounds`.
     """
     with stream_query(source, name, parameters, queries=queries, bounds=bounds) as statement:
         return statement.table()
 
 
 def describe(source: Source, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-    """Run a query about the catalogue, whether or not there is a database.
+    """Run a query about the catalogue, with or without a database.
 
-    Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+    Reads the database if it holds the current catalogue, else a temporary catalogue.
     """
     from joulemap.plan.catalogue import opening_catalogue
 
@@ -117,10 +117,10 @@ def stream(
     bounds: Bounds = STREAMED,
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+    """Yield a statement whose rows, any number of them, are read while it is open; arguments as for `sql`.
 
-    In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
-    what it may take without a row. Raises as `sql`.
+    Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
+    limit applies to the wait for each row. Raises as `sql`.
     """
     with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
@@ -134,19 +134,19 @@ def sql(
 ) -> Rows:
     """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
 
-    What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
-    Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
-    are not those of the statement, or DatabaseError.
+    Values that Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes
+    them. Raises SqlError, also for a statement that exceeds the time, rows or memory of `bounds`; UsageError if the
+    parameters do not match those of the statement; or DatabaseError.
     """
     with stream(source, statement, parameters, bounds=bounds) as prepared:
         return prepared.table()
 
 
 def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
-    """Return the queries that ship, and those of a person's own folder after a check of every file.
+    """Return the shipped queries, and those of a user's own folder after a check of every file.
 
-    Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
-    there.
+    Needs no database. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that does
+    not exist.
     """
     own = _place(queries)
     found = find_queries(own)
@@ -164,7 +164,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
 
 
 def _tell_absent(source: Source, connection: Connection, sql: str) -> None:
-    """Say what of a statement is empty because a lake does not hold it."""
+    """Tell the user which tables of a statement are empty because a lake does not hold them."""
     folder = _find_folder(source)
     if folder is not None and (text := folder.describe_absent(connection, sql)):
         source.patience.tell(text)

@@ -1,4 +1,4 @@
-"""A recommendation: what keeps every limit, best first, and what misses which limit by how much."""
+"""Recommend the configurations that meet every limit, best first, and rank the others by their violations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from joulemap.system.record import frozen
 FIGURES: Final[tuple[MetricName, ...]] = (
     "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
 )  # fmt: skip
-"""Shown beside the objective, unless it is one of them."""
+"""Metrics shown in addition to the objective."""
 
 MISS_NOTE: Final = (
     "what misses a limit is in the order of its largest miss, relative to the limit: value / limit - 1, "
@@ -61,53 +61,53 @@ HOST_NOTE: Final = (
 )
 
 POWER: Final[Shown[RankedConfiguration]] = ("power with host", "total_power_w")
-"""Column of the power that a power limit is compared with."""
+"""Column with the power that a power limit applies to."""
 
 TOTALS: Final[Mapping[MetricName, str]] = {
     "energy": "total_energy_j",
     "energy_per_inference": "total_energy_per_inference_j",
 }
-"""Metric of an energy limit -> the column that the limit is compared with."""
+"""Metric of an energy limit -> column that the limit applies to."""
 
 HOST: Final[Shown[RankedConfiguration]] = ("host energy", "host_energy_per_inference_j")
-"""Column of the energy of the host for one inference, which the ranked value contains."""
+"""Column with the host's energy per inference, which the ranked value includes."""
 
 SHOWN_LIMITS: Final = 2
-"""Metrics with a limit whose columns stay in view however narrow a terminal is."""
+"""Maximum limited metrics whose columns stay visible on narrow terminals."""
 
 
 @frozen(kw_only=True)
 class RecommendAnswer(CandidateAnswer):
-    """Every configuration of a model against limits: the best that keep them, and how far the others are."""
+    """Every configuration of a model under limits: the best that meet them, and the violations of the others."""
 
     objective: MetricName
     limits: Limits
     rows: Table[RankedConfiguration]
-    """The best first; then what misses a limit, the nearest first."""
+    """Rows by rank, best first; then those that violate a limit, nearest first."""
     violations: Table[Violation]
 
     @property
     def projection(self) -> RankedConfiguration | None:
-        """What would be better if it could be bought or rented, the best of it."""
+        """Best unavailable configuration, if it is better than the best available one."""
         rows = (row for row in self.rows if row.status == "feasible" and row.rank is None)
         first = next(rows, None)
         return first if first is not None and (first.objective_ratio or 1.0) < 1.0 else None
 
     @property
     def nearest_miss(self) -> RankedConfiguration | None:
-        """Where none keeps every limit, the one whose worst miss is the smallest."""
+        """Configuration with the smallest worst violation; None if any meets every limit."""
         if any(row.status in ("feasible", "unranked") for row in self.rows):
             return None
         return next((row for row in self.rows if row.miss_rank == 1), None)
 
     @property
     def counts_hosts(self) -> bool:
-        """Whether the objective of any configuration contains a host that is no part of its run."""
+        """True if the objective of any configuration includes a host outside its run."""
         return any(row.hostless_value != row.objective_value for row in self.rows)
 
     @property
     def best_without_host(self) -> RankedConfiguration | None:
-        """The best of the ranked configurations if no host were counted; None without a ranking."""
+        """Best of the ranked configurations without hosts; None without a ranking."""
         sign = -1.0 if METRIC[self.objective].is_higher_better else 1.0
         ranked = [
             (sign * row.hostless_value, row.rank, row)
@@ -118,9 +118,9 @@ class RecommendAnswer(CandidateAnswer):
 
     @property
     def shortfall(self) -> str:
-        """Why the limits are not kept, in one line; empty where a configuration that can be had keeps them all.
+        """Line on why the limits are not met; empty if an available configuration meets them all.
 
-        Hardware that can be neither bought nor rented counts where nothing else was asked about.
+        Hardware that can be neither bought nor rented counts only if nothing else was requested.
         """
         best = self.best
         can_have_others = any(row.is_available and row.status == "infeasible" for row in self.rows)
@@ -130,7 +130,7 @@ class RecommendAnswer(CandidateAnswer):
 
     @property
     def other_way(self) -> RankedConfiguration | None:
-        """The cheapest in the way of paying that is not ranked; None where both are, or the objective is no cost."""
+        """Cheapest configuration in the unranked way of paying; None if both are ranked, or for another objective."""
         kept = [row for row in self.rows if row.status in ("feasible", "unranked") and row.is_available]
         priced = [row for row in kept if _pay_otherwise(row) is not None]
         return min(priced, key=lambda row: _pay_otherwise(row) or 0.0, default=None) if self._is_money else None
@@ -145,11 +145,11 @@ class RecommendAnswer(CandidateAnswer):
 
     @property
     def _use(self) -> str:
-        """How chips are paid for and used, where the objective is a cost."""
+        """Payment and utilization, if the objective is cost; empty otherwise."""
         return describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else ""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the limits as they were understood and the rows that matter most."""
+        """Return the data for machine formats, with the parsed limits and the most important rows."""
         rows = super().data()
         names = ("best", "projection", "nearest_miss", "other_way", "best_without_host")
         by_run = {row["run_id"]: row for row in rows["rows"]}
@@ -166,7 +166,7 @@ class RecommendAnswer(CandidateAnswer):
         }
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of what keeps the limits and of what misses one."""
+        """Return the document with `limit` rows that meet the limits and `limit` rows that violate one."""
         feasible, infeasible = self.select("feasible"), self.select("infeasible")
         told = attrs.evolve(feasible, rows=tuple(row for row in feasible if self._is_shown(row)))
         each = attrs.evolve(told, rows=tuple(first_of_each(told)))
@@ -195,11 +195,11 @@ class RecommendAnswer(CandidateAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Whether people see it in a table: it has a place, or was named."""
+        """Return whether tables for people show a row: it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     def describe_best(self) -> str:
-        """Return what to choose, or the nearest miss where nothing fits."""
+        """Return the headline: the best configuration, or the nearest miss if none meets the limits."""
         best, nearest = self.best, self.nearest_miss
         if best is None and nearest is None:
             return f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"
@@ -233,7 +233,7 @@ class RecommendAnswer(CandidateAnswer):
         return show_metric(self.objective, value)
 
     def _describe_decision(self, best: RankedConfiguration) -> str:
-        """Return which hardware would be first without hosts, if that is another one; else an empty text."""
+        """Return the clause on the hardware that would be first without hosts; empty if it is the same."""
         other = self.best_without_host
         if other is None or find_chip(other) == find_chip(best):
             return ""
@@ -244,7 +244,7 @@ class RecommendAnswer(CandidateAnswer):
         return "" if self.counts_hosts or chosen is None else self.scope.warn_unhosted(headline)
 
     def _insights(self) -> list[str]:
-        """Return what is as cheap in the other way, what has no price, and what would be better if it could be had."""
+        """Return sentences on the other way of paying, on missing prices and on better, unavailable configurations."""
         lines, projection, other = [], self.projection, self.other_way
         if other is not None:
             value = show_metric("cost", _pay_otherwise(other))
@@ -256,7 +256,7 @@ class RecommendAnswer(CandidateAnswer):
         return lines
 
     def _sure(self) -> str:
-        """Return how sure the recommendation is, and that it keeps the limits."""
+        """Return the confidence in the recommendation, and in its meeting the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
@@ -269,7 +269,7 @@ class RecommendAnswer(CandidateAnswer):
         return "; ".join(lines)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: why nothing fits, what tells two apart, or where the energy of the best goes."""
+        """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""
         best, nearest = self.best, self.nearest_miss
         chosen = [row for row in (best, nearest, self.projection) if row is not None]
         steps = self._analyze_each(chosen, repeated)
@@ -289,14 +289,14 @@ class RecommendAnswer(CandidateAnswer):
         return f"{self.name(row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
 
     def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
-        """Return each hardware at its best configuration, with what is bounded."""
+        """Return a grid of each hardware at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
         bounded = tuple(self._bounded())
         held = tuple(heading for heading, _ in bounded[:SHOWN_LIMITS])
         return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded, held)
 
     def _bounded(self) -> Iterator[Shown[RankedConfiguration]]:
-        """Yield the columns of what limits compare, unless it is the objective; power contains the host."""
+        """Yield the columns of limited metrics, except the objective; power includes the host."""
         for name, _ in self.limits.bounds:
             if name == "power":
                 yield POWER
@@ -321,7 +321,7 @@ class RecommendAnswer(CandidateAnswer):
         figures: Iterable[Shown[RankedConfiguration]],
         held: Sequence[str] = (),
     ) -> tuple[Grid, ...]:
-        """Return rows with the objective, `chance` of being the best, and further figures; `held` never fold."""
+        """Return a grid of rows with objective, `chance` to be best, and `figures`; headings in `held` never fold."""
         metric = METRIC[self.objective]
         label = f"{metric.label} with host" if self.counts_hosts else metric.label
         field = "objective_value" if self.counts_hosts else metric.column
@@ -372,12 +372,12 @@ class RecommendAnswer(CandidateAnswer):
 
 
 def _pay_otherwise(row: RankedConfiguration) -> float | None:
-    """Return the cost in the way of paying that is not ranked; None without a price, and where both ways are."""
+    """Return the cost in the unranked way of paying; None without a price, or if both ways are ranked."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
 
 def _name_host(row: RankedConfiguration) -> str:
-    """Return the host that is counted with a configuration, or the share that stands for it."""
+    """Return the host that is counted with a configuration, or the share that replaces it."""
     if row.assumed_host:
         return f"{row.assumed_host} as its assumed host"
     share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
@@ -401,10 +401,10 @@ def recommend(
     limits: Limits = LIMITS,
     usage: Usage = USAGE,
 ) -> RecommendAnswer:
-    """Return the configurations that keep the limits, best first, and how far the others are from them.
+    """Return the configurations that meet the limits, best first, and the violations of the others.
 
-    Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
-    relative violation is the smallest, and `shortfall` says so. Raises as `compare`.
+    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
+    violation is the smallest, and `shortfall` describes it. Raises as `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
@@ -429,5 +429,5 @@ def recommend(
 
 
 def _find_failed_besides(row: RankedConfiguration) -> list[str]:
-    """The limits that it misses besides the one that it misses most."""
+    """Return the limits that a configuration violates besides the worst one."""
     return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]

@@ -1,4 +1,4 @@
-"""A stored run as records: its subgraphs with their allocations, their operators, and every line of the ledger."""
+"""Load a stored run as records: its subgraphs with their allocations, their operators, and its whole ledger."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Operator, Subgraph, Workload
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
-"""What lines of the ledger are grouped by."""
+"""Field that groups lines of the ledger."""
 
 
 @frozen
 class EnergyBreakdown:
-    """Lines of the ledger and what they add up to, exactly."""
+    """Lines of the ledger and their exact sum."""
 
     lines: tuple[LedgerLine, ...]
 
@@ -35,7 +35,7 @@ class EnergyBreakdown:
 
     @property
     def energy_fj(self) -> int:
-        """Sum of the lines."""
+        """Exact sum of the lines."""
         return sum(line.energy_fj for line in self.lines)
 
     @property
@@ -45,11 +45,11 @@ class EnergyBreakdown:
 
     @property
     def overhead(self) -> EnergyBreakdown:
-        """The lines that are neither arithmetic nor off-chip memory nor board nor static."""
+        """Lines of architectural overhead: not arithmetic, off-chip memory, board or static."""
         return EnergyBreakdown(tuple(line for line in self.lines if line.is_overhead))
 
     def by(self, field: LedgerField) -> dict[str, EnergyBreakdown]:
-        """Return value of the field -> the lines that have it, most energy first; they sum to this exactly."""
+        """Return value of the field -> its lines, most energy first; the groups sum to the whole exactly."""
         groups: dict[str, list[LedgerLine]] = {}
         for line in self.lines:
             groups.setdefault(getattr(line, field), []).append(line)
@@ -59,7 +59,7 @@ class EnergyBreakdown:
 
 @frozen(kw_only=True)
 class RunOperator:
-    """An operator as a run executed it."""
+    """Operator as a run executed it."""
 
     operator_index: int
     operator: Operator
@@ -68,36 +68,36 @@ class RunOperator:
 
 @frozen(kw_only=True)
 class RunSubgraph:
-    """A subgraph as a run executed it."""
+    """Subgraph as a run executed it."""
 
     subgraph: Subgraph
     allocation: Allocation
     operators: tuple[RunOperator, ...]
-    """Those that take energy, in execution order."""
+    """Operators with energy, in execution order."""
 
     @cached_property
     def energy(self) -> EnergyBreakdown:
-        """The lines of all its operators."""
+        """Ledger lines of all operators."""
         return EnergyBreakdown(tuple(line for one in self.operators for line in one.energy))
 
 
 @frozen(kw_only=True)
 class Run:
-    """A stored run: run -> subgraph -> operator -> ledger line, summing exactly at every step."""
+    """Stored run: run -> subgraph -> operator -> ledger line, with exact sums at every level."""
 
     total: RunTotal
     workload: Workload
     subgraphs: tuple[RunSubgraph, ...]
-    """Those that run, in execution order."""
+    """Executed subgraphs, in execution order."""
 
     @cached_property
     def energy(self) -> EnergyBreakdown:
-        """The whole ledger of the run."""
+        """Whole ledger of the run."""
         return EnergyBreakdown(tuple(line for one in self.subgraphs for line in one.energy))
 
 
 def run(source: Source, run_id: int) -> Run:
-    """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+    """Return a stored run as records: its workload, subgraphs, allocations, operators and whole ledger.
 
     Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
     UnsupportedError with the reason for one that was refused, DatabaseError.

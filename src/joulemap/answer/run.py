@@ -1,4 +1,4 @@
-"""A run, as rows of several answers tell it. Energy and latency are per batch."""
+"""Wording and checks for runs that several answers share. Energy and latency are per batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from joulemap.row.fusion import FusionTotal
 
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
-"""What every energy is split into."""
+"""Parts that every energy is split into."""
 
 CATEGORIES: Final = {
     "compute": "computing",
@@ -29,43 +29,43 @@ CATEGORIES: Final = {
     "board": "the rest of the board",
     "static": "static power",
 }
-"""Common category -> what people call it."""
+"""Common category -> its name in sentences."""
 
 OVERHEAD: Final = "registers, on-chip memory, network and control"
-"""What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
+"""Names of the architectural overhead, as added up by the macro `is_overhead`."""
 
 BOUNDS: Final = ("compute", "memory", "launch")
-"""What may bound the time of a subgraph."""
+"""Possible bounds of a subgraph's time."""
 
 
 ONE_BY_ONE: Final = "latency"
-"""What limits a throughput where a batch starts after another has ended, at the full clock."""
+"""Throughput limit of a run whose batches do not overlap, at full clock."""
 
 
 def limit_columns(rows: Iterable[Any]) -> tuple[Shown[Any], ...]:
-    """Return the column of what limits the throughput, where that is not the latency of all."""
+    """Return the column of the throughput's limit, unless it is the latency for all rows."""
     is_told = any((row.throughput_limit or ONE_BY_ONE) != ONE_BY_ONE for row in rows)
     return (("rate limited by", "throughput_limit"),) if is_told else ()
 
 
 OVERLAPPING: Final = 1.0 - 1e-9
-"""Share of the latency below which one batch starts before another has ended."""
+"""Ratio of interval to latency below which batches overlap."""
 
 
 def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
-    """Whether a batch starts before the one before it has ended."""
+    """Return whether a batch starts before the previous one has ended."""
     return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
 
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
-    """Return the sentence that compares what rows add up to with their whole: (sum, whole, unit) of each quantity."""
+    """Return the sentence that checks the sum of rows against the whole; each of `sums` is (sum, whole, unit)."""
     added, told = (" and ".join(f"{one[place]:,} {one[2]}" for one in sums) for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text(f"{noun} sum to {added}; {whole} is {told} ({'exact' if is_exact else 'NOT EXACT'})")
 
 
 def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
-    """Return for each hardware that its power cap slows down how far it does."""
+    """Return a line for each hardware slowed down by its power cap."""
     slow = (row for row in rows if row.clock_fraction is not None and row.clock_fraction < 1.0)
     return [
         f"{scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its power "
@@ -75,7 +75,7 @@ def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
 
 
 def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:
-    """Return model, hardware and configuration in a line; `runtime` in other words than those of the run."""
+    """Return model, hardware and configuration in a line; `runtime` replaces the run's own."""
     return (
         f"{row.model} on {scope.mark(row.hardware)} ({row.architecture}), batch {row.batch}, {row.precision}, "
         f"{runtime or row.runtime}"

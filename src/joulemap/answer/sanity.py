@@ -1,4 +1,4 @@
-"""Probes from the top down: whether a chip that works at its limit draws what such a chip draws."""
+"""Probe hardware at its limits, and compare the predicted power with its power limit and with measurements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"
 
 RUNTIME: Final = "graph"
-"""One kernel without the host, as the measurements were taken."""
+"""Runtime of the probes: one kernel without the host, as in the measurements."""
 
 STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
 
@@ -40,7 +40,7 @@ PROBE: Final = (
     "unattributed_share_fraction", "compute_utilization_fraction", "bandwidth_utilization_fraction",
     "measured_power_w", "measured_ratio", "reason",
 )  # fmt: skip
-"""What is shown of a probe."""
+"""Columns shown of a probe."""
 
 
 @frozen(kw_only=True)
@@ -51,7 +51,7 @@ class SanityAnswer(Answer):
     projected: frozenset[str]
 
     def document(self) -> Document:
-        """Return it for people, who see how many are as they should be, and programs."""
+        """Return the document, with the number of probes per status."""
         status = [probe.status for probe in self.probes]
         counts = ", ".join(f"{status.count(name)} {name}" for name in STATES)
         kept = ("precision", "status", "power_ratio", "model")
@@ -66,9 +66,9 @@ class SanityAnswer(Answer):
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
-    """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
+    """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
 
-    Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
+    Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
     """
     from joulemap.model.anchor import choose_copy_precision
 

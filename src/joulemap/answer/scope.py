@@ -1,4 +1,4 @@
-"""The scope of an answer: models, runs, and what a reader must know of them."""
+"""Scope of an answer: its models and runs, and the notes that a reader needs."""
 
 from __future__ import annotations
 
@@ -56,34 +56,34 @@ if TYPE_CHECKING:
 
 
 SHOWN_FRACTION: Final = 0.0005
-"""Of an energy: what is less rounds to nothing."""
+"""Share of an energy below which it rounds to zero."""
 
 SHOWN_LEFT_OUT: Final = 12
-"""Hardware without a mode within a power budget that people see; programs get all."""
+"""Maximum hardware named as left out by a power budget; machine formats list all."""
 
 TOLD_FALLEN: Final = 0.02
-"""Share of the time that a host computes from which on every answer says so first."""
+"""Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
-"""Maximum hardware that one line about the same fallback names."""
+"""Maximum hardware named on one line about the same fallback."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
-"""Columns of what falls back to a host."""
+"""Columns shown of a fallback to a host."""
 
 FEW: Final = 0.8
-"""Credibility below which measurements are so few that it is said."""
+"""Credibility below which a calibration's few measurements are noted."""
 
 SHOWN_UNCALIBRATED: Final = 6
-"""Hardware without a calibration that people see beside some with one."""
+"""Maximum uncalibrated hardware named beside calibrated hardware."""
 
 SHOWN_CHANGES: Final = 3
-"""Hardware with different changes that a heading names; all the others stand in the notes."""
+"""Maximum hardware with distinct changes named in a heading; the notes have the others."""
 
 SHOWN_NUMBERS: Final = 6
-"""Numbers of one hardware that are named where they were set: a design of a file has dozens."""
+"""Maximum changed numbers named per hardware; a design from a file has dozens."""
 
 LEAST_OWN: Final = 0.1
-"""Of a half-width: what a hardware's own numbers make of it at least, where that is said."""
+"""Half width due to a hardware's own numbers below which it is not stated."""
 
 DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "energy": ("energy",),
@@ -93,93 +93,97 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "edp": ("latency", "energy"),
     "power": ("latency", "energy"),
 }
-"""Metric -> the quantities whose doubt is in it, for which it is said how far off it is."""
+"""Metric -> quantities whose uncertainty it includes."""
 
 TORCH_TF32: Final = "TF32 convolutions, PyTorch's default"
 """Operators that frameworks compute in TF32 in an fp32 run on an NVIDIA GPU."""
 
 FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
-"""Precision in a title that no description of TF32 follows; fp32 with other weights never runs in TF32."""
+"""Pattern of fp32 in a title without a description of TF32; fp32 with other weights never runs in TF32."""
 
 TIE_RATIO: Final = 1.005
-"""What is closer than this looks alike at the digits shown."""
+"""Ratio below which two values look equal at the digits shown."""
 
 
 @frozen(kw_only=True)
 class Scope:
-    """What an answer is about."""
+    """Models, runs and hardware of an answer, with the facts that its notes state."""
 
     models: tuple[str, ...]
-    """As they were asked for."""
+    """Models, as the caller named them."""
     batches: tuple[int, ...]
-    """Those of the runs, the smallest first."""
+    """Batch sizes of the runs, smallest first."""
     settings: Settings
     precisions: tuple[tuple[str, str], ...]
-    """(precision of activations, that weights of products are stored at) of the runs, each once."""
+    """Distinct pairs of the runs: precision of activations, stored precision of product weights."""
     run_ids: tuple[int, ...]
-    """In the order of asking: model by model, batch by batch, hardware by hardware."""
+    """Runs in the order of the question: by model, batch, hardware."""
     refused: Mapping[int, str]
-    """Run -> why its hardware cannot run it, for those that were refused."""
+    """Refused run -> the reason why its hardware cannot run it."""
     spelling: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    """Hardware as the answer names it -> its name in a question, if it comes from a file."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """A class, as it was written in place of a hardware -> the hardware that it means."""
+    """Class named in place of a hardware -> hardware that represents it."""
     budget: Budget | None = None
-    """What no power mode was to be capped above."""
+    """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without a power mode within the budget -> what it takes."""
+    """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     hardware: tuple[str, ...]
-    """Ids of the hardware of the runs, in alphabetical order."""
+    """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]
     """Hardware that can be neither bought nor rented."""
     unlisted: frozenset[str] = frozenset()
-    """Hardware of which nobody has listed what operators its compiler runs."""
+    """Hardware whose compiler has no list of supported operators."""
     caveats: Table[Caveat]
-    """What the traces had to assume or could not count."""
+    """Assumptions of the traces, and operators that they could not count."""
     calibrations: Table[StoredCalibration]
-    """Those that the runs used; empty where all ran with the class defaults."""
+    """Calibrations that the runs used; empty if all used class defaults."""
     uncalibrated: tuple[str, ...]
-    """Hardware of the runs without one."""
+    """Hardware of the runs without a calibration."""
     boundaries: tuple[str, ...]
-    """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
+    """Boundaries of the energies, `board` or `chip`; both occur only for stored runs named by number."""
     tf32: str = ""
     """Description of the TF32 operators of fp32 runs; empty without any."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
+    """Hardware at its power mode -> numbers that a question changed, with their former values."""
     slots: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a host -> what it needs, as `PCIe slot`."""
+    """Hardware that needs a host -> its kind of connection, as `PCIe slot`."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
+    """Hardware that needs a host -> host that is counted with it; empty for none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
-    """As `find_launches`."""
+    """Launches as returned by `find_launches`."""
     placements: Mapping[str, str] = attrs.field(factory=dict)
-    """Box at its mode -> how its runs are placed."""
+    """Box at its power mode -> placement of its runs."""
     fallen: tuple[Fallback, ...] = ()
-    """What a host computes because a chip's compiler does not run it."""
+    """Operators that a host computes because a chip's compiler does not support them."""
     assumed: Mapping[int, AssumedEnergy] = attrs.field(factory=dict)
-    """Run -> the part of its energy that rests on assumed numbers."""
+    """Run -> assumed part of its energy."""
     named: Mapping[int, str] = attrs.field(factory=dict)
     """Run -> its hardware at its power mode."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
-    """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
-    part of it that the hardware's own numbers leave open; the largest of its runs."""
+    """Hardware at its power mode -> latency and energy -> two half widths of the 80 % interval of the logarithm: the
+    total, and the part due to the hardware's own numbers; the largest of its runs.
+    """
     new: tuple[str, ...] = ()
-    """Hardware on whose class nobody measured work of this sort."""
+    """Hardware whose class has no measurements of this kind of work."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
-    """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
-    has nothing else stands beside hardware that a compiler of the framework serves."""
+    """Inference engine -> hardware deployed with it.
+
+    Empty unless the engine runtime is requested, or hardware that has only such an engine is compared with hardware
+    that a compiler of the framework supports.
+    """
 
     def warn_unlisted(self, headline: str) -> str:
-        """Return a clause on the hardware of a headline whose compiler's operators nobody listed; empty for none."""
+        """Return a clause on hardware of a headline without a list of supported operators; empty for none."""
         named = [
             name for name in self.hardware if name in self.unlisted and re.search(rf"(?<!\w){name}(?!\w)", headline)
         ]
         return f"operator support of {join_words(named)} is unknown" if named else ""
 
     def warn_unhosted(self, headline: str) -> str:
-        """Return a clause on hardware of a headline about energy whose energy leaves out the host that it needs.
+        """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.
 
-        Empty where all of the hardware needs one, so that none gains by it.
+        Empty if all of the hardware needs one, because the omission then favours none.
         """
         alone = [name for name, host in self.hosts.items() if not host]
         if len(alone) == len(self.hardware) or not tells_energy(headline):
@@ -195,22 +199,22 @@ class Scope:
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
-        """The runs that were not refused."""
+        """Runs that were not refused."""
         return tuple(run_id for run_id in self.run_ids if run_id not in self.refused)
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why hardware cannot run it, each reason once."""
+        """Distinct reasons why hardware was refused."""
         return tuple(dict.fromkeys(self.refused.values()))
 
     @property
     def model(self) -> str:
-        """The first model, which is the only one of most answers."""
+        """First model; the only one of most answers."""
         return self.models[0]
 
     @property
     def title(self) -> str:
-        """Models, batches, precisions and runtimes in a line."""
+        """Models, batch sizes, precisions and runtimes on one line."""
         batches = join_words([str(batch) for batch in self.batches])
         settings = self.settings
         precisions = [label_precision(*pair) for pair in self.precisions]
@@ -222,7 +226,7 @@ class Scope:
         return f"{precisions}, {join_words(list(self.settings.runtime))}"
 
     def bounded(self, title: str) -> str:
-        """Return a title with what its energies contain, before what it says of them behind a colon."""
+        """Return a title with the boundary of its energies, inserted before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
@@ -231,9 +235,10 @@ class Scope:
         return f"{', '.join((subject, ' and '.join(self.boundaries), *hosts, *changed))}{colon}{rest}"
 
     def _mark_tf32(self, title: str) -> str:
-        """Return a title whose fp32 says which operators run in TF32; of fp32 alone it is added where it is missing.
+        """Return a title in which fp32 states the operators that run in TF32.
 
-        A title that names none of several precisions stays as it is: a note has it.
+        The statement is appended if fp32 is the only precision and the title does not name it. A title that names none
+        of several precisions stays unchanged; a note states it instead.
         """
         if not self.tf32:
             return title
@@ -244,14 +249,14 @@ class Scope:
         return f"{subject}, fp32 ({self.tf32}){colon}{rest}"
 
     def describe_changes(self) -> list[str]:
-        """Return what was set of hardware, together for those of which the same was set."""
+        """Return the changed numbers, with hardware that has the same changes grouped."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
         return [f"{join_words(names)} with {join_words(_shorten(told))}" for told, names in groups.items()]
 
     def say_doubts(self, quantities: Collection[str]) -> list[str]:
-        """Return how far off each hardware's figures may be, and what its own assumed numbers make of that."""
+        """Return the uncertainty of each hardware's figures, and the part due to its own assumed numbers."""
         lines = []
         for name, widths in self.doubts.items():
             told = [
@@ -263,7 +268,7 @@ class Scope:
         return lines
 
     def say_spread(self) -> str:
-        """Return how far off figures may be, in a line, of the surest and the least sure; empty for none."""
+        """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
         spans = []
         for quantity in ("energy", "latency"):
             widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
@@ -273,30 +278,30 @@ class Scope:
         return ", ".join((*told, *self._say_new(), *self.say_own_doubts(is_yours=True)))
 
     def _say_new(self) -> list[str]:
-        """Return of which hardware's figures that is a guess by other work."""
+        """Return the hardware whose uncertainty is estimated from other kinds of work."""
         if not self.new:
             return []
         whose = "" if len(self.new) == len(self.doubts) else f"for {join_words([self.mark(one) for one in self.new])} "
-        its = "its class" if len(self.new) == 1 else "their classes"
-        return [f"{whose}judged by other work of {its}, on which nobody measured this sort"]
+        its = "its class, which has" if len(self.new) == 1 else "their classes, which have"
+        return [f"{whose}estimated from other work of {its} no measurements of this kind"]
 
     def say_own_doubts(
         self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
     ) -> list[str]:
-        """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such.
+        """Return the uncertainty due to the assumed numbers of each hardware that has any.
 
-        `is_yours` is whether only hardware of the user's own files is told.
+        `is_yours` restricts the result to hardware from the user's own files.
         """
         told = []
         for name, widths in self.doubts.items():
             if is_yours and HardwareRef.read(name).label not in self.spelling:
                 continue
             parts = [
-                f"{show_doubt(own)} of {quantity}"
+                f"{show_doubt(own)} ({quantity})"
                 for quantity, (_, own) in widths.items()
                 if own >= LEAST_OWN and quantity in quantities
             ]
-            told += [f"{self._own(name)} of {self.mark(name)} {' and '.join(parts)}"] if parts else []
+            told += [f"{self._own(name)} of {self.mark(name)} contribute {' and '.join(parts)}"] if parts else []
         less = len(told) - SHOWN_UNCALIBRATED
         more = f" and those of {less} more" if less > 0 else ""
         return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
@@ -305,25 +310,25 @@ class Scope:
         return "your assumed numbers" if HardwareRef.read(name).label in self.spelling else "assumed numbers"
 
     def check_evaluated(self) -> None:
-        """Raise UnsupportedError with the reasons where every run was refused."""
+        """Raise UnsupportedError with the reasons if every run was refused."""
         if not self.evaluated_ids:
             meant = [f"{name} means {hardware}" for name, hardware in self.meanings.items()]
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a hardware as people read it: marked where it can be neither bought nor rented."""
+        """Return a hardware's displayed name, marked if it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
     def can_flip(self, *hardware: str) -> bool:
-        """Whether `flip` takes hardware, as it takes chips and no boxes."""
+        """Return whether `flip` accepts these hardware: chips, but no boxes."""
         return not set(hardware) & set(self.placements)
 
     def spell(self, hardware: str) -> str:
-        """Return a hardware as it must be asked for again."""
+        """Return the name of a hardware in a question."""
         return self.spelling.get(hardware, hardware)
 
     def say_left_out(self) -> tuple[Text, ...]:
-        """Return what stands below a table that lacks hardware: how many, and the first reason of each kind."""
+        """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
         budget = "" if self.budget is None else f" within {show_quantity(self.budget.power_w, 'W')}"
         told = [
             f"{len(names)} {what} ({self.mark(first)}{more})"
@@ -336,11 +341,11 @@ class Scope:
         return (Text(f"Left out: {'; '.join(told)}"),) if told else ()
 
     def describe_refusals(self) -> list[str]:
-        """Return a line for each reason why hardware cannot run it."""
+        """Return a line for each reason why hardware was refused."""
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
 
     def describe(self) -> list[str]:
-        """Return a line for each class in place of a hardware, what is left out, each calibration and each caveat."""
+        """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
         return [
             *describe_meanings(self.meanings),
             *self._describe_weights(),
@@ -352,12 +357,12 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
-            *(f"of how far off it may be: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
+            *(f"uncertainty: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 
     def _describe_weights(self) -> list[str]:
-        """Return how weights are stored that are narrower than activations."""
+        """Return the storage format of weights that are narrower than activations."""
         pairs = (find_weight_format(*pair) for pair in self.precisions)
         told = dict.fromkeys(weights.describe() for weights in pairs if weights is not None)
         if not told:
@@ -380,7 +385,7 @@ class Scope:
         return lines
 
     def _describe_hosts(self) -> list[str]:
-        """Return whose watts are those of a card or module alone, and whose host is counted."""
+        """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
         lines = []
         if self.settings.host and not any(self.hosts.values()) and not self.launches:
             lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
@@ -399,7 +404,7 @@ class Scope:
         return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
 
     def _describe_launches(self) -> list[str]:
-        """Return who launches the kernels of `eager`, and how long a launch takes."""
+        """Return the host that launches the kernels of `eager`, and the time per launch."""
         groups: dict[str, list[str]] = {}
         for hardware, host, has_link, seconds in self.launches:
             who = host or (MEASURED_HOST if has_link else "a core beside it")
@@ -410,7 +415,7 @@ class Scope:
         return [f"eager: kernels of {join_words([*map(self.mark, some)])} are {told}" for told, some in groups.items()]
 
     def tell_fallen(self) -> list[str]:
-        """Return in a sentence how much of the time hosts compute; none where that is little, or nothing."""
+        """Return a sentence on the share of time that hosts compute; empty if it is small."""
         shares: dict[str, float] = {}
         for run_id in dict.fromkeys(row.run_id for row in self.fallen):
             some = [row for row in self.fallen if row.run_id == run_id]
@@ -422,15 +427,15 @@ class Scope:
         return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
 
     def show_assumed(self, energy: EnergyCell) -> str:
-        """Return the share of a run's energy that is assumed, to stand beside it; empty up to a third or for a part."""
+        """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
         whole = self.assumed.get(energy.run_id)
         is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
         return "" if is_part else show_assumed(whole)
 
     def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
-        """Return how much of the energies in a headline is assumed; empty where it is a third at most.
+        """Return the assumed share of the energies in a headline; empty up to a third.
 
-        Of each hardware that has `chosen` runs, only those count.
+        For hardware with `chosen` runs, only those count.
         """
         energies: dict[str, list[AssumedEnergy]] = {self.mark(name): [] for name in self.named.values()}
         picked = {self.named[run_id] for run_id in chosen or () if run_id in self.named}
@@ -440,7 +445,7 @@ class Scope:
         return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
-        """Return a power for people, marked where the host that the hardware needs is not in it."""
+        """Return a power for people, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
         is_alone = self.hosts.get(HardwareRef.read(hardware).label) == ""
@@ -462,7 +467,7 @@ class Scope:
         ]
 
     def _describe_uncalibrated(self) -> list[str]:
-        """Return how far the hardware is not alike: some of it calibrated by measurements and some not."""
+        """Return a note if some of the hardware is calibrated and some is not."""
         if not self.calibrations or not self.uncalibrated:
             return []
         calibrated = sorted({row.hardware for row in self.calibrations} & set(self.hardware))
@@ -476,7 +481,7 @@ class Scope:
         ]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get of it."""
+        """Return the data for machine formats."""
         return {
             "models": self.models,
             "batches": self.batches,
@@ -505,18 +510,18 @@ class Scope:
 
 
 def _shorten(told: Sequence[str]) -> tuple[str, ...]:
-    """Return what was set of one hardware, of many numbers the first of them and how many more."""
+    """Return the changed numbers of one hardware: the first few, and the count of the rest."""
     hidden = len(told) - SHOWN_NUMBERS
     return (*told[:SHOWN_NUMBERS], f"{hidden} more numbers") if hidden > 1 else tuple(told)
 
 
 def _first(reasons: Mapping[str, str]) -> tuple[str, str]:
-    """Return the first name, and its reason as what follows it; empty for none."""
+    """Return the first name, and its reason as a suffix; empty for none."""
     return next(((name, f": {reason}") for name, reason in reasons.items()), ("", ""))
 
 
 def find_scope(runs: StoredRuns) -> Scope:
-    """Return what an answer about the runs of a plan is about."""
+    """Return the scope of an answer about the runs of a plan."""
     ids, plan = list(runs.ids), runs.plan
     scope = Scope(
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
@@ -529,7 +534,7 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
-    """Return what `Scope.engines` has; a box has the engines of its devices."""
+    """Return the value of `Scope.engines`; a box has the engines of its devices."""
     boxes = plan.selection.parts
     entries = [
         one
@@ -543,9 +548,9 @@ def _find_engines(plan: Plan) -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Give out what an answer about the runs of a plan is about, a connection that holds them, and their ids.
+    """Yield the scope of an answer about the runs of a plan, a connection that holds them, and their ids.
 
-    Raises as `holding_runs`, and UnsupportedError with the reasons where every run was refused.
+    Raises as `holding_runs`, and UnsupportedError with the reasons if every run was refused.
     """
     with holding_runs(source, plan) as runs:
         scope = find_scope(runs)
@@ -554,7 +559,7 @@ def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connectio
 
 
 def widen(scope: Scope, selection: Selection) -> Scope:
-    """Return the scope of stored runs with what was asked of their hardware."""
+    """Return the scope of stored runs, with the selection of their hardware."""
     return attrs.evolve(
         scope,
         spelling=selection.spelling,
@@ -565,7 +570,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
 
 
 def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
-    """Return what an answer about stored runs is about, which names their hardware itself."""
+    """Return the scope of an answer about stored runs, which name their hardware."""
     from joulemap.domain.settings import Settings
 
     models, labels, runtimes = find_configurations(connection, run_ids)
@@ -608,13 +613,13 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
 
 
 def name_tf32(runtimes: Iterable[str]) -> str:
-    """Return what libraries compute in TF32 in fp32 runs of these runtimes, and whose default that is."""
+    """Return the operators that run in TF32 in fp32 runs of these runtimes, with the library whose default it is."""
     told = {"TF32 products, TensorRT's default" if runtime == "engine" else TORCH_TF32 for runtime in runtimes}
     return "; ".join(sorted(told))
 
 
 def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
-    """Return what `Scope.placements` has."""
+    """Return the value of `Scope.placements`."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         if run.placement:
@@ -624,7 +629,7 @@ def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
 
 
 def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
-    """Return what a host computes of these runs; a record is made only where there is one for it."""
+    """Return the operators of these runs that a host computes; queries only if a record may exist."""
     if not ids:
         return ()
     from joulemap.row.run import Fallback
@@ -633,7 +638,7 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
 
 
 def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return what `Scope.doubts` has."""
+    """Return the value of `Scope.doubts`."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for run in runs:
         widths = found.setdefault(run.configured_hardware, {})
@@ -647,7 +652,7 @@ def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, fl
 
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:
-    """Return where a calibration of some of this hardware is from, how much it says, and how well it does."""
+    """Return the origin, data and errors of a calibration that applies to some of this hardware."""
     errors = [
         f"{show_share(error)} of {name}"
         for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
@@ -659,22 +664,21 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
     lines = []
     if row.hardware in hardware:
         lines.append(
-            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; "
-            "`--calibration none` leaves it out"
+            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; `--calibration none` disables it"
         )
         lines += describe_weight(row)
     if row.inheritors:
         told = "" if lines else f" ({row.place}), {told}"
-        verb = "is" if len(row.inheritors) == 1 else "are"
+        verb = "uses" if len(row.inheritors) == 1 else "use"
         lines.append(
-            f"{join_words(row.inheritors)} {verb} at the scales of {row.hardware}, of the same generation "
-            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` leaves that out"
+            f"{join_words(row.inheritors)} {verb} the calibration of {row.hardware}, of the same generation "
+            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` disables that"
         )
     return lines
 
 
 def describe_weight(row: StoredCalibration) -> list[str]:
-    """Return how much few measurements count; none where they are many."""
+    """Return the weight of a calibration's few measurements; empty if they are many."""
     shares = {
         name: share
         for name, share in (("time", row.latency_credibility_fraction), ("energy", row.energy_credibility_fraction))
@@ -698,9 +702,9 @@ def join_words(names: Sequence[str]) -> str:
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each compiler that leaves the same part of a model to the same host: which, and how much.
+    """Return a line for each compiler that leaves the same part of a model to the same host, with the shares.
 
-    Hardware, power modes and batches that differ in the shares alone are one line with the range of these.
+    Hardware, power modes and batches that differ only in the shares are one line with their range.
     """
     runs: dict[int, list[Fallback]] = {}
     for row in rows:
@@ -730,7 +734,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
-    """Return the line on energy that unchecked public numbers price; none where it rounds to nothing."""
+    """Return the line on energy priced by unchecked public numbers; empty if it rounds to zero."""
     if not fraction or fraction < SHOWN_FRACTION:
         return []
     share = show_share(fraction)
@@ -738,7 +742,7 @@ def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
 
 
 def describe_chance(probability: float | None, rivals: Sequence[str]) -> str:
-    """Return how sure a winner is: its probability, or what it cannot be told apart from; empty for None."""
+    """Return the confidence in a winner: its probability, or the rivals that it is tied with; empty for None."""
     if probability is None:
         return ""
     if not rivals:
@@ -748,5 +752,5 @@ def describe_chance(probability: float | None, rivals: Sequence[str]) -> str:
 
 
 def describe_advantage(ratio: float, other: str) -> str:
-    """Return how many times better something is than another, or that it looks the same."""
+    """Return the factor by which one thing is better than another, or that they look equal."""
     return f"same as {other} to three digits" if ratio < TIE_RATIO else f"{ratio:.3g}x better than {other}"

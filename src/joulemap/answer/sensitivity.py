@@ -1,4 +1,4 @@
-"""Sensitivity: how much each constant of a hardware moves what a model takes on it, and between which ends."""
+"""Compute the sensitivity of a model's metrics to each constant of a hardware, and the range of each metric."""
 
 from __future__ import annotations
 
@@ -30,68 +30,68 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final = 10
-"""Constants that decide, of all hardware together."""
+"""Default number of constants in the main table, all hardware together."""
 
 FEWEST: Final = 3
-"""Of one hardware where there are many."""
+"""Minimum constants per hardware if there are many hardware."""
 
 TOLD: Final = 2
-"""Hardware of which it is said what moves them most."""
+"""Maximum hardware whose most sensitive constant is named."""
 
 DIGITS: Final = 3
-"""Of constants where it is decided; the details have more."""
+"""Significant digits of constants in the main table; the details have more."""
 
 STILL: Final = 5e-4
-"""Elasticity below which a constant moves nothing where it is."""
+"""Elasticity below which a constant has no effect at its value."""
 
 LEAST_SPAN: Final = 1e-9
-"""Of a metric: what moves it by less does not move it."""
+"""Relative change of a metric below which a constant does not move it."""
 
 
 @frozen
 class Sensitivity(Varied):
-    """How much one constant moves what a model takes on one hardware."""
+    """Effect of one constant on a model's metrics on one hardware."""
 
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    low: float | None = told("lower end of what it may be")
-    high: float | None = told("upper end of what it may be")
+    hardware: str = told("catalogue id, with @MODE for a power mode other than the default")
+    low: float | None = told("lower end of its range")
+    high: float | None = told("upper end of its range")
     spread: str = told(
-        "where the ends come from: range (its own), class (that fits it), exact (there are none), or its basis"
+        "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis"
     )
-    energy_elasticity: float | None = told("d ln energy / d ln constant: percent for each percent")
+    energy_elasticity: float | None = told("d ln energy / d ln constant: percent per percent")
     latency_elasticity: float | None = told("d ln latency / d ln constant")
     throughput_elasticity: float | None = told("d ln throughput / d ln constant")
-    elasticity: float | None = told("of the metric that was asked about")
-    metric: str = told("the metric that was asked about")
-    metric_unit: str = told("its SI unit, or USD")
-    metric_value: float | None = told("the metric as the run has it")
-    metric_low: float | None = told("with the constant at its lower end")
-    metric_high: float | None = told("with the constant at its upper end")
+    elasticity: float | None = told("elasticity of the requested metric")
+    metric: str = told("requested metric")
+    metric_unit: str = told("SI unit of the metric, or USD")
+    metric_value: float | None = told("metric of the run")
+    metric_low: float | None = told("metric with the constant at its lower end")
+    metric_high: float | None = told("metric with the constant at its upper end")
     span_fraction: float | None = told("difference of the metric between the ends, over its value")
 
 
 @frozen(kw_only=True)
 class SensitivityAnswer(RunAnswer):
-    """What moves a model's energy and time on each hardware."""
+    """Sensitivity of a model's energy and time on each hardware."""
 
     metric: VariedMetricName
     paid: str
-    """How chips are paid for, and of which kind of seller; empty for metrics without a price."""
+    """Way of paying, and kind of seller; empty for metrics without a price."""
     rows: Table[Sensitivity]
-    """Hardware by hardware in the order of asking, what moves the metric most first."""
+    """Rows by hardware in the order of the question, then by effect on the metric, largest first."""
     capped: tuple[str, ...]
-    """Hardware whose clock the power cap lowers: there prices move times."""
+    """Hardware whose clock the power cap lowers, so that energy prices change times."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
         """Return the rows of one hardware."""
         return tuple(row for row in self.rows if row.hardware == hardware)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the metric."""
+        """Return the data for machine formats, with the metric."""
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
 
     def figures(self) -> Figures:
-        """Return what moves each hardware, one figure for each that anything moves."""
+        """Return a figure for each hardware that any constant affects."""
         from joulemap.figure.figure import tell_metric
 
         metric = METRIC[self.metric]
@@ -110,7 +110,7 @@ class SensitivityAnswer(RunAnswer):
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` constants in a table; programs get all."""
+        """Return the document with `limit` constants in the main table; machine formats hold all."""
         names = list(dict.fromkeys(row.hardware for row in self.rows))
         each = max(limit // max(len(names), 1), FEWEST)
         pair = [self.scope.spell(name) for name in names[:2]]
@@ -137,31 +137,30 @@ class SensitivityAnswer(RunAnswer):
         return [row for row in self.of(hardware) if _moves(row)]
 
     def _say_sure(self) -> str:
-        """Return how far off each hardware's figure may be; empty for a metric without an interval of its own."""
+        """Return the uncertainty of each hardware's figure; empty for a metric without an interval."""
         quantities = DOUBTED_IN.get(self.metric, ())
         lines = self.scope.say_doubts(quantities)
-        verb = "is" if len(quantities) == 1 else "are"
         return (
-            f"four times in five {' and '.join(quantities)} {verb} as near as this: {'; '.join(lines)}" if lines else ""
+            f"four in five measurements of {' and '.join(quantities)} are within: {'; '.join(lines)}" if lines else ""
         )
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
-        """Return what moves a hardware most, static power in any case."""
+        """Return the constants with the largest effect on a hardware, and static power in any case."""
         rows = self._moving(hardware)
         static = [row for row in rows[count:] if row.constant == STATIC]
         return [*rows[: count - len(static)], *static]
 
     def _say_first(self, name: str) -> str:
-        """Return what moves a hardware most, and between which ends."""
+        """Return the constant with the largest effect on a hardware, and the range of the metric."""
         unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
         rows = self._moving(name)
         if not rows:
-            return f"nothing moves {label} on {self.scope.mark(name)}"
+            return f"no constant changes {label} on {self.scope.mark(name)}"
         row = rows[0]
         value = show_quantity(row.metric_value, unit)
         ends = _show_ends(row.metric_low, row.metric_high, unit)
-        what = f"{row.word} alone ({_say_range(row)}, {row.basis})"
-        return f"{label} on {self.scope.mark(name)}, {value}, is {ends} by its {what}"
+        what = f"{row.word} ({_say_range(row)}, {row.basis})"
+        return f"{label} on {self.scope.mark(name)} is {value}, and {ends} over the range of its {what}"
 
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
@@ -219,18 +218,19 @@ class SensitivityAnswer(RunAnswer):
     def _notes(self) -> list[str]:
         still = sum(not _moves(row) for row in self.rows)
         capped = [
-            f"the power cap lowers the clock of {self.scope.mark(name)}: prices move its latency too, and are evaluated"
+            f"the power cap lowers the clock of {self.scope.mark(name)}: energies per action change its "
+            "latency too, by evaluation"
             for name in self.capped
         ]
         rest = len({row.hardware for row in self.rows}) - len(self.capped)
         lines = [
-            "elasticities: percent of the metric for each percent of the constant, each constant alone",
-            *(["at full clock a price moves energy by its share of it, exactly, and no time"] if rest else []),
+            "elasticity: percent of the metric per percent of the constant, each constant alone",
+            *(["at full clock, an energy per action changes energy by exactly its share, and no time"] if rest else []),
             *capped,
-            "range: the constant's own, the class's that fits it, or what its basis is worth",
+            "range: the constant's own, that of its class's fit, or that of its basis",
         ]
         if still:
-            lines.append(f"{still} constants that the runs ask for move nothing here; --format json has them")
+            lines.append(f"{still} constants of the runs have no effect here; --format json has them")
         return [*lines, *self.scope.describe()]
 
 
@@ -240,7 +240,7 @@ def _moves(row: Sensitivity) -> bool:
 
 
 def _say_range(row: Sensitivity) -> str:
-    """Return the ends that a constant may be between; the one that it may be where the other cannot be."""
+    """Return the range of a constant; one end if the other is impossible, empty if it is exact."""
     ends = [show_constant(one, row.unit, DIGITS) for one in (row.low, row.high) if one is not None]
     if row.spread == "exact" or not ends:
         return ""
@@ -264,10 +264,10 @@ def sensitivity(
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
 ) -> SensitivityAnswer:
-    """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+    """Compute the effect of each constant of each hardware on a metric of the model.
 
-    Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
-    `compare`; UsageError where no hardware is named.
+    Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises as
+    `compare`; UsageError if no hardware is named.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("sensitivity")
@@ -291,7 +291,7 @@ def sensitivity(
 
 
 def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
-    """Return the constants of one run: those that move it where they are, by what they may move it; then the others."""
+    """Return the constants of one run: those with a local effect, by the range that they cause, then the others."""
     variation.prepare_all()
     rows = [_row(variation, name, metric) for name in variation.constants]
 
@@ -344,7 +344,7 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
 
 
 def _end(variation: Variation, name: str, factor: float) -> float | None:
-    """Return a factor, or the one nearest to it towards 1 that a constant can be wrong by; None where there is none."""
+    """Return a factor, or the nearest one towards 1 that is possible for a constant; None if there is none."""
     sign = math.copysign(1.0, math.log(factor))
     size = abs(math.log(factor))
     for share in (1.0, 0.75, 0.5, 0.25, 0.1):

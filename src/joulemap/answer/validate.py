@@ -1,4 +1,4 @@
-"""Predictions scored against measurements."""
+"""Score predictions against measurements."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from joulemap.plan.estimate import Place
 
 NUMBER: Final = re.compile(r"[\d.,]+")
-"""By which reasons of a kind differ: the first of each stands for all."""
+"""Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
 
 SHOWN_REASONS: Final = 5
-"""Of those for which served rows are not predicted, the most frequent."""
+"""Maximum reasons shown for served rows without a prediction, most frequent first."""
 
 
 def validate(
@@ -67,15 +67,14 @@ def validate(
     calibration: str | Calibration = "auto",
     trust: bool = False,
 ) -> Table[PredictionScore]:
-    """Return how far predictions are from measurements, by `by`.
+    """Score predictions against measurements, with one row for each value of `by`.
 
-    That is runtime, family, kind of operator, model, batch, precision, engine, hardware alone, or split: how new the
-    rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be
-    a kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
-    measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
-    models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
-    rows name run with `trust` alone; without it the notes name them.
-    Raises NoMeasurementError where nothing was measured of what is asked about.
+    `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
+    rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
+    kind of operator, such as `gemm`, or a text that names of served models contain; `source` is a text that the sources
+    of measurements contain. Measured configurations that are not stored are evaluated first; the table's notes count
+    measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
+    run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
@@ -95,7 +94,7 @@ def validate(
 
 
 def describe_total(scores: Table[PredictionScore]) -> str:
-    """Return how many measurements the scores are of, and how many of their quantities are scored."""
+    """Return the numbers of measurements and of scored quantities."""
     totals = {row.is_served: (row.total_score_count, row.total_measurement_count) for row in scores}
     subjects = {False: "models and operators", True: "served models"}
     parts = [
@@ -106,13 +105,13 @@ def describe_total(scores: Table[PredictionScore]) -> str:
 
 
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
-    """Predict measurements of served models where that is not stored; return labels of calibrations that apply."""
+    """Predict measurements of served models without a stored prediction; return labels of their calibrations."""
     used = use_calibration(calibration)
     return {label for ensure in find_parts("scores") for label in ensure(database, served, used)}
 
 
 def serving_refusals(database: Source, hardware: str = "", model: str = "", source: str = "") -> Table[ServingRefusal]:
-    """Return which measurements of served models `validate` could not predict, and why."""
+    """Return the measurements of served models that `validate` could not predict, with reasons."""
     which = {**_name_measured(database, hardware, model, ""), "source": source}
     del which["precision"]
     with reading(database) as connection:
@@ -120,7 +119,7 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
 
 
 def _tell_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
-    """Return what is said of `count` rows of served models that are not predicted."""
+    """Return the note on `count` rows of served models without a prediction."""
     reasons, first = Counter[str](), dict[str, str]()
     for row in refused:
         alike = NUMBER.sub("", row.refusal)
@@ -139,7 +138,7 @@ def validate_operators(
     calibration: str | Calibration = "auto",
     trust: bool = False,
 ) -> Table[OperatorScore]:
-    """Return how far predicted device times inside models are from measured ones, by kind of operator.
+    """Score predicted device times inside models against measured ones, by kind of operator.
 
     Runs and errors are those of `validate`.
     """
@@ -153,7 +152,7 @@ def validate_operators(
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
-    """Return what was asked for, as measurements are stored by it; empty texts for all."""
+    """Return the filters under the names that measurements are stored by; empty texts for all."""
     return {
         "hardware": name_measured(source, hardware),
         "model": name_models(model),
@@ -170,11 +169,12 @@ def _ensure_runs(
     trust: bool,
     beside: Collection[str] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply,
-    and the notes on rows that are not scored: code that did not run, and what cannot be read, found or traced.
+    """Evaluate every measured configuration that is not stored; return calibrations and notes.
 
-    `measured` names configurations; `which` is what they were chosen by: hardware, model and others, empty texts for
-    all; `beside` is what hardware other rows are of. NoMeasurementError where there are none.
+    Calibrations are `HARDWARE LABEL` of those that apply. Notes name rows that are not scored, because their code did
+    not run, or because they cannot be read, found or traced. `measured` names configurations; `which` holds the filters
+    that selected them, empty texts for all; `beside` is the hardware of further rows. NoMeasurementError if there are
+    none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:
@@ -236,7 +236,7 @@ def _ensure_runs(
 
 
 def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tuple[str, ...]:
-    """Return what is said of rows that were left out because their models are code."""
+    """Return the note on rows that were left out because their models are code."""
     if not untrusted:
         return ()
     count = sum(model in untrusted for model in measured)
@@ -247,7 +247,7 @@ def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tupl
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:
-    """Return what to evaluate on: the name, or the description of a file or machine that runs were predicted for."""
+    """Return the hardware to evaluate on: the name, or the stored description of a file or machine."""
     try:
         find_entry(known_hardware(), HardwareRef.read(name).label)
         return name
@@ -256,7 +256,7 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
 
 
 def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, list[str]]) -> tuple[Plan, ...]:
-    """Return the plans of the models that there are; the others join `lost`, by the reason."""
+    """Return the plans of known models; unknown ones are added to `lost` by reason."""
     try:
         return (plan_runs(models, settings),)
     except (ModelError, UnknownNameError, UsageError, UnsupportedError) as error:

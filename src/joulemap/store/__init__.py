@@ -1,1 +1,1 @@
-"""DuckDB: open, migrate, write, read. The only room that knows the engine."""
+"""DuckDB storage: open, migrate, write and read databases. Only this package depends on the engine."""

@@ -1,6 +1,7 @@
-"""Stored runs to a folder of files and back.
+"""Write stored runs to a folder of files, and read them back.
 
-From a folder they come into a database of its own, as old as the archive; then what is new into another.
+An archive is first read into a database of its own, at the archive's schema version; new runs are then merged into
+another database.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from joulemap.store.workload import SHIPPED
 from joulemap.system.errors import CatalogueError
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
-"""What tells two actions apart."""
+"""Columns that identify an action."""
 
 HUBS: Final = ("timm", "hf")
-"""Kinds of keys whose names have them before."""
+"""Kinds of keys that precede a model's name."""
 
 VIEW_KEYS: Final[Mapping[str, str]] = {
     "runs": "run_id",
@@ -43,7 +44,7 @@ VIEW_KEYS: Final[Mapping[str, str]] = {
     "hardware_facts": "hardware_digest",
     "energy_reference": "hardware_digest",
 }
-"""view -> the column that says which of its rows belong to chosen runs."""
+"""View -> column that identifies its rows of chosen runs."""
 
 PARTS: Final = ("run_subgraph", "run_operator", "ledger_line")
 """Tables of the ledger of a run."""
@@ -83,7 +84,7 @@ CREATE TEMP TABLE chosen_action_id AS
 
 
 def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, Entry]:
-    """Write all that these runs consist of, a Parquet file for each table, rows in stored order."""
+    """Write everything that these runs consist of: one Parquet file per table, rows in stored order."""
     _choose(connection, run_ids)
     return {
         table: _copy(
@@ -99,9 +100,9 @@ def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -
 
 
 def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], form: str) -> dict[str, Entry]:
-    """Write the rows of the promised views that belong to these runs, as `json` or `csv`.
+    """Write the rows of the stable views that belong to these runs, as `json` or `csv`.
 
-    Numbers that are not finite become null.
+    Non-finite numbers become null.
     """
     _choose(connection, run_ids)
     entries = {}
@@ -143,9 +144,9 @@ def _copy(connection: Connection, file: Path, form: str, columns: Mapping[str, s
 
 
 def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
-    """Return an open database at `path` with the archive's tables and nothing else, migrated to this schema.
+    """Return an open database at `path` with only the archive's tables, migrated to this schema.
 
-    Raises CatalogueError, naming the file, for columns that are not those of the schema, or rows that break its checks.
+    Raises CatalogueError, naming the file, for columns that differ from the schema, or rows that break its checks.
     """
     connection = connect(path)
     try:
@@ -174,7 +175,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
             raise CatalogueError(
                 f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}"
             ) from error
-        mark_newest(connection)  # it may hold some of the runs of a configuration
+        mark_newest(connection)  # the archive may hold only some runs of a configuration
     except BaseException:
         connection.close()
         raise
@@ -182,7 +183,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
 
 
 def _check_names(connection: Connection, folder: Path) -> None:
-    """Raise CatalogueError for a workload whose key is not of its own name and origin: another's runs would be its."""
+    """Raise CatalogueError for a workload whose key has another name or origin; it would claim another model's runs."""
     fields = ("source", "input_spec", "torch_version", "torchvision_version", "tracer_version")
     rows = connection.execute(
         f"SELECT model, workload_key, {', '.join(fields)} FROM internal.workload ORDER BY workload_id"
@@ -223,11 +224,11 @@ def _load(connection: Connection, table: str, file: Path, row_count: int) -> Non
 
 
 def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
-    """Store the runs of a database at `path`, which this one lacks, with all that they consist of.
+    """Merge new runs of the database at `path` into this one, with everything that they consist of.
 
     A run that is stored here as totals gets its ledger under its own id. Returns (runs that are new or get a ledger,
-    runs stored already), in one transaction. What has a key or digest is stored once; ids are new. Raises
-    CatalogueError for a ledger that does not add up to the totals that are stored.
+    runs already stored), in one transaction. Rows with a key or digest are stored once; ids are new. Raises
+    CatalogueError for a ledger that does not add up to the stored totals.
     """
     databases = {str(name) for (name,) in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
     archive = next(name for name in ("archive", "other_archive") if name not in databases)
@@ -302,7 +303,7 @@ def _add_ledgers(connection: Connection, archive: str) -> None:
 
 
 def _enlarge_sets(connection: Connection) -> None:
-    """Count what is fresh among what the database holds."""
+    """Update the set digests with the fresh rows."""
     digester = Digester(connection)
     for seal in (RUN, WORKLOAD, HARDWARE, CALIBRATION):
         is_numbered = seal.key.endswith("_id")
@@ -314,7 +315,7 @@ def _enlarge_sets(connection: Connection) -> None:
 
 
 def _number(connection: Connection, archive: str, table: str, id_column: str, identity: str) -> None:
-    """Make a table of old id -> new id: that of the same row here, or the next numbers for what is fresh."""
+    """Create a table of old id -> new id: the id of an equal row here, or the next free id for a fresh row."""
     connection.execute(
         f"CREATE TEMP TABLE new_{id_column} AS "
         f"SELECT a.{id_column} AS old, h.{id_column} IS NULL AS is_fresh, coalesce(h.{id_column}, "
@@ -326,7 +327,7 @@ def _number(connection: Connection, archive: str, table: str, id_column: str, id
 
 
 def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
-    """Insert the rows of a table that belong to something fresh, in their order, ids replaced by those here."""
+    """Insert the rows of a table that belong to fresh keys, in order, with their ids replaced."""
     columns = _columns(connection, f"internal.{table}")
     source = f"{archive}.internal.{table} AS t"
     values = {name: f"t.{quote_name(name)}" for name in columns}

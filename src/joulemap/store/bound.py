@@ -1,4 +1,4 @@
-"""Queries that take too much are stopped, and say what was too much."""
+"""Stop queries that exceed their bounds, and name the bound."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from joulemap.system.errors import SqlError
 from joulemap.system.record import define
 
 REPEAT_S: Final = 0.05
-"""How often the engine is told to stop: one time is lost if it comes between two steps."""
+"""Seconds between interrupts of the engine, which ignores one that arrives between two steps."""
 
 BATCH: Final = 2048
-"""Rows that are fetched at a time: those of one vector of the engine."""
+"""Rows fetched at a time; one vector of the engine."""
 
 FIXED: Final = frozenset(
     [
@@ -42,17 +42,17 @@ FIXED: Final = frozenset(
 """Types whose values all take about the same memory."""
 
 FIXED_BYTES: Final = 64
-"""Of one such value as an object."""
+"""Bytes of one such value as an object."""
 
 
 @contextlib.contextmanager
 def bounding(
     connection: duckdb.DuckDBPyConnection, bounds: Bounds, sign: Callable[[], object] | None = None
 ) -> Iterator[None]:
-    """Stop what the connection does inside when its time is over; raises SqlError that says which bound it met.
+    """Interrupt the connection when its time is over; raise SqlError that names the exceeded bound.
 
-    Its time begins anew whenever `sign` of life has changed at its end. Nothing but the engine can stop it: within one
-    call of a function of SQL it does not look.
+    The time restarts if `sign`, a sign of progress, has changed at its end. Only the engine can stop a query; it does
+    not check within one call of a SQL function.
     """
     over, struck = Event(), Event()
 
@@ -83,7 +83,7 @@ def bounding(
 
 @define
 class Count:
-    """How many rows of a statement have come, and the memory that they take."""
+    """Rows received of a statement, and their memory."""
 
     bounds: Bounds
     kinds: Sequence[str]
@@ -92,7 +92,7 @@ class Count:
     size: int = 0
 
     def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
-        """Count more rows; SqlError where they are more, or larger, than the bounds allow."""
+        """Count more rows; SqlError if their number or memory exceeds the bounds."""
         self.rows += len(batch)
         check_rows(self.rows, self.bounds)
         self.size += FIXED_BYTES * len(self.kinds) * len(batch)
@@ -105,7 +105,7 @@ class Count:
             raise SqlError(tell_memory(self.bounds))
 
     def let_go(self) -> None:
-        """Take note that the rows so far are held no longer."""
+        """Reset the memory count, because the rows so far were released."""
         self.size = 0
 
 
@@ -118,18 +118,18 @@ def check_rows(count: int, bounds: Bounds) -> None:
 
 
 def tell_time(bounds: Bounds) -> str:
-    """Return what is said of a query whose time is over."""
+    """Return the message for a query that exceeded its time."""
     return f"stopped after {bounds.timeout_s:g} s: ask for less, or allow more with --timeout SECONDS"
 
 
 def tell_memory(bounds: Bounds) -> str:
-    """Return what is said of a query that takes too much memory."""
+    """Return the message for a query that exceeded its memory."""
     limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
     return f"stopped as it takes more than {limit} of memory: ask for less, or allow more with --max-memory 8GB, say"
 
 
 def _size(value: Any) -> int:
-    """Return about how many bytes a value takes beside the usual."""
+    """Return the approximate bytes of a value beyond its fixed part."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The current catalogue as rows: its hardware, metrics, models, assumptions of use and grids; and calibrations."""
+"""Write the current catalogue to rows: hardware, metrics, models, usage assumptions and grids; and calibrations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
-    """Whether the database holds this catalogue."""
+    """Return whether the database holds this catalogue."""
     sql = "SELECT 1 FROM internal.catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
     return bool(execute(connection, sql, [catalogue_digest]).fetchall())
 
@@ -37,9 +37,9 @@ def write_catalogue(
     package_version: str,
     usual_digests: Mapping[str, str] | None = None,
 ) -> None:
-    """Store every hardware version that is new, and make this catalogue the current one.
+    """Store every new hardware version, and make this catalogue the current one.
 
-    `usual_digests` has, by id, the version that runs use where nothing else is asked; without it is the one described.
+    `usual_digests` maps ids to the version that runs use by default; without it, that is the described version.
     """
     from joulemap.store.hardware import write_hardware
 
@@ -73,7 +73,7 @@ def write_catalogue(
 
 
 def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
-    """Make the metrics of the program, or others, those of the database, for SQL to read."""
+    """Store the program's metrics, or others, for use in SQL."""
     columns = [one.column for one in metrics]
     replace_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
@@ -85,7 +85,7 @@ def write_cost(
     regions: Sequence[GridRegion],
     offers: Sequence[Offer] = (),
 ) -> None:
-    """Replace what is stored of assumptions of use, grids, and offers with their prices by these."""
+    """Replace the stored usage assumptions, grids, and offers with their prices."""
     from joulemap.domain.offer import summarize_offers
 
     prices = summarize_offers(offers)
@@ -110,7 +110,7 @@ def write_cost(
 
 
 def write_events(connection: Connection, events: Sequence[Event]) -> None:
-    """Replace what is stored of the events of the classes by these."""
+    """Replace the stored events of the classes."""
     replace_records(connection, "event", events, event_index=range(len(events)))
     terms = [(index, term) for index, event in enumerate(events) for term in event.terms]
     replace_records(
@@ -123,12 +123,12 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
 
 
 def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
-    """Replace what is stored of what actions are for by these."""
+    """Replace the stored roles of actions."""
     replace_records(connection, "action_role", roles)
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
-    """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
+    """Replace the stored uncertainty of predictions, and the intervals of runs derived from it."""
     shares = doubt.complete_shares()
     own = doubt.own_half_widths()
     replace_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
@@ -158,7 +158,7 @@ STATIC_MEANING: Final = "power drawn while running, whatever is computed"
 
 
 def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
-    """Return digest -> (hardware that it was fitted to, version of the formulas) of the stored calibrations."""
+    """Return digest -> (hardware that it was fitted to, formula version) of the stored calibrations."""
     rows = connection.execute(
         "SELECT calibration_digest, hardware_digest, formula_version FROM internal.calibration"
     ).fetchall()
@@ -166,7 +166,7 @@ def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
 
 
 def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
-    """Store those calibrations that are not stored; each stands beside a hardware under it, as it is without it."""
+    """Store calibrations that are not stored yet; each comes with its hardware, both with and without it."""
     stored = set(find_calibrations(connection))
     for entry, calibration, hardware in used:
         if calibration.digest not in stored:

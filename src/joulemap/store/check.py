@@ -1,12 +1,12 @@
-"""Everything that a database promises of itself, asked of all of it.
+"""Check a whole database against everything that its format promises.
 
-file -> every block in use is whole -> every table, view and macro is as made -> every digest is that of the rows ->
-every sum is that of its parts
+file -> every block in use is whole -> every table, view and macro is as made -> every digest matches its rows ->
+every sum matches its parts
 
-The engine compares the checksum of a block when it reads it, and no query reads every block: those of indexes are read
-where a row is looked up or added. The layout of a file stands in `engine`. A block of metadata has 64 parts; each
-starts with the place of the next, the block in the low 56 bits and the part in the others. The free list is in such
-parts: how many blocks are free, then which. What a free block holds is of no matter, and after a crash it may be half
+The engine compares the checksum of a block when it reads the block, and no query reads every block: indexes are read
+only for a row lookup or an insert. See `engine` for the layout of a file. A block of metadata has 64 parts; each starts
+with the place of the next: the block in the low 56 bits, the part in the others. The free list consists of such parts:
+the number of free blocks, then their numbers. The content of a free block does not matter; after a crash it may be half
 written.
 
 Source: `src/storage/metadata/metadata_manager.cpp` of DuckDB 1.5.
@@ -56,9 +56,9 @@ NOWHERE: Final = 2**64 - 1
 
 
 def find_damaged_blocks(stream: BinaryIO) -> list[int]:
-    """Return the numbers of the blocks in use whose checksum is wrong, or that the file ends before.
+    """Return the numbers of the blocks in use whose checksum is wrong, or that lie beyond the end of the file.
 
-    A file of another storage version is left to the engine.
+    Files of another storage version are left to the engine.
     """
     free_list, block_count, block_bytes = _read_newest(stream)
     damaged = {number for number in range(block_count) if not _is_whole(stream.read(block_bytes), block_bytes)}
@@ -66,7 +66,7 @@ def find_damaged_blocks(stream: BinaryIO) -> list[int]:
 
 
 def accept_blocks(stream: BinaryIO, numbers: Iterable[int]) -> None:
-    """Give blocks the checksum of what they hold, so that the engine reads them as they are."""
+    """Recompute the checksums of blocks from their content, so that the engine reads them as they are."""
     block_bytes = _read_newest(stream)[-1]
     for number in numbers:
         stream.seek(HEAD + number * block_bytes)
@@ -77,7 +77,7 @@ def accept_blocks(stream: BinaryIO, numbers: Iterable[int]) -> None:
 
 
 def _read_newest(stream: BinaryIO) -> tuple[int, int, int]:
-    """Return of the newest checkpoint its free list, how many blocks there are, and bytes of a block.
+    """Return the free list, the block count and the block size in bytes of the newest checkpoint.
 
     All are 0 for a file of another storage version.
     """
@@ -101,7 +101,7 @@ def _checksum(block: bytes) -> int:
 
 
 def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
-    """Return the numbers of the free blocks, as far as the list can be read."""
+    """Return the numbers of the free blocks, as far as the list is readable."""
     part_bytes = (block_bytes - WORD_BYTES) // METADATA_PARTS // WORD_BYTES * WORD_BYTES
     words: list[int] = []
     while place != NOWHERE and not (words and len(words) > words[0]):
@@ -115,7 +115,7 @@ def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]
 
 
 AUDIT: Final = "audit.conservation"
-"""The query of the rules that rows must keep; what else is found has its columns."""
+"""Query with the rules for rows; other faults have the same columns."""
 
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
 SET_RULE: Final = "everything that was written is there, and nothing else"
@@ -124,20 +124,20 @@ TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 ADVICE: Final = "`joulemap db recover` gets back what can be read"
 
 LOOKUPS: Final = 1000
-"""Rows that are looked up together; of more than 2,048 the engine reads the whole table."""
+"""Rows looked up together; above 2,048 the engine reads the whole table."""
 
 Fault = tuple[str, int | None, int | None, str, str, str]
-"""rule, run_id, workload_id, place, expected, found: the columns of `AUDIT`."""
+"""Rule, run_id, workload_id, place, expected, found: the columns of `AUDIT`."""
 
 
 @frozen(kw_only=True)
 class Sealed:
-    """How things under one seal are told of."""
+    """Kind of sealed rows, with its wording in faults."""
 
     seal: Seal
     noun: str
     name: str
-    """SQL of what one is called, of a row `t`."""
+    """SQL expression for the name of a row `t`."""
 
 
 SEALED: Final = (
@@ -174,16 +174,17 @@ SEALED: Final = (
 
 
 def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
-    """Return everything that is wrong with what a database holds, in the order of rule, run, workload and place.
+    """Return every fault of a database, sorted by rule, run, workload and place.
 
-    Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that it belongs to.
+    Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that the block belongs
+    to.
     """
     if not check_place(path):
         raise missing(path)
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
             connection = stack.enter_context(reading(path, patience))
-        except EngineError as error:  # before it was asked anything
+        except EngineError as error:  # on opening
             raise _damaged(path, error.__cause__ or error) from error
         try:
             _check_blocks(connection, stream, path)
@@ -214,7 +215,7 @@ def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
 
 
 def _check_indexes(connection: Connection, path: Path) -> None:
-    """Raise DatabaseError where an index does not find every row of its table."""
+    """Raise DatabaseError if an index does not find every row of its table."""
     indexed = connection.execute(
         "SELECT i.table_name, c.column_name, c.data_type FROM duckdb_constraints() AS i "
         "JOIN duckdb_columns() AS c ON c.table_oid = i.table_oid AND c.column_name = i.constraint_column_names[1] "
@@ -223,14 +224,14 @@ def _check_indexes(connection: Connection, path: Path) -> None:
     ).fetchall()
     for named, indexed_column, kind in indexed:
         table, column = quote_name(named), quote_name(indexed_column)
-        if not kind.isalpha():  # a type of somebody else's, whose name is as long as they like
+        if not kind.isalpha():  # a user-defined type, whose name may be of any length
             continue
         keys = [
             key for (key,) in connection.execute(f"SELECT {column} FROM internal.{table} ORDER BY {column}").fetchall()
         ]
         step = 2 * LOOKUPS
         for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
-            asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
+            asked = keys[start : start + step : 2]  # alternate keys: consecutive ones become a range scan
             statement = (
                 f"SELECT {column} FROM internal.{table} "
                 f"WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
@@ -241,7 +242,7 @@ def _check_indexes(connection: Connection, path: Path) -> None:
 
 
 def find_faults(connection: Connection) -> list[Fault]:
-    """Return everything that is wrong with an open database, in the order of rule, run, workload and place."""
+    """Return every fault of an open database, sorted by rule, run, workload and place."""
     changes = find_changes(connection)
     faults: list[Fault] = [(SCHEMA_RULE, None, None, *change) for change in changes]
     if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
@@ -261,14 +262,14 @@ def find_faults(connection: Connection) -> list[Fault]:
 
 
 def find_row_faults(connection: Connection) -> list[Fault]:
-    """Return what is wrong with runs and all that they consist of, in the order of rule, run, workload and place."""
+    """Return every fault of runs and their parts, sorted by rule, run, workload and place."""
     faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
     try:
         faults += run_query(connection, find_query(AUDIT), {}).rows
     except SqlError as error:
         faults.append((f"{AUDIT} has an answer", None, None, "database", "rows", str(error)))
     except duckdb.InternalError as error:
-        if not faults:  # every row is as it was written
+        if not faults:  # every row matches its digest
             raise EngineError(
                 f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
                 f"{str(error).splitlines()[0]}; please report this"
@@ -292,7 +293,7 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
 
 
 def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
-    """Yield a fault for each table whose rows are not those of the digest."""
+    """Yield a fault for each table whose rows do not match the digest."""
     rule = f"the rows of a {sealed.noun} are those that were written"
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")

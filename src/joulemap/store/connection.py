@@ -1,4 +1,4 @@
-"""Open a database, and say in one line why it cannot be opened."""
+"""Open databases, and explain on one line why one cannot be opened."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Connection = duckdb.DuckDBPyConnection
 Result = TypeVar("Result")
 
 _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
-"""connection -> what was begun beside it: its connection, and what waits for it."""
+"""Connection -> tasks started beside it: the connection of each, and a function that waits for it."""
 
 TURN_S: Final = 0.004
-"""How often to look whether those are done who came earlier."""
+"""Seconds between checks whether earlier threads are done."""
 
 POLL_S: Final = 0.02
-"""How often to look whether another process has let go, at first; who has waited longer looks more often."""
+"""Initial seconds between checks whether another process has released the database; later checks are more frequent."""
 
 TELL_AFTER_S: Final = 1.0
-"""From when on who waits is told why."""
+"""Seconds of waiting after which the reason is told."""
 
 WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
-"""The engine checkpoints when it is told to, never by itself: see `journal`."""
+"""Kind of access for writers. The engine checkpoints only on command: see `journal`."""
 
 CONFINED: Final = (
     ("python_enable_replacements", "false"),
@@ -54,19 +54,20 @@ CONFINED: Final = (
     ("autoinstall_known_extensions", "false"),
     ("autoload_known_extensions", "false"),
 )
-"""No files, network, extensions or variables of this program for statements that read.
+"""Settings that deny files, network, extensions and Python variables to statements that read.
 
-Those of joulemap too: a database may be a stranger's, with views of its own under the names that they read.
+They apply to joulemap's own statements too: a database may come from a stranger, with views under the names that these
+statements read.
 """
 
 READING: Final = Kind(is_reading=True, config=CONFINED)
 
 LOGGER: Final = "joulemap"
-"""The one logger, for programs that use joulemap as a library."""
+"""Name of the only logger, for programs that use joulemap as a library."""
 
 
 def log(message: str) -> None:
-    """Tell the logger what takes time; nothing is printed unless the program gave it, or the root, a handler."""
+    """Log a message about slow work; nothing is printed unless the program gave the logger, or the root, a handler."""
     import logging
 
     logger = logging.getLogger(LOGGER)
@@ -77,7 +78,7 @@ def log(message: str) -> None:
 
 @frozen(kw_only=True)
 class Patience:
-    """How long to wait for others who hold a database, and who is told of it."""
+    """Time to wait for other users of a database, and the function that is told of the wait."""
 
     limit_s: float = WAIT_S
     tell: Callable[[str], None] = log
@@ -110,9 +111,9 @@ def is_wanted(path: Path) -> bool:
 
 
 def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
-    """Open a database once no other process is in the way; LockedDatabaseError says who still is.
+    """Open a database once no other process holds it; LockedDatabaseError names the holder at the deadline.
 
-    At the deadline it is tried whoever came earlier: nobody is kept out by a queue that does not move.
+    At the deadline it is tried even if others came earlier, so that a stuck queue keeps nobody out.
     """
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
@@ -151,7 +152,7 @@ def _give_up(reason: str, patience: Patience) -> LockedDatabaseError:
 
 
 def place_database(path: str | Path) -> Path:
-    """Return where a database is; UsageError for what names a service or cannot be the name of a file."""
+    """Return the path of a database; UsageError for a text that names a service or cannot be a file name."""
     text = os.fspath(path)
     if re.match(r"[A-Za-z][\w+.-]*:|:", text) and not os.path.lexists(text):
         raise UsageError(
@@ -161,12 +162,12 @@ def place_database(path: str | Path) -> Path:
 
 
 def check_place(path: Path) -> bool:
-    """Return whether there is a file at a path; DatabaseError where a database cannot be."""
+    """Return whether a file exists at a path; DatabaseError if no database can be there."""
     try:
         found = path.stat()
     except FileNotFoundError:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
-        if left is not None and not path.exists():  # another process may have made it meanwhile
+        if left is not None and not path.exists():  # another process may have created it meanwhile
             raise DatabaseError(
                 f"there is no database at {path}, but {left.name} is left of one: put the database back, or move "
                 f"{left.name} away to begin anew"
@@ -187,7 +188,7 @@ def check_place(path: Path) -> bool:
 def check_version(connection: Connection, path: Path) -> int:
     """Return the schema version of an open database, 0 for an empty one.
 
-    Raises DatabaseError for a database that is not joulemap's, or was made by another version of it.
+    Raises DatabaseError for a database that is not joulemap's, or was made by another version of joulemap.
     """
     applied = read_applied(connection)
     if applied is None:
@@ -200,15 +201,15 @@ def check_version(connection: Connection, path: Path) -> int:
 
 
 def missing(path: Path) -> DatabaseError:
-    """Return what is said where there is no database."""
+    """Return the error for a database that does not exist."""
     return DatabaseError(f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db")
 
 
 @contextlib.contextmanager
 def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> Iterator[Connection]:
-    """Give out a read-only connection to an existing database.
+    """Yield a read-only connection to an existing database.
 
-    Raises DatabaseError if it is missing, not ours, too new or too old, or if the engine fails on it meanwhile.
+    Raises DatabaseError if it is missing, not joulemap's, too new or too old, or if the engine fails on it meanwhile.
     """
     if not check_place(path):
         raise missing(path)
@@ -226,9 +227,9 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
 
 @contextlib.contextmanager
 def writing(path: Path, template: Path | None = None, patience: Patience = PATIENT) -> Iterator[Connection]:
-    """Give out the only connection to a database, made or migrated as needed; DatabaseError says why it cannot be.
+    """Yield the only connection to a database, created or migrated as needed; DatabaseError with the reason otherwise.
 
-    A new one is a copy of `template`, or empty without one. What is committed is in the database file afterwards.
+    A new database is a copy of `template`, or empty without one. Committed rows are in the database file afterwards.
     """
     if not check_place(path):
         _create(path, template)
@@ -243,7 +244,7 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
 
 @contextlib.contextmanager
 def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
-    """Give out a connection, close it whatever happens, and tell an engine's failure in one line."""
+    """Yield a connection, close it in any case, and report engine failures on one line."""
     deadline = time.monotonic() + patience.limit_s
     place = os.path.realpath(path)
     if not take(place, kind, patience.limit_s):
@@ -258,7 +259,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
-    """Move what is committed meanwhile into the database file; where that fails, the log goes on holding it."""
+    """Move rows committed meanwhile into the database file; if that fails, the log keeps them."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield
@@ -271,7 +272,7 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
 
 
 def _create(path: Path, template: Path | None) -> None:
-    """Make a new database complete, then give it its name, so that a half-made one is never seen."""
+    """Create a new database in full before giving it its name, so that nobody sees a partial one."""
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
@@ -291,7 +292,7 @@ def _create(path: Path, template: Path | None) -> None:
 
 
 def _copy(template: Path, draft: Path) -> bool:
-    """Return whether a copy of a template is a database of its own."""
+    """Copy a template; return whether the copy has an identity of its own."""
     import shutil
 
     shutil.copyfile(template, draft)
@@ -299,7 +300,7 @@ def _copy(template: Path, draft: Path) -> bool:
 
 
 def make_empty(path: Path) -> None:
-    """Make a database without rows; raises duckdb.Error."""
+    """Create a database without rows; raises duckdb.Error."""
     with contextlib.closing(connect(path)) as connection:
         migrate(connection)
         connection.execute("CHECKPOINT")
@@ -313,18 +314,18 @@ def open_in_memory(*, has_comments: bool = False) -> Connection:
 
 
 def is_full(error: duckdb.Error) -> bool:
-    """Return whether the engine failed for want of room on the disk."""
+    """Return whether the engine failed because the disk is full."""
     return any(reason in str(error) for reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)))
 
 
 def as_file_error(error: duckdb.IOException) -> OSError | duckdb.IOException:
-    """Return what writing a file beside the database failed with, or the engine's error if reading the database did."""
+    """Return the error of writing a file beside the database, or the engine's error if reading the database failed."""
     first = str(error).splitlines()[0]
     return error if "Corrupt database file" in first else OSError(first)
 
 
 def is_internal(error: duckdb.Error) -> bool:
-    """Return whether the engine failed by a fault of its own, or goes on failing after one."""
+    """Return whether the engine failed by an internal fault, or keeps failing after one."""
     return isinstance(error, duckdb.InternalError) or (
         isinstance(error, duckdb.FatalException) and "INTERNAL Error" in str(error)
     )
@@ -343,7 +344,7 @@ def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
 
 @contextlib.contextmanager
 def telling(path: Path | str) -> Iterator[None]:
-    """Tell an engine's failure in one line."""
+    """Report an engine failure on one line."""
     try:
         yield
     except duckdb.Error as error:
@@ -365,7 +366,7 @@ def telling(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
-    """Give out an open connection, close it whatever happens, and tell an engine's failure in one line."""
+    """Yield an open connection, close it in any case, and report engine failures on one line."""
     with telling(path):
         try:
             yield connection
@@ -374,7 +375,7 @@ def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
 
 
 def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
-    """Begin an action, in another thread, on a connection beside this one; return a function that waits for it."""
+    """Start an action in another thread, on a second connection; return a function that waits for its result."""
     cursor = begin_cursor(connection)
 
     def run() -> Result:
@@ -387,9 +388,9 @@ def begin_beside(connection: Connection, action: Callable[[Connection], Result])
 
 
 def close(connection: Connection) -> None:
-    """Close a connection; what was begun beside it ends first, for the engine does not close what is at work."""
+    """Close a connection, after ending tasks started beside it, because the engine does not close while it works."""
     for cursor, finish in _BESIDE.pop(connection, []):
-        with contextlib.suppress(Exception):  # nobody waited for it, or was told
+        with contextlib.suppress(Exception):  # nobody waits for its result
             cursor.interrupt()
         with contextlib.suppress(Exception):
             finish()
@@ -398,7 +399,7 @@ def close(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
-    """Commit what happens inside, or nothing: after any exception the transaction is rolled back."""
+    """Commit everything done inside, or nothing: any exception rolls the transaction back."""
     connection.execute("BEGIN TRANSACTION")
     try:
         yield
@@ -410,20 +411,20 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 ALLOWED: Final = "allowed_paths"
-"""Setting: files that a confined engine may reach all the same, as a list of texts."""
+"""Setting with the files that a confined engine may still access, as a list of texts."""
 
 LOCKED: Final = ("lock_configuration", "true")
 
 
 def allow_folder(folder: Path) -> Kind:
-    """Return how a database is open to statements that write files below a folder, named from the root."""
+    """Return the kind of access for statements that write files below a folder, given by its absolute path."""
     return Kind(is_reading=True, later=(("allowed_directories", f"[{quote_text(f'{folder}/')}]"), *CONFINED))
 
 
 def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
-    """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting.
+    """Return the kind of access for a query with a memory limit, no temporary disk space, and locked settings.
 
-    With an `output`, that is the one file that the engine may reach.
+    `output` is the only file that the engine may access.
     """
     memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
     if output is None:
@@ -433,6 +434,6 @@ def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
 
 
 def configure(connection: Connection, kind: Kind) -> None:
-    """Give a database that is open the settings of a kind, those last that forbid others."""
+    """Apply the settings of a kind to an open database; settings that forbid others come last."""
     for name, value in sorted(kind.config, key=lambda item: (item == LOCKED, item in CONFINED)):
         connection.execute(f"SET {name} = {value if name == ALLOWED else quote_text(value)}")

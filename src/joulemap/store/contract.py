@@ -1,4 +1,4 @@
-"""The header of a query file: what it takes, what it returns, and in which order.
+"""Parse the header of a query file: its parameters, columns and order.
 
 A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that holds TOML:
 
@@ -15,14 +15,16 @@ A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that hold
     */
     SELECT …
 
-Name and version are those of the file. Where nothing is said, `schema` is 1 and `order` that of the last ORDER BY. Of a
-query that ships, the columns are those of its last SELECT, and what its header does not declare is as in a query that
-it calls, or else as `words.toml` has it for all. Where that SELECT says `r.{columns}`, it names what is computed alone:
-the columns are those of the header, in its order, the others of `r`; one that is `{}` there is declared elsewhere. The
-contract is name, version, parameters, columns, grain, order and the meaning of every number: once a release has
-promised it, changing any of these is a new version beside the old file; a column more is none. `record` is the type of
-its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the type of a text that is
-one of few.
+Name and version are those of the file. `schema` defaults to 1, and `order` to that of the last ORDER BY. A shipped
+query has the columns of its last SELECT. Columns that its header does not declare are declared by a query that it
+calls, or by `words.toml` for all queries. If that SELECT contains `r.{columns}`, it names only computed columns: the
+columns are those of the header, in its order, and the others come from `r`; a column that is `{}` there is declared
+elsewhere.
+
+The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once a release has
+published it, a change of any of these is a new version beside the old file; an additional column is not. `record` is
+the Python type of the rows, if there is one: `make rows` generates it from the columns; `values` is the type of a text
+with a fixed set of values.
 """
 
 from __future__ import annotations
@@ -60,57 +62,57 @@ _KINDS: Final = {
 _NEEDED: Final = {"summary", "grain"}
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
 _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
-"""Of each parameter and column, those that are text."""
+"""Fields of each parameter and column that are text."""
 
 
 @frozen(kw_only=True)
 class Parameter:
-    """One named parameter of a query."""
+    """Named parameter of a query."""
 
     name: str
     type: str
     """DuckDB type."""
     meaning: str
     default: str | int | float | list[str] | None = None
-    """None for a parameter that must be given."""
+    """Default value; None for a required parameter."""
 
     @property
     def is_required(self) -> bool:
-        """Whether it has no default."""
+        """True if there is no default."""
         return self.default is None
 
 
 @frozen(kw_only=True)
 class Query:
-    """A query file with its checked header."""
+    """Query file with its checked header."""
 
     name: str
-    """`topic.name`."""
+    """Name as `topic.name`."""
     record: str
-    """The type of its rows, in `joulemap.row`; empty where there is none."""
+    """Type of its rows, in `joulemap.row`; empty if there is none."""
     version: int
     schema: int
-    """The migration whose views it is written for."""
+    """Migration whose views the query is written for."""
     summary: str
     grain: str
-    """What one row is."""
+    """Meaning of one row."""
     order: tuple[str, ...]
     """Columns that order the rows."""
     called: str
-    """The call of another query that a view is of; empty where the file has SQL of its own."""
+    """Call of the query that a view is based on; empty for a file with SQL of its own."""
     picked: tuple[str, ...]
-    """Columns that the header names: of a view those that it has of the other."""
+    """Columns named in the header; for a view, those that it takes from its base."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
-    """Those that it declares, until what it calls is known."""
+    """Columns that the query declares, until its calls are resolved."""
     sql: str
     written: str
-    """The SQL with the calls of other queries that stand in it."""
+    """SQL before the calls of other queries are expanded."""
     path: Path
 
     @property
     def title(self) -> str:
-        """`topic.name@version`."""
+        """Title as `topic.name@version`."""
         return f"{self.name}@{self.version}"
 
 
@@ -174,7 +176,7 @@ def parse_query(path: Path) -> Query:
 
 
 def write_query(query: Query) -> str:
-    """Return the text of a file that says all of a query: what others declare for it stands there too."""
+    """Return the text of a file with the complete query, including declarations that come from other files."""
     import json
 
     def table(entry: Parameter | Column) -> str:
@@ -192,19 +194,19 @@ def write_query(query: Query) -> str:
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return what TOML says; ValueError for what is none."""
+    """Parse TOML; ValueError if it is invalid."""
     import tomllib
 
     return tomllib.loads(text)
 
 
 def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """Return parameters or columns as a header has them; TypeError for a field that they have not."""
+    """Return parameters or columns of a header; TypeError for a field that they do not have."""
     return tuple(kind(name=name, **entry) for name, entry in entries.items())
 
 
 def _read_order(path: Path, sql: str) -> list[str]:
-    """Return the columns of the last ORDER BY; SqlError where it orders by more than columns."""
+    """Return the columns of the last ORDER BY; SqlError if it orders by anything but columns."""
     terms = sql.rpartition("\nORDER BY ")[2].split(",")
     found = [_TERM.fullmatch(term.strip()) for term in terms]
     if not all(found):
@@ -213,7 +215,7 @@ def _read_order(path: Path, sql: str) -> list[str]:
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
-    """Raise SqlError for a header key that is not of its kind."""
+    """Raise SqlError for a header key with a value of the wrong type."""
     for key, value in header.items():
         kind = list if key == "columns" and "from" in header else _KINDS[key]
         is_right = type(value) is kind

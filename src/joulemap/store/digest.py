@@ -1,20 +1,19 @@
-"""Digests that stored things are known by again, over their rows, so that damage and edits by hand are noticed.
+"""Compute digests of stored rows, so that damage and manual edits are detected.
 
-A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
-a workload, a hardware version, a calibration, a measurement, an estimate, what is measured and predicted of serving.
-Its `content_digest` is eight hexadecimal digits for each of these tables, in the order of its `Seal`, with hyphens
-between them: a digest
+A sealed thing is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
+hardware version, a calibration, a measurement, an estimate, or a measurement and prediction of serving. Its
+`content_digest` has eight hexadecimal digits for each of these tables, in the order of its `Seal`, separated by
+hyphens. Each group of digits is a digest
 
-- of the row itself, as Python writes its values in the order of the table's columns;
-- of the rows of another table, as they are stored: see `digest_groups`, which digests any number of things together.
+- of the row itself, from the Python text of its values in the order of the table's columns;
+- or of the rows of another table, as they are stored: see `digest_groups`, which digests many things together.
 
-Numbers that only name rows of one database are left out or replaced by what they stand for, so that a run has the same
-digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`, and so have the sets
-of sealed things, so that one that is removed whole is missed.
+Numbers that only identify rows of one database are left out or replaced by the content that they refer to. A run thus
+has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So
+have the sets of sealed things, so that the removal of a whole thing is detected.
 
-A cryptographic digest would take longer than all the rest of writing a ledger may be slowed down by. What these
-miss is one change in four thousand million; and neither is a signature, because who changes rows can compute their
-digests anew.
+A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four thousand
+million. They are no signatures, because anybody who changes rows can recompute them.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ OWN_NUMBERS: Final = frozenset(
         "content_digest",
     }
 )
-"""Columns that are not part of what a row says: numbers of one database, and what follows from other rows."""
+"""Columns that are not part of a row's content: numbers of one database, and values derived from other rows."""
 
 NAMED: Final = "named"
-"""What stands beside the columns of a table for the numbers left out."""
+"""Name of the column that replaces the numbers left out."""
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "offer", "seller_price",
@@ -64,34 +63,34 @@ UNPRICED: Final = 65_535
 """Place of an action without a price."""
 
 CHUNK_ROWS: Final = 1_000_000
-"""Rows whose digests are computed together, at least of one thing: more cost memory, fewer cost time."""
+"""Minimum rows digested together, at least those of one thing; more cost memory, fewer cost time."""
 
 START: Final = 0x9E3779B97F4A7C15
 FACTOR: Final = 0xBF58476D1CE4E5B9
 SHIFT: Final = 29
-"""Odd numbers and a shift that spread each bit of a row's values over its digest (Source: SplitMix64)."""
+"""Odd constants and a shift that spread each bit of a row's values over its digest (Source: SplitMix64)."""
 
 MISSING: Final = 0xD6E8FEB86659FD93
-"""What a missing value counts as."""
+"""Number that represents a missing value."""
 
 Columns = Mapping[str, Any]
-"""Name -> numpy array, as the engine gives it out."""
+"""Name -> numpy array, as the engine returns it."""
 
 
 @frozen(kw_only=True)
 class Seal:
-    """What one digest is over."""
+    """Rows that one digest covers."""
 
     table: str
     key: str
     parts: tuple[str, ...] = ()
-    """Tables whose rows hang on a row of `table`."""
+    """Tables whose rows belong to a row of `table`."""
     named: Mapping[str, str] = attrs.field(factory=dict)
-    """table -> what the numbers left out of its row `t` stand for, as SQL."""
+    """Table -> SQL for the content that replaces the numbers left out of its row `t`."""
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables in the order of the digest."""
+        """Tables in the order of the digest."""
         return (self.table, *self.parts)
 
 
@@ -101,7 +100,7 @@ RUN: Final = Seal(
     parts=("run_subgraph", "run_operator", "ledger_line", "point_total", "point_action"),
     named={
         "run": "(SELECT w.workload_key FROM internal.workload AS w WHERE w.workload_id = t.workload_id)",
-        "ledger_line": "t.action_id",  # replaced by its place in the reference table, which no join gives in order
+        "ledger_line": "t.action_id",  # replaced by its place in the reference table; a join would lose the order
         "point_action": "t.action_id",
     },
 )
@@ -158,7 +157,7 @@ SEALS: Final = (
 
 
 def digest_values(values: Sequence[Any]) -> str:
-    """Return the digest of values as the engine gives them out one by one."""
+    """Return the digest of values as the engine returns them one by one."""
     return _show(crc32(repr(tuple(values)).encode()))
 
 
@@ -174,7 +173,7 @@ EMPTY: Final = digest_values(())
 
 
 def _add_up(digests: Iterable[str]) -> int:
-    """Return a sum over things that are known by their digests, in whatever order."""
+    """Return an order-independent sum over things, given their digests."""
     return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
 
 
@@ -183,14 +182,14 @@ def _show_set(total: int) -> str:
 
 
 NO_THINGS: Final = _show_set(0)
-"""Digest of a set without anything in it."""
+"""Digest of an empty set."""
 
 
 def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
-    """Return key -> digest of the rows under it, in their order.
+    """Return key -> digest of the rows with that key, in order.
 
-    A row is a number of 64 bits: its place under the key, and then each value, are added bit by bit, multiplied, and
-    shifted onto themselves. Those of a key are summed up, and folded into 32 bits.
+    Each row becomes a 64-bit number: its place under the key, and then each value, are added bit by bit, multiplied,
+    and shifted onto themselves. The numbers of a key are summed and folded into 32 bits.
     """
     import numpy as np
 
@@ -214,7 +213,7 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
 
 
 def _bits(column: Any) -> Any:
-    """Return a column, as the engine gives it out whole, as numbers of 64 bits that say its values."""
+    """Return a column, as the engine returns it whole, as 64-bit numbers that represent its values."""
     import numpy as np
 
     is_masked = isinstance(column, np.ma.MaskedArray)
@@ -234,22 +233,22 @@ def _bits(column: Any) -> Any:
 
 @frozen
 class Digester:
-    """Computes digests of what a database holds, or is about to."""
+    """Computes digests of stored rows, or of rows about to be stored."""
 
     connection: duckdb.DuckDBPyConnection
     _types: dict[str, dict[str, Any]] = attrs.field(factory=dict, init=False)
 
     def types(self, table: str) -> Mapping[str, Any]:
-        """Return column -> numpy's type of what the engine gives out, in the order of the table."""
+        """Return column -> numpy type that the engine returns, in the order of the table."""
         if table not in self._types:
             columns = self.connection.execute(f"FROM internal.{table} LIMIT 0").fetchnumpy()
             self._types[table] = {str(name): column.dtype for name, column in columns.items()}
         return self._types[table]
 
     def compare(self, seal: Seal) -> Iterator[tuple[Any, str, str]]:
-        """Yield (key, stored digest, digest of what is stored) of everything under a seal, by key.
+        """Yield (key, stored digest, digest of the stored rows) of everything under a seal, by key.
 
-        The last is empty for what a damaged index does not find.
+        The last is empty for rows that a damaged index does not find.
         """
         stored = dict(
             self.connection.execute(
@@ -261,7 +260,7 @@ class Digester:
             yield from ((key, stored[key], found.get(key, "")) for key in keys)
 
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        """Yield keys in groups of which each has about `CHUNK_ROWS` rows, or is one."""
+        """Yield groups of keys with about `CHUNK_ROWS` rows each; a larger key is a group of its own."""
         counted = [
             self.connection.execute(f"SELECT {seal.key}, count(*) FROM internal.{part} GROUP BY ALL").fetchall()
             for part in seal.parts
@@ -278,7 +277,7 @@ class Digester:
             yield keys[start:]
 
     def read(self, seal: Seal, keys: Sequence[Any]) -> dict[Any, str]:
-        """Return key -> digest of what is stored under it, for each of the keys that has a row."""
+        """Return key -> digest of its stored rows, for each key that has a row."""
         heads = {row[0]: digest_values(row[1:]) for row in self._select(seal, seal.table, keys).fetchall()}
         parts = [self.read_part(seal, part, keys) for part in seal.parts]
         return {key: _join(heads[key], [part.get(key, NOTHING) for part in parts]) for key in keys if key in heads}
@@ -291,10 +290,10 @@ class Digester:
         return digest_groups(columns.pop(seal.key), list(columns.values()))
 
     def digest_runs(self, runs: Mapping[str, Sequence[Any]], parts: Mapping[str, Columns]) -> list[str]:
-        """Return the digest of each run that is about to be stored, in their order.
+        """Return the digest of each run that is about to be stored, in order.
 
-        `runs` has the columns of `run`, without those where every value is missing. `parts` has those of the other
-        tables, as the engine will give them out, and as `NAMED` each action's place in the reference table.
+        `runs` has the columns of `run`, except those without any value. `parts` has those of the other tables as the
+        engine will return them, and as `NAMED` each action's place in the reference table.
         """
         keys = dict(self.connection.execute("SELECT workload_id, workload_key FROM internal.workload").fetchall())
         types = self.types(RUN.table)
@@ -316,11 +315,11 @@ class Digester:
         ]
 
     def seal(self, seal: Seal, keys: Sequence[Any]) -> None:
-        """Give new rows that are whole the digests of what is stored. The caller holds the transaction."""
+        """Set the digests of new, complete rows. The caller holds the transaction."""
         self.change_set(seal, self.reseal(seal, keys))
 
     def reseal(self, seal: Seal, keys: Sequence[Any]) -> Iterable[str]:
-        """Give rows the digests of what is stored, and return these. The caller holds the transaction."""
+        """Set and return the digests of stored rows. The caller holds the transaction."""
         digests = self.read(seal, keys) if keys else {}
         execute(
             self.connection,
@@ -332,9 +331,9 @@ class Digester:
         return digests.values()
 
     def change_set(self, seal: Seal, added: Iterable[str], removed: Iterable[str] = ()) -> None:
-        """Store what the digest of all things under a seal is with, or without, those of some digests.
+        """Update the digest of all things under a seal by the digests that were added and removed.
 
-        What is missing for another reason stays missing. The caller holds the transaction.
+        Losses for any other reason stay detectable. The caller holds the transaction.
         """
         stored = execute(
             self.connection,
@@ -345,12 +344,12 @@ class Digester:
         self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
 
     def read_set(self, seal: Seal) -> str:
-        """Return the digest of all things under a seal, as they are sealed."""
+        """Return the digest of all things under a seal, from their stored digests."""
         rows = self.connection.execute(f"SELECT content_digest FROM internal.{seal.table}").fetchall()
         return _show_set(_add_up(digest for (digest,) in rows))
 
     def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
-        """Store the digests of tables that were replaced. The caller holds the transaction."""
+        """Store the digests of replaced tables. The caller holds the transaction."""
         self._store_digests({table: self.read_table(table) for table in tables})
 
     def _store_digests(self, digests: Mapping[str, str]) -> None:
@@ -368,7 +367,7 @@ class Digester:
         return digest_values(rows)
 
     def conform(self, table: str, columns: Columns) -> dict[str, Any]:
-        """Return arrays as the engine will give them out; those that the table lacks stay as they are."""
+        """Return arrays with the types that the engine will return; arrays that the table lacks stay as they are."""
         types = self.types(table)
         return {
             name: values.astype(types[name], casting="same_kind", copy=False) if name in types else values
@@ -376,18 +375,18 @@ class Digester:
         }
 
     def _said(self, seal: Seal, table: str) -> list[str]:
-        """Return the columns of a table that are part of what its rows say."""
+        """Return the columns of a table that are part of its rows' content."""
         return [name for name in self.types(table) if name not in OWN_NUMBERS and name != seal.key]
 
     def _shown(self, seal: Seal, table: str) -> list[str]:
         return [*self._said(seal, table), *([NAMED] if table in seal.named else [])]
 
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Run the query of what rows under some keys say, the key first, in stored order."""
+        """Query the content of the rows with some keys: the key first, rows in stored order."""
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._said(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
-        if isinstance(keys[0], int):  # many rows, as they were appended: sorting them would take longer than all else
+        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than all else
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}
@@ -423,16 +422,16 @@ class Digester:
 @frozen
 class _Prices:
     rows: Mapping[str, int]
-    """Hardware digest -> its row of `places`; row 0 and the last column are of what has no price."""
+    """Hardware digest -> row of `places`; row 0 and the last column represent missing prices."""
     places: Any
-    """Row, action_id -> the action's place in the reference table."""
+    """Row, action_id -> place of the action in the reference table."""
 
 
 @contextlib.contextmanager
 def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Seal anew, after columns were changed inside, what was as it had been written. The caller holds the transaction.
+    """Reseal rows whose columns change inside, if their digests were valid. The caller holds the transaction.
 
-    What was not keeps a digest that is not its own.
+    Rows with an invalid digest keep it.
     """
     before = Digester(connection)
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
@@ -449,7 +448,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _plain(kind: Any, value: Any) -> Any:
-    """Return a value as the engine gives it out one by one, of a column of this type."""
+    """Return a value of a column of this type as the engine returns it one by one."""
     if value is None:
         return None
     return {"f": float, "i": int, "u": int}.get(kind.kind, lambda same: same)(value)

@@ -1,13 +1,13 @@
-"""The engine, as every database of joulemap is opened with it, and the head of a database file.
+"""Open the engine with joulemap's settings, and read the head of a database file.
 
-A head says who the file is, and which checkpoint it has reached:
+A head holds the identity of the file, and the checkpoint that it has reached:
 
     page 0           checksum, "DUCK", version of the storage, ..., identity of the file
     pages 1 and 2    checksum, number of the checkpoint, metadata, free list, number of blocks, bytes of a block;
                      they take turns
     blocks           checksum, data
 
-with little-endian words of 8 bytes and pages of 4,096. The checksum of the words w that follow it is
+Words are little-endian and have 8 bytes; pages have 4,096. The checksum of the words w that follow it is
 
     5381 xor (w1 x 0xbf58476d1ce4e5b9) xor (w2 x 0xbf58476d1ce4e5b9) ...        modulo 2^64
 
@@ -30,14 +30,15 @@ from joulemap.system.record import frozen
 PAGE: Final = 4_096
 HEAD: Final = 3 * PAGE
 BLOCK: Final = 65_536
-"""Bytes of a block of the files that are made here: a quarter of what the engine would take.
+"""Bytes per block of new files: a quarter of the engine's default.
 
-Each column of each table takes one at least, and most have few rows: a new database is a third as large, so that it is
-made, copied and kept through a checkpoint in less time. Scans of 6,840 runs take as long as with larger ones."""
+Each column of each table takes at least one block, and most tables have few rows. Small blocks make a new database a
+third as large, and faster to create, copy and checkpoint. Scans of 6,840 runs are as fast as with larger blocks.
+"""
 
 MAGIC: Final = b"DUCK"
 IDENTITY: Final = slice(124, 140)
-"""Where the first page has the file's own identity, which its write-ahead log repeats."""
+"""Position in the first page of the file's identity, which its write-ahead log repeats."""
 
 _WORDS: Final = struct.Struct(f"<{PAGE // 8 - 1}Q")
 SEED: Final = 5381
@@ -47,24 +48,24 @@ _MASK: Final = 2**64 - 1
 
 @frozen
 class Head:
-    """The first three pages of a database file."""
+    """First three pages of a database file."""
 
     pages: bytes
 
     @property
     def identity(self) -> bytes:
-        """What tells the file from every other; empty for what is no database of this layout."""
+        """Identity that distinguishes the file from every other; empty for another layout."""
         first = self.pages[:PAGE]
         return first[IDENTITY] if first[8:12] == MAGIC and is_whole(first) else b""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it tells who the file is and which checkpoint it has reached."""
+        """True if both the identity and the newest checkpoint are readable."""
         return bool(self.identity) and self.checkpoint >= 0
 
     @property
     def checkpoint(self) -> int:
-        """Number of the newest checkpoint; -1 where neither page that tells is whole."""
+        """Number of the newest checkpoint; -1 if neither of its pages is whole."""
         told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
         return max((int.from_bytes(page[8:16], "little") for page in told if is_whole(page)), default=-1)
 
@@ -75,13 +76,13 @@ class Head:
 
     @property
     def newest(self) -> bytes:
-        """The page that names the newest checkpoint."""
+        """Page that names the newest checkpoint."""
         told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
         return next(page for page in told if int.from_bytes(page[8:16], "little") == self.checkpoint)
 
 
 def is_whole(page: bytes) -> bool:
-    """Return whether a page is as it was written."""
+    """Return whether a page matches its checksum."""
     return len(page) == PAGE and int.from_bytes(page[:8], "little") == _checksum(page[8:])
 
 
@@ -103,7 +104,7 @@ def renew(page: bytes) -> bytes:
 def renew_identity(path: Path) -> bool:
     """Give a copy of a database an identity of its own; return False, changing nothing, for another layout.
 
-    Without one, the engine would apply the write-ahead log that is left of one copy to another.
+    Without one, the engine would apply a write-ahead log left by one copy to another.
     """
     with path.open("r+b") as file:
         first = file.read(PAGE)
@@ -124,21 +125,22 @@ SETTINGS: Final = (
     ("autoinstall_known_extensions", "false"),
     ("autoload_known_extensions", "false"),
 )
-"""Files are of the engine's own newest layout: only there do file and log have an identity.
+"""Settings of every database.
 
-Up to so many runs that are asked about are looked up in what is known of each group of rows, which is then left out
-where it has none of them: above the threshold only what lies before the first or after the last. No statement brings
-extensions, and with them a network, whatever the views of a database ask for.
+Files use the engine's newest layout, because only there do file and log have an identity. The filter threshold is the
+number of requested runs up to which row groups without any of them are skipped; above it, the engine skips only groups
+before the first or after the last. No statement loads extensions, which would need a network, whatever the views of a
+database ask for.
 """
 
 SMALL_BYTES: Final = 32 << 20
-"""A file below this has tables of one row group each, which threads cannot share: a second one only costs."""
+"""File size below which tables have one row group, which threads cannot share: a second thread only costs."""
 
 
 def connect(
     place: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
 ) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a file or to memory, of one thread where there is little; raises duckdb.Error."""
+    """Return a connection to a file or to memory, with one thread for small data; raises duckdb.Error."""
     settings: dict[str, str | bool | int | float | list[str]] = {**dict(SETTINGS), **dict(config)}
     if not _is_large(place):
         settings["threads"] = 1
@@ -146,7 +148,7 @@ def connect(
 
 
 def _is_large(place: str | Path) -> bool:
-    """Return whether a file is there that threads can share; memory is none."""
+    """Return whether a file exists and is large enough for several threads; memory is not."""
     try:
         return os.stat(place).st_size >= SMALL_BYTES
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Estimates of single operators to rows: the newest of each configuration under each calibration."""
+"""Store estimates of single operators: the newest of each configuration and calibration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 
 SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"
-"""What tells two estimates apart that may stand side by side."""
+"""Columns that identify an estimate; equal ones replace each other."""
 
 
 @frozen(kw_only=True)
 class Estimate:
-    """What an operator takes in all on one configuration, as it is stored."""
+    """Stored estimate of an operator on one configuration."""
 
     estimate_key: str
     model: str
@@ -42,12 +42,12 @@ class Estimate:
 
 
 def find_estimates(connection: Connection) -> set[str]:
-    """Return the keys of all that are stored."""
+    """Return the keys of all stored estimates."""
     return {str(key) for (key,) in connection.execute("SELECT estimate_key FROM internal.estimate").fetchall()}
 
 
 def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> None:
-    """Store estimates in place of older ones of their configurations. The caller holds the transaction."""
+    """Store estimates in place of older ones of the same configurations. The caller holds the transaction."""
     first = next_id(connection, "estimate", "estimate_id")
     numbers = range(first, first + len(estimates))
     insert_records(connection, "estimate", estimates, estimate_id=numbers, created_at=utc_now(), content_digest="")

@@ -1,4 +1,4 @@
-"""Reading a damaged database in a process of its own: the engine may crash on it, and that is an answer too.
+"""Read a damaged database in a separate process, because the engine may crash on it.
 
 python -m joulemap.store.guard check FILE SECONDS-TO-WAIT
 python -m joulemap.store.guard recover FILE NEW-FILE
@@ -27,21 +27,21 @@ REFUSALS: Final[dict[str, type[JoulemapError]]] = {
 }
 
 CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""What ends a process that read what makes no sense."""
+"""Signals that end a process which read invalid data."""
 
 
 class CrashError(DatabaseError):
-    """The engine crashed on a database."""
+    """Crash of the engine on a database."""
 
 
 def check_apart(path: Path, patience: Patience) -> list[Fault]:
-    """Return what `check_database` finds; DatabaseError, as it raises it, and for a file that crashes the engine."""
+    """Return the result of `check_database`; DatabaseError as it raises, and for a file that crashes the engine."""
     faults = _ask("check", path, patience.limit_s)
     return [tuple(fault) for fault in faults]
 
 
 def recover_apart(path: Path, sound: Path) -> Recovery:
-    """Return what `save_readable` does; DatabaseError, as it raises it, and for a file that crashes the engine."""
+    """Return the result of `save_readable`; DatabaseError as it raises, and for a file that crashes the engine."""
     try:
         return Recovery(**_ask("recover-boldly", path, sound))
     except CrashError:
@@ -51,7 +51,7 @@ def recover_apart(path: Path, sound: Path) -> Recovery:
 
 
 def _ask(task: str, path: Path, *more: object) -> Any:
-    """Return what a task answers; a Ctrl-C at the terminal is not for its process, which ends with this one."""
+    """Return the answer of a task; its process ignores Ctrl-C at the terminal and ends with this one."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", __name__, task, str(path), *map(str, more)],
@@ -76,7 +76,7 @@ def _ask(task: str, path: Path, *more: object) -> Any:
 
 
 def main() -> None:
-    """Print what a task on the named file answers, or why it does not, as JSON."""
+    """Print the answer of a task on the named file, or the reason of a refusal, as JSON."""
     Thread(target=_end_with_parent, daemon=True).start()
     task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     try:
@@ -94,9 +94,9 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End where the other end of stdin is closed: its process has ended.
+    """End when the other end of stdin is closed, which means that the parent has ended.
 
-    Without the interpreter's buffer, whose lock a thread that waits would hold while the interpreter ends.
+    Reads without the interpreter's buffer, because a waiting thread would hold its lock while the interpreter ends.
     """
     while os.read(sys.stdin.fileno(), 1):
         pass

@@ -1,4 +1,4 @@
-"""Hardware versions to rows and back: a new one for every new description, never a change of an old one."""
+"""Write hardware versions to rows and read them back; each new description is a new version."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from joulemap.domain.compiler import Compiler
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
-"""What a fact belongs to that is not a field of `Hardware` itself."""
+"""Prefixes of facts that are not fields of `Hardware` itself."""
 
 
 ACTION_FIELDS: Final = ("category", "common_category", "component", "action", "part", "per")
-"""What tells two actions of one architecture apart."""
+"""Fields that identify an action within one architecture."""
 
 PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "source", "count_formula")
 
@@ -40,14 +40,16 @@ def write_hardware(
     package_version: str,
     changes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write hardware versions that are not stored, all of them into one table after the other.
+    """Write new hardware versions, one table after the other.
 
-    `changes` is digest -> what a question set of it, in words.
+    `changes` maps a digest to the numbers that a question changed, in words.
     """
     told = changes or {}
 
     def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
-        """Insert the parts of all hardware, numbered in each; beside each part is what it has no attribute for."""
+        """Insert the parts of all hardware, numbered per hardware; each part comes with values that are no attributes
+        of it.
+        """
         rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]
         digests, numbers, parts, told = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
         columns = {name: [one[name] for one in told] for name in (told[0] if told else ())}
@@ -114,7 +116,7 @@ def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
 
 
 def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tuple[str, ...], int]:
-    """Return identity -> id of every action, adding to the vocabulary what is new."""
+    """Return identity -> id of every action; add new ones to the vocabulary."""
     ids = read_vocabulary(connection)
     identities = (identity for one in hardware for identity in identify_actions(one))
     fresh = list(dict.fromkeys(identity for identity in identities if identity not in ids))
@@ -129,7 +131,7 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
 
 
 def has_hardware(connection: Connection, digest: str) -> bool:
-    """Whether this hardware version is stored."""
+    """Return whether this hardware version is stored."""
     return bool(
         execute(connection, "SELECT 1 FROM internal.hardware_version WHERE hardware_digest = ?", [digest]).fetchall()
     )
@@ -138,9 +140,8 @@ def has_hardware(connection: Connection, digest: str) -> bool:
 def find_described(connection: Connection, hardware: str) -> str | None:
     """Return the digest of the newest description under this id that runs used, or None.
 
-    As it was given: without a calibration, and at no boundary.
-
-    Such a hardware need not be in the catalogue: a file, or a machine that described itself.
+    The description is as given: without a calibration or boundary. It need not be in the catalogue: it may come from a
+    file, or from a machine that described itself.
     """
     rows = execute(
         connection,
@@ -159,7 +160,7 @@ def find_described(connection: Connection, hardware: str) -> str | None:
 
 
 def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, Hardware]:
-    """Return digest -> hardware for stored versions; DatabaseError for one that is not."""
+    """Return digest -> hardware for stored versions; DatabaseError for one that is not stored."""
     wanted = list(dict.fromkeys(digests))
 
     def rows(table: str, columns: str, order: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -205,7 +206,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 
 
 def _read_compiler(rows: list[tuple[Any, ...]]) -> Compiler | None:
-    """Return the compiler of rows with an operator each; None for none."""
+    """Return the compiler from rows with one operator each; None without rows."""
     for _, name, cut, host, basis, source in rows:
         from joulemap.domain.compiler import Compiler
 
@@ -290,5 +291,5 @@ def _assemble(
 
 
 def _under(name: str, facts: Mapping[str, Quantity]) -> dict[str, Any]:
-    """Return the facts whose dotted name begins with this one, under the rest of it."""
+    """Return the facts whose dotted name starts with this one, keyed by the rest of the name."""
     return {rest: quantity for key, quantity in facts.items() if (rest := key.removeprefix(f"{name}.")) != key}

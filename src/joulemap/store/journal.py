@@ -1,17 +1,17 @@
-"""A checkpoint that a kill cannot tear: what the engine writes over is kept until the new checkpoint stands.
+"""Protect checkpoints against kills: a journal keeps what the engine overwrites until the checkpoint is complete.
 
-At a checkpoint the engine writes new data into free blocks, but metadata over blocks that the last checkpoint still
-needs. Killed in the middle of one, it leaves a file that no longer opens. So the head of the file and its metadata
-blocks are written beside it first:
+At a checkpoint the engine writes new data into free blocks, but overwrites metadata blocks that the last checkpoint
+still needs. A kill in between leaves a file that no longer opens. Therefore the head of the file and its metadata
+blocks are first written beside it:
 
     runs.duckdb  ──► runs.duckdb.journal ──► new identity ──► CHECKPOINT ──► journal removed
                      (whole, or not there)
 
-The file has another identity after each checkpoint. Its log names the identity, and so the one state that it goes on
-from: the engine applies it to no copy that has grown apart since.
+The file has a new identity after each checkpoint. Its log names the identity and thereby the only state that it
+continues: the engine applies it to no copy that has diverged since.
 
-Who opens a database finds the journal that a killed process left, and puts back what it holds unless the new checkpoint
-stands already. A file of that name which is no journal of this database is somebody's, and stays as it is.
+The next process that opens the database finds the journal of a killed one, and restores its content unless the new
+checkpoint is complete. A file of that name that is no journal of this database belongs to somebody, and stays.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ TITLE: Final = b"joulemap journal of a checkpoint, 2\n"
 _COUNT: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
 _START: Final = len(TITLE) + HEAD + PAGE + _COUNT.size
-"""Where its blocks begin."""
+"""Offset of the blocks."""
 
 _LOG: Final = b"\x64\x00\x62\x65"
-"""How a log begins: with the record of its version."""
+"""First bytes of a log: the record of its version."""
 
 _MARK: Final = b"\x66\x00\x10"
-"""What stands before the identity in the first record of a log: the number of the field and the count of its bytes."""
+"""Bytes before the identity in the first record of a log: the field number and the byte count."""
 
 _RECORD: Final = 128
-"""Bytes of a log that hold its first record."""
+"""Bytes at the start of a log that contain its first record."""
 
 
 @frozen
 class Journal:
-    """What a database file was before a checkpoint, where the checkpoint writes over it."""
+    """State of a database file before a checkpoint, as far as the checkpoint overwrites it."""
 
     head: Head
     renewed: bytes
-    """The first page that the file has from this checkpoint on."""
+    """First page of the file from this checkpoint on."""
 
     def write(self, file: Path, blocks: dict[int, bytes]) -> None:
-        """Write it and blocks of the file, by their offsets, to a file, and wait until it is stored; raises OSError."""
+        """Write the journal and blocks of the file, by offset, and wait until they are stored; raises OSError."""
         parts = [TITLE, self.head.pages, self.renewed, _COUNT.pack(len(blocks))]
         for offset, block in blocks.items():
             parts += [_COUNT.pack(offset), block]
         digest = hashlib.blake2b(digest_size=_DIGEST)
-        with file.open("wb") as stream:  # with a buffer: a raw write may take a part, on a disk that is all but full
+        with file.open("wb") as stream:  # buffered: a raw write may be partial on an almost full disk
             for part in parts:
                 digest.update(part)
                 stream.write(part)
@@ -75,9 +75,9 @@ class Journal:
             os.fsync(stream.fileno())
 
     def is_torn(self, now: Head) -> bool:
-        """Return whether a file was at this checkpoint, and the next did not come to stand.
+        """Return whether a file was at this checkpoint, and the next one is incomplete.
 
-        Not so for another file, or one that was put back to an earlier state: the journal has nothing to tell of those.
+        False for another file, or for one restored to an earlier state, which this journal does not describe.
         """
         old, new = self.head.pages[:PAGE], self.renewed
         is_same = all(byte in pair for byte, pair in zip(now.pages, zip(old, new, strict=True), strict=False))
@@ -89,29 +89,29 @@ class Journal:
         )
 
     def is_over(self, now: Head) -> bool:
-        """Return whether the checkpoint of this journal stands in a file."""
+        """Return whether the checkpoint of this journal is complete in a file."""
         return now.pages[:PAGE] == self.renewed and now.checkpoint > self.head.checkpoint
 
 
 def journal_of(path: Path) -> Path:
-    """Return where the journal of a database stands."""
+    """Return the path of a database's journal."""
     return path.with_name(path.name + SUFFIX)
 
 
 def log_of(path: Path) -> Path:
-    """Return where the engine keeps what is committed and not yet in the database file."""
+    """Return the path of the log, in which the engine keeps committed rows that are not yet in the database file."""
     return path.with_name(f"{path.name}.wal")
 
 
 def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: int) -> None:
-    """Move what is committed from the log into the database file, so that a kill leaves the one or the other.
+    """Move committed rows from the log into the database file; a kill leaves either state intact.
 
-    `descriptor` is open on the file: to open and close another would give away the engine's lock on it.
-    Raises OSError or duckdb.Error; the log holds everything then.
+    `descriptor` is open on the file: opening and closing another would release the engine's lock on it. Raises OSError
+    or duckdb.Error; the log then holds everything.
     """
     head = Head(os.pread(descriptor, HEAD, 0))
     if not head.is_whole:
-        connection.execute("CHECKPOINT")  # another layout, of which nobody can tell what belongs to it
+        connection.execute("CHECKPOINT")  # another layout, whose metadata blocks are unknown
         return
     size = head.block_bytes
     rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
@@ -131,28 +131,28 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
 
 
 def settle(path: Path) -> None:
-    """Put back what a checkpoint tore that was killed; LockedDatabaseError while another process is at one.
+    """Restore what a killed checkpoint tore; LockedDatabaseError while another process is at one.
 
-    Raises DatabaseError for a file in the place of the journal that is none of this database, or of the log that is
-    none, which the engine would empty, and OSError where the database cannot be written.
+    Raises DatabaseError for a file in the journal's place that is not of this database, and for one in the log's place
+    that is no log, because the engine would empty it. Raises OSError if the database cannot be written.
     """
     _check_log(log_of(path))
     file = journal_of(path)
     if not os.path.lexists(file):
         return
-    with contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
+    with contextlib.suppress(FileNotFoundError):  # its process finished meanwhile
         with _opening(file):
-            pass  # what is somebody else's is told before anything is locked
+            pass  # refuse a foreign file before locking anything
         with locking(path) as descriptor:
             put_back(file, path, descriptor)
             file.unlink()
 
 
 def put_back(file: Path, path: Path, descriptor: int) -> None:
-    """Put what a journal holds back into a database file that is open, unless the checkpoint stands there.
+    """Restore a journal's blocks to an open database file, unless the checkpoint is complete.
 
-    A log that the checkpoint moved into the file is removed. Raises DatabaseError for a file that is no journal of
-    this database, or not whole and needed, FileNotFoundError where there is none, and OSError.
+    A log that the checkpoint moved into the file is removed. Raises DatabaseError for a file that is no journal of this
+    database, or is needed and not whole, FileNotFoundError if there is none, and OSError.
     """
     with _opening(file) as (stream, journal):
         now = Head(os.pread(descriptor, HEAD, 0))
@@ -171,7 +171,7 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
 
 
 def _write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of it; raises OSError where there is no room, which the first call may only tell by writing less."""
+    """Write all of the content; raises OSError if there is no room, which a first call shows by writing less."""
     while content:
         written = os.pwrite(descriptor, content, offset)
         content, offset = content[written:], offset + written
@@ -179,9 +179,9 @@ def _write_at(descriptor: int, content: bytes, offset: int) -> None:
 
 @contextlib.contextmanager
 def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
-    """Give out a journal, read up to its blocks, and the stream at its start.
+    """Yield a journal, read up to its blocks, and the stream at its start.
 
-    Raises DatabaseError for a file that is none, FileNotFoundError where there is none.
+    Raises DatabaseError for a file that is no journal, FileNotFoundError if there is none.
     """
     with _open_regular(file, "journal") as stream:
         start = stream.read(_START)
@@ -195,15 +195,15 @@ def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
 
 
 def _check_log(log: Path) -> None:
-    """Raise DatabaseError for a file in the place of a log that is none."""
+    """Raise DatabaseError for a file in the log's place that is no log."""
     if os.path.lexists(log):
         with contextlib.suppress(FileNotFoundError), _open_regular(log, "log") as stream:
-            if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have cut the first record
+            if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have truncated the first record
                 raise _foreign(log, "log")
 
 
 def _open_regular(file: Path, what: str) -> BinaryIO:
-    """Open a file to be read, whatever it is; DatabaseError for a pipe, a device, a link or a folder."""
+    """Open a regular file for reading; DatabaseError for a pipe, device, link or folder."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -217,9 +217,9 @@ def _open_regular(file: Path, what: str) -> BinaryIO:
 
 
 def _read_blocks(stream: BinaryIO, file: Path, size: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, block of so many bytes) of a journal, once it is as it was written; DatabaseError where it is not.
+    """Yield (offset, block of `size` bytes) of a journal after checking its digest; DatabaseError if it differs.
 
-    `most_bytes` are those of the database: no block lies behind its end.
+    `most_bytes` is the size of the database: no block lies beyond its end.
     """
     start = stream.read(_START)
     (count,) = _COUNT.unpack(start[-_COUNT.size :])
@@ -255,8 +255,8 @@ def _owner(file: Path) -> str:
 
 
 def _remove_log(log: Path, identity: bytes) -> None:
-    """Remove a log that goes on from the state with this identity, which has passed into the file."""
-    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # as LEB128 writes them
+    """Remove a log that continues from the state with this identity and has been moved into the file."""
+    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # in LEB128
     with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
         if _MARK + told in stream.read(_RECORD):
             log.unlink()
@@ -264,9 +264,9 @@ def _remove_log(log: Path, identity: bytes) -> None:
 
 @contextlib.contextmanager
 def locking(path: Path) -> Iterator[int]:
-    """Give out a descriptor of a database file that no engine has open; LockedDatabaseError where one has.
+    """Yield a descriptor of a database file that no engine has open; LockedDatabaseError if one has.
 
-    This process must not have it open either: the lock of its engine would go with the descriptor.
+    This process must not have it open either: its engine's lock would be released with the descriptor.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Find query files: those that ship, and those of a folder that a person names."""
+"""Find query files: shipped ones, and those of a user's folder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from joulemap.system.file import read_text
 from joulemap.system.resource import digest_code, folder, remember_all
 
 READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
-"""Files of code that say what a query file becomes."""
+"""Code files that determine the result of parsing a query file."""
 
 Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
 """Name -> parameter, and name -> column."""
 
 VARIABLE = "JOULEMAP_QUERIES"
-"""Environment variable: the folder of a person's own query files."""
+"""Environment variable with the folder of a user's own query files."""
 
 
 @cache
 def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
-    """Name -> version -> file, by file names alone; SqlError where an own file takes the name of one that ships."""
+    """Return name -> version -> file, from file names alone; SqlError if an own file has a shipped name."""
     if own is not None and not os.path.isdir(own):
         raise UsageError(f"there is no folder of queries at {own}")
     found: dict[str, dict[int, Path]] = {}
@@ -47,12 +47,12 @@ def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
 
 
 def name_queries() -> tuple[str, ...]:
-    """Return the name of every query that ships, without opening one."""
+    """Return the name of every shipped query, without opening one."""
     return tuple(sorted(_files()))
 
 
 def list_queries(own: Path | None = None) -> tuple[Query, ...]:
-    """Return every query, every version, by name and version; with those of a person's own folder if it is given.
+    """Return every version of every query, sorted by name and version, including those of a user's folder.
 
     Raises SqlError naming each own file that breaks a rule, and the rule.
     """
@@ -84,7 +84,7 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 
 def _load(path: Path) -> Query:
-    """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
+    """Return the query in a file; the SQL of a shipped one includes that of the queries it calls."""
     if not ships(path):
         query = parse_query(path)
         if query.called:
@@ -105,12 +105,12 @@ def _load(path: Path) -> Query:
 
 
 def ships(path: Path) -> bool:
-    """Return whether a query file is one of the package."""
+    """Return whether a query file belongs to the package."""
     return folder("queries") in path.parents
 
 
 def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the fields of queries that ship."""
+    """Return the fields of shipped queries."""
     digest = digest_code(*READERS)
 
     def make(path: Path) -> dict[str, Any]:
@@ -121,14 +121,14 @@ def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 @cache
 def _words() -> Words:
-    """Return the parameters and columns that mean the same in every query that ships."""
+    """Return the parameters and columns that mean the same in every shipped query."""
     told = read_toml(read_text(folder("queries") / "words.toml"))
     parameters, columns = read_entries(Parameter, told["parameters"]), read_entries(Column, told["columns"])
     return {one.name: one for one in parameters}, {one.name: one for one in columns}
 
 
 def _fill(path: Path) -> Query:
-    """Return a query that ships, with the SQL of those that it calls in its own, and with what they declare."""
+    """Return a shipped query with the SQL and the declarations of the queries that it calls."""
     from joulemap.domain.use import fill_costs
     from joulemap.store.include import fill_columns, include, inherit, view
 
@@ -146,7 +146,7 @@ def _fill(path: Path) -> Query:
 
 
 def _fill_metrics(query: Query) -> Query:
-    """Return a query with the metrics of runs that it has no column for, where its SQL says `, r.{metric}`."""
+    """Return a query with a column for each missing run metric, if its SQL contains `, r.{metric}`."""
     if "{metric}" not in query.written:
         return query
     from joulemap.domain.metric import METRICS
@@ -160,7 +160,7 @@ def _fill_metrics(query: Query) -> Query:
 
 
 def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
-    """Return what queries that ship read from together, and their SQL, as `include.share` does."""
+    """Return the shared parts of shipped queries, and their SQL, as `include.share` does."""
     from joulemap.store.include import share
 
     return share(asked, _files().__contains__, find_query)

@@ -1,7 +1,7 @@
-"""The manifest of an archive of runs, a folder with one Parquet file for each table: it vouches for them.
+"""Read and write the manifest of an archive of runs, a folder with one Parquet file per table.
 
-The manifest has the versions of schema, package and engine, and of each file its rows, its columns with their DuckDB
-types, and its digest. Columns are those of the tables, so units stand in their names.
+The manifest has the versions of schema, package and engine, and for each file its rows, its columns with their DuckDB
+types, and its digest. Column names are those of the tables, including units.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KEYS: Final[Mapping[str, str]] = {
     "point_total": "run_id",
     "point_action": "run_id",
 }
-"""table -> the column that says which of its rows belong to chosen runs."""
+"""Table -> column that identifies its rows of chosen runs."""
 
 
 @frozen(kw_only=True)
@@ -68,13 +68,13 @@ class Entry:
 
 @frozen(kw_only=True)
 class Manifest:
-    """What an archive holds."""
+    """Content of an archive."""
 
     schema_version: int
     package_version: str
     duckdb_version: str
     entries: Mapping[str, Entry]
-    """File name without its ending -> file."""
+    """File name without its suffix -> file."""
 
 
 def digest_file(path: Path) -> str:
@@ -92,10 +92,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path, newest_schema: int) -> Manifest:
-    """Return the manifest of a folder whose files are whole.
+    """Return the manifest of a folder, after a check of its files.
 
-    Raises CatalogueError for a folder that is no archive of runs, was written by a newer joulemap, or whose files are
-    missing or not those that were written.
+    Raises CatalogueError for a folder that is no archive of runs, was written by a newer joulemap, or has missing or
+    changed files.
     """
     path = folder / MANIFEST
     hint = "expected a folder that `joulemap db export` wrote as Parquet"

@@ -1,4 +1,4 @@
-"""Measurements of models, operators and served language models to rows and back; the file of operators that ships."""
+"""Store measurements of models, operators and served language models; read and write the shipped operator file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class ServingPrediction:
-    """What is predicted of one measured configuration, as it is stored; a quantity that is not is None."""
+    """Stored prediction of one measured configuration; quantities without a prediction are None."""
 
     serving_measurement_id: int
     prediction_key: str
     architecture: str
     vendor: str
     engine: str
-    """That is taken; empty where none is."""
+    """Assumed engine; empty if none is assumed."""
     work: str
-    """`model`, or `experts` where tokens choose among weights; empty where the model is not known."""
+    """Kind of work: `model`, or `experts` if tokens choose among weights; empty for an unknown model."""
     calibration: str
     refusal: str | None = None
     time_to_first_token_s: float | None = None
@@ -44,7 +44,7 @@ class ServingPrediction:
 
 
 def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> int:
-    """Store those rows that are not stored yet, and return how many those are. The caller holds the transaction."""
+    """Store rows that are not stored yet; return their number. The caller holds the transaction."""
     stored = set(read_serving_rows(connection).values())
     fresh = [one for one in dict.fromkeys(rows) if one not in stored]
     first = next_id(connection, "serving_measurement", "serving_measurement_id")
@@ -55,7 +55,7 @@ def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> in
 
 
 def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
-    """Return number -> row of all that are stored."""
+    """Return id -> row of all stored serving rows."""
     rows = connection.execute(
         f"SELECT serving_measurement_id, {', '.join(COLUMNS)} FROM internal.serving_measurement "
         "ORDER BY serving_measurement_id"
@@ -64,7 +64,7 @@ def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
 
 
 def find_predictions(connection: Connection) -> dict[int, str]:
-    """Return number of a measurement -> key of its prediction, of those that have one."""
+    """Return id of a measurement -> key of its prediction, for measurements that have one."""
     rows = connection.execute("SELECT serving_measurement_id, prediction_key FROM internal.serving_prediction")
     return {int(number): str(key) for number, key in rows.fetchall()}
 
@@ -85,11 +85,11 @@ def write_predictions(connection: Connection, predictions: Sequence[ServingPredi
 
 
 TIME_DIGITS: Final = 4
-"""Of a time in microseconds: a profiler tells three."""
+"""Digits kept of a time in microseconds; a profiler reports three."""
 
 
 def write_measurements(connection: Connection, measurements: Iterable[Measurement]) -> int:
-    """Store those measurements that are not stored yet, and return how many those are."""
+    """Store measurements that are not stored yet; return their number."""
     stored = set(read_measurements(connection))
     fresh = [one for one in dict.fromkeys(measurements) if one not in stored]
     first = next_id(connection, "measurement", "measurement_id")
@@ -107,7 +107,7 @@ def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
 
 
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
-    """Return whether something measured on this hardware, an id, is stored."""
+    """Return whether any measurement on a hardware id is stored."""
     statement = (
         "SELECT EXISTS (FROM internal.measurement WHERE hardware = $hardware) "
         "OR EXISTS (FROM internal.serving_measurement WHERE hardware = $hardware)"
@@ -116,7 +116,7 @@ def has_measurement_on(connection: Connection, hardware: str) -> bool:
 
 
 def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
-    """Write the rows that ship as a Parquet file."""
+    """Write the shipped rows as a Parquet file."""
     connection = open_in_memory()
     connection.execute(
         "CREATE TABLE internal.shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, "
@@ -144,7 +144,7 @@ def read_operator_file(
     conditions: str,
     find_seen: Callable[[str], str],
 ) -> None:
-    """Add the rows of a file that ships to a database; `find_seen` tells of a model which coefficients saw it."""
+    """Add the rows of a shipped file to a database; `find_seen` returns the coefficients fitted to a model's rows."""
     found = execute(connection, "SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
     models = [str(model) for (model,) in found]
     execute(

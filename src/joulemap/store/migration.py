@@ -1,4 +1,4 @@
-"""Numbered, forward-only migrations. Each runs in one transaction with the record of it."""
+"""Apply numbered, forward-only migrations. Each runs in one transaction with its own record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
 SCHEMA_VERSION: Final = 1
-"""The newest migration that this code knows; a test compares it with the files."""
+"""Newest migration known to this code; a test compares it with the files."""
 
 _RECORD_TABLE: Final = """
 CREATE SCHEMA IF NOT EXISTS internal;
@@ -38,7 +38,7 @@ COMMENT ON COLUMN internal.schema_migration.applied_at IS 'When, UTC';
 
 @frozen
 class Migration:
-    """One migration: of the tables, for macros and views are brought by each version of the program."""
+    """One migration of the tables; macros and views come with each version of the program instead."""
 
     version: int
     name: str
@@ -54,7 +54,7 @@ class Migration:
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
-    """Return the migrations in order; DatabaseError if a number is missing or stands twice."""
+    """Return the migrations in order; DatabaseError if a number is missing or occurs twice."""
     migrations = []
     for path in sorted(folder("schemas").glob("*.sql")):
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
@@ -67,7 +67,7 @@ def load_migrations() -> tuple[Migration, ...]:
 
 
 def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None:
-    """Return number -> checksum of the migrations that the database has had; None for a database of others."""
+    """Return number -> checksum of the applied migrations; None for a database that is not joulemap's."""
     try:
         rows = connection.execute("SELECT version, checksum FROM internal.schema_migration ORDER BY version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):
@@ -79,12 +79,12 @@ def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the newest migration that the database has had, 0 for none."""
+    """Return the newest applied migration, 0 for none."""
     return max(read_applied(connection) or {}, default=0)
 
 
 def check_applied(applied: Mapping[int, str]) -> None:
-    """Raise DatabaseError unless each of these migrations is known here, by number and checksum."""
+    """Raise DatabaseError unless each of these migrations is known, by number and checksum."""
     known = {migration.version: migration.checksum for migration in load_migrations()}
     changed = [version for version, checksum in applied.items() if known.get(version, checksum) != checksum]
     if changed:
@@ -101,11 +101,10 @@ def check_applied(applied: Mapping[int, str]) -> None:
 def migrate(
     connection: duckdb.DuckDBPyConnection, up_to: int | None = None, *, has_comments: bool = True
 ) -> tuple[int, ...]:
-    """Apply the migrations that the database lacks, only those `up_to` a number if it is given; return their numbers.
+    """Apply the missing migrations, up to number `up_to` if given; return their numbers.
 
-    After the last it has the macros and views of this version, and totals by them. Comments take as long as all else,
-    and a database that nobody looks into does without.
-    Raises DatabaseError if one that it has had is not known here.
+    After the last one, the database has this version's macros and views, and totals computed by them. Comments double
+    the time, so a database that nobody inspects omits them. Raises DatabaseError if an applied migration is unknown.
     """
     applied = read_applied(connection) or {}
     check_applied(applied)
@@ -145,7 +144,7 @@ def _together(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
-    """Return what keeps the digests of stored rows true while their columns change; there are none at first."""
+    """Return the context that keeps digests valid while columns change; an empty one before digests exist."""
     (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'table_digest'").fetchall()[
         0
     ]

@@ -1,4 +1,4 @@
-"""One answer to a Parquet file, by the engine's own writer; and types that Python lacks, which are fetched as texts."""
+"""Write an answer to a Parquet file with the engine's own writer, and convert types that Python lacks to text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABSENT: Final = frozenset({"TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE", "I
 """Types that need a library, or lose months, nanoseconds or a zone."""
 
 CLIPPED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
-"""Types whose infinity becomes the last or first day that Python knows."""
+"""Types whose infinity becomes the last or first day that Python can represent."""
 
 ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 
@@ -34,14 +34,14 @@ _PARTS: Final = re.compile(
 
 
 def replace_types(kind: str, types: Iterable[str]) -> str:
-    """Return a type with VARCHAR for each of some types, at any depth; "" where it has none of them."""
+    """Return a type with VARCHAR in place of each of some types, at any depth; "" if it has none of them."""
     replaced = frozenset(types)
     text = _PARTS.sub(lambda found: "VARCHAR" if found["type"] in replaced else found[0], kind)
     return "" if text == kind else text
 
 
 def has_endless(values: Iterable[Any]) -> bool:
-    """Return whether there is a date or time that stands for infinity, or is the last that Python knows."""
+    """Return whether any date or time is infinite, or is the last one that Python can represent."""
     for value in values:
         if isinstance(value, date):
             if value in ENDS:
@@ -55,23 +55,23 @@ def has_endless(values: Iterable[Any]) -> bool:
 
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
-"""Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""
+"""Integers that Parquet lacks, and that the engine would round to DOUBLE; they are written as decimals."""
 
 
 WIDEST: Final = "DECIMAL(38, 0)"
-"""What stands for them."""
+"""Type that replaces them."""
 
 
 def save_table(path: Path, table: Table[Any]) -> None:
     """Write a table as Parquet, with its statement, parameters, columns and versions in the file's metadata.
 
-    Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
+    Raises SqlError for a type that Parquet cannot hold, OSError if the file cannot be written.
     """
     write_parquet(path, [(column.name, column.type) for column in table.columns], table.cells, describe_table(table))
 
 
 def describe_table(table: Table[Any]) -> dict[str, Any]:
-    """Return what a file's metadata say of a table: statement, parameters, columns and versions."""
+    """Return the metadata of a table's file: statement, parameters, columns and versions."""
     return {
         "title": table.title,
         "sql": table.sql,
@@ -91,7 +91,7 @@ def write_parquet(
 ) -> None:
     """Write rows under columns of (name, DuckDB type); `about` becomes the file's metadata `joulemap`, as JSON.
 
-    Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
+    Raises SqlError for a type that Parquet cannot hold, OSError if the file cannot be written.
     """
     names = [quote_name(name) for name, _ in columns]
     kinds = [WIDEST if kind in WIDE_TYPES else kind for _, kind in columns]
@@ -116,10 +116,9 @@ def copy_to_parquet(
     path: Path,
     about: Mapping[str, Any],
 ) -> int:
-    """Let the engine write the rows of a statement to a file; return how many.
+    """Write the rows of a statement to a file with the engine; return their number.
 
-    Raises SqlError for a type or number that Parquet cannot hold, OSError where the file cannot be written,
-    duckdb.Error.
+    Raises SqlError for a type or number that Parquet cannot hold, OSError if the file cannot be written, duckdb.Error.
     """
     metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
     options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{joulemap: {metadata}}}"

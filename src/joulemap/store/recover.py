@@ -1,8 +1,8 @@
-"""Recovery: all that can be read of a damaged database, put into a sound one.
+"""Recover all readable data of a damaged database into a sound one.
 
-It works on a copy of the file and its log. The copy is opened as far as it can be: what a checkpoint tore is put back,
-and a damaged log is cut where its damage begins. Then each workload, hardware, calibration and run is read by itself,
-and what is not as it was written is left out.
+Recovery works on a copy of the file and its log. The copy is opened as far as possible: blocks torn by a checkpoint are
+restored, and a damaged log is cut where its damage begins. Each workload, hardware, calibration and run is then read by
+itself; rows that differ from what was written are left out.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from joulemap.system.errors import DatabaseError
 from joulemap.system.record import define
 
 MOST_CUTS: Final = 1000
-"""How often a log is cut before it is given up."""
+"""Maximum cuts of a log before recovery gives up on it."""
 
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
 @define
 class Recovery:
-    """What became of a damaged database."""
+    """Result of a recovery."""
 
     run_count: int = 0
     lost: list[str] = attrs.field(factory=list)
-    """What could not be read, and why; a line each."""
+    """Losses with reasons, one line each."""
 
 
 def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
-    """Make a database at `sound` of all that can be read of another; beside it is room for a copy.
+    """Create a database at `sound` with all readable data of another; a copy is made beside it.
 
-    Where `is_bold`, damaged blocks are read too, as far as the engine makes sense of them, on which it may crash: what
-    the digests then say was not written so is left out. Raises DatabaseError where nothing can be read,
-    LockedDatabaseError while somebody works with it.
+    With `is_bold`, damaged blocks are read too, as far as the engine can interpret them, which may crash it; rows that
+    their digests show as changed are left out. Raises DatabaseError if nothing can be read, LockedDatabaseError while
+    the database is in use.
     """
     recovery = Recovery()
     copy = sound.with_name("copy.duckdb")
@@ -75,7 +75,7 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
 
 
 def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
-    """Copy a database and its log, and put back there what a checkpoint tore."""
+    """Copy a database and its log, and restore in the copy what a checkpoint tore."""
     with locking(path):
         shutil.copyfile(path, copy)
         if log_of(path).is_file():
@@ -88,7 +88,7 @@ def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
 
 
 def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
-    """Cut the log of a copy until the engine opens it; raises DatabaseError where it does not open without."""
+    """Cut the log of a copy until the engine opens it; raises DatabaseError if it does not open without a log."""
     log = log_of(copy)
     for _ in range(MOST_CUTS):
         try:
@@ -108,7 +108,7 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
 
 
 def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:
-    """Copy all that can be read of these runs, and the measurements."""
+    """Copy all readable data of these runs, and the measurements."""
     for table in ("action", "measurement", "serving_measurement"):
         _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
     based = dict(
@@ -138,7 +138,7 @@ def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], rec
 
 
 def _add_up(connection: Connection, recovery: Recovery) -> None:
-    """Store the totals of the runs; remove those that have none, for their parts make no sense."""
+    """Store the totals of the runs; remove runs whose parts cannot be summed."""
     try:
         add_up(connection)
     except duckdb.Error:
@@ -155,7 +155,7 @@ def _tables(key: str) -> list[str]:
 
 
 def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: str, recovery: Recovery) -> bool:
-    """Copy rows of some tables, or of none; return whether they could be read."""
+    """Copy rows of all of some tables, or of none; return whether they could be read."""
     connection.execute("BEGIN TRANSACTION")
     try:
         for table in tables:
@@ -173,7 +173,7 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
 
 
 def _drop_changed(connection: Connection, recovery: Recovery) -> None:
-    """Remove the runs that are not as they were written, or whose workload, hardware or calibration is not."""
+    """Remove runs that differ from what was written, or whose workload, hardware or calibration does."""
     reasons: dict[tuple[str, int | None], str] = {}
     for rule, run_id, workload_id, place, _, _ in find_row_faults(connection):
         kind = next((kind for kind in ("hardware", "calibration") if f" {kind}" in rule), "")

@@ -1,4 +1,4 @@
-"""Rows into tables, through numpy arrays, or Arrow where there are many. Callers hold the transaction."""
+"""Insert rows into tables, through numpy arrays, or Arrow for many rows. Callers hold the transaction."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from joulemap.store.connection import Connection
 from joulemap.store.literal import write
 
 ARROW_ROWS: Final = 200_000
-"""From here Arrow's faster scan is worth importing pyarrow for."""
+"""Rows above which Arrow's faster scan is worth the import of pyarrow."""
 
 
 LISTED: Final = 10_000
-"""Different objects of a column that a statement may list."""
+"""Maximum distinct objects of a column that a statement lists."""
 
 
 def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:
@@ -31,10 +31,10 @@ def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any
 
 
 def describe_arrays(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return arrays of numbers that the engine scans as they are, and the SQL of each column over them.
+    """Return number arrays that the engine scans directly, and the SQL of each column over them.
 
-    Which numbers are missing is an array of its own, for engines disagree on masks; all else is a list in the statement
-    and places in it, for the engine looks at objects with pandas, which it imports.
+    Missing numbers are marked in an array of their own, because engines disagree on masks. Other objects become a list
+    in the statement with indices into it, because the engine would import pandas to inspect objects.
     """
     arrays, values = {}, []
     for name, column in columns.items():
@@ -53,7 +53,7 @@ def describe_arrays(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
 
 
 def _list(objects: Any) -> tuple[Any, str] | None:
-    """Return the place of each object in a list, from 1 on, and the list as SQL; None where one has no literal."""
+    """Return the 1-based place of each object in a list, and the list as SQL; None if an object has no literal."""
     import numpy as np
 
     places: dict[str, int] = {}
@@ -73,7 +73,7 @@ def _list(objects: Any) -> tuple[Any, str] | None:
 
 
 def as_array(values: Any) -> Any:
-    """Return numbers as numbers, missing ones masked, and all else as objects."""
+    """Return numbers as numbers, with missing ones masked, and all else as objects."""
     import numpy as np
 
     if isinstance(values, np.ndarray):
@@ -91,7 +91,7 @@ def as_array(values: Any) -> Any:
 
 
 def _is_rounded(numbers: Sequence[Any]) -> bool:
-    """Return whether whole numbers become floating-point ones, as those do of which no integer type holds all."""
+    """Return whether integers would become floats, as numpy does if no integer type holds all of them."""
     import numpy as np
 
     return np.array([min(numbers), max(numbers)]).dtype.kind == "f" and not any(
@@ -100,9 +100,9 @@ def _is_rounded(numbers: Sequence[Any]) -> bool:
 
 
 def insert_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:
-    """Insert records: every column of the table holds the attribute of its name, but for those given.
+    """Insert records: every column of the table takes the attribute of its name, unless it is in `given`.
 
-    A list or range is given row by row, anything else for all rows.
+    A list or range in `given` has a value per row; anything else applies to all rows.
     """
     if not records:
         return
@@ -130,5 +130,5 @@ def next_id(connection: Connection, table: str, column: str) -> int:
 
 
 def utc_now() -> datetime:
-    """Return the time, UTC, as TIMESTAMP columns hold it."""
+    """Return the current time in UTC, as TIMESTAMP columns hold it."""
     return datetime.now(UTC).replace(tzinfo=None)

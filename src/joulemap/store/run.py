@@ -1,4 +1,4 @@
-"""Look-ups of stored runs."""
+"""Look up stored runs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
-"""Which runs answer a question that reads ledgers, or one that reads totals."""
+"""SQL condition on runs with enough detail: with a ledger or a refusal if `$has_ledger`, else any."""
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for those of the keys that are stored, with a ledger or in whatever detail."""
+    """Return run_key -> run_id for the stored ones of these keys; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
     rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for stored runs of a workload, with a ledger or in whatever detail."""
+    """Return run_key -> run_id for stored runs of a workload; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
     rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
@@ -39,42 +39,43 @@ def find_all_runs(connection: Connection) -> list[int]:
 
 @frozen
 class Outline:
-    """What was asked of a stored run, and whether it was answered."""
+    """Configuration of a stored run, and its intervals or refusal."""
 
     batch: int
     refusal: str | None
-    """Why it could not be evaluated."""
+    """Reason why it could not be evaluated; None if it was."""
     hardware: str
     configured_hardware: str
-    """With its power mode."""
+    """Hardware at its power mode."""
     boundary: str
-    """What its energy contains."""
+    """Boundary of its energy."""
     tf32: str
     """`allowed` if its libraries may compute fp32 products in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
-    """What was set of its hardware."""
+    """Changed numbers of its hardware."""
     needs_host: str
-    """What of a computer its hardware needs; empty for nothing."""
+    """Part of a computer that its hardware needs; empty for nothing."""
     host: str
-    """The computer that was named for it; empty for none."""
+    """Host that was named for it; empty for none."""
     runtime: str
     has_helper: bool
-    """Whether there is a computer for what its compiler does not run."""
+    """True if a host computes operators that its compiler does not support."""
     latency_half_width: float | None
-    """Of the 80 % interval of its logarithm, as the three below; None for a refused run."""
+    """Half width of the 80 % interval of the latency's logarithm; this and the next three are None for a refused run.
+    """
     latency_own_half_width: float | None
-    """The part of it that the hardware's own numbers leave open."""
+    """Part of it that is due to the hardware's own numbers."""
     energy_half_width: float | None
     energy_own_half_width: float | None
     is_new: bool
-    """Whether nobody measured work of its sort on its class."""
+    """True if its class has no measurements of this kind of work."""
     placement: str
-    """Of a box: its form and the devices with a part; empty for a chip."""
+    """Form of a box's placement and the devices in use; empty for a chip."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
-    """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
+    """Return run_id -> configuration for the stored ones of these runs, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
@@ -91,17 +92,17 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 @frozen
 class AssumedEnergy:
-    """Part of the energy of a run whose price per action is assumed."""
+    """Part of a run's energy whose price per action is assumed."""
 
     energy_fj: float
     """Energy of the whole run."""
     fraction: float
     static_fraction: float
-    """The part of the energy that is assumed static power."""
+    """Share of the energy that is assumed static power."""
 
     @classmethod
     def add_up(cls, parts: Iterable[AssumedEnergy]) -> AssumedEnergy:
-        """Return the assumed part of the sum of energies; nothing is assumed of a sum of 0."""
+        """Return the assumed part of a sum of energies; its shares are 0 for a sum of 0."""
         listed = list(parts)
         whole_fj = sum(one.energy_fj for one in listed)
         shares = (
@@ -112,7 +113,7 @@ class AssumedEnergy:
 
 
 def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:
-    """Return run_id -> the part of its energy that is priced by assumed numbers, from the bases of its ledger."""
+    """Return run_id -> part of its energy that is priced by assumed numbers, from the bases of its ledger."""
     statement = (
         "SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) AS whole_fj, "
         "coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / nullif(whole_fj, 0e0), "
@@ -127,9 +128,9 @@ def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, As
 
 
 def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, str, bool, float], ...]:
-    """Return (hardware, host that was named or empty, whether it has a link to a host, seconds of a launch) of runs.
+    """Return (hardware, named host or empty, whether it has a host link, seconds per launch) of runs.
 
-    Of those in `eager` whose hardware has kernels launched by a thread.
+    Only runs in `eager` on GPUs, whose kernels a host thread launches.
     """
     statement = (
         "SELECT v.hardware, v.host, bool_or(l.connects IS NOT NULL), any_value(f.value) "
@@ -144,7 +145,7 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
 
 
 def find_unlisted_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of the hardware of which nobody has listed what operators its compiler runs."""
+    """Return the ids of hardware whose compiler has no list of supported operators."""
     rows = execute(
         connection,
         "SELECT DISTINCT v.hardware FROM internal.hardware_operator AS o "
@@ -163,7 +164,7 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs, each name once."""
+    """Return the distinct models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs."""
     statement = (
         "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
         "ORDER BY list_position($ids, run_id)"
@@ -178,7 +179,7 @@ def find_workload_of(connection: Connection, run_id: int) -> int:
 
 
 def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
-    """Return the names of the subgraphs of stored runs, each once."""
+    """Return the distinct names of the subgraphs of stored runs."""
     statement = (
         "SELECT DISTINCT s.name FROM internal.run AS r JOIN internal.workload_subgraph AS s USING (workload_id) "
         "WHERE list_contains(?, r.run_id) ORDER BY s.name"
@@ -187,7 +188,7 @@ def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str,
 
 
 def mark_newest(connection: Connection) -> None:
-    """Make the flags of all runs those of `newest_runs`, after runs were added."""
+    """Update the flags of all runs from `newest_runs`, after runs were added."""
     connection.execute(
         "UPDATE internal.run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id "
         "FROM newest_runs))"

@@ -1,4 +1,4 @@
-"""Comparison of a database's tables, views and macros with those that this joulemap makes."""
+"""Compare a database's tables, views and macros with those that this version of joulemap makes."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ WHERE database_name = current_database() AND NOT internal
 """
 
 _EXCLUDED: Final = re.compile(r"(?<=EXCLUDE \()[^()]*(?=\))")
-"""Columns that the engine keeps as a set, and gives out in an order of the day."""
+"""Columns that the engine keeps as a set and lists in no fixed order."""
 
 
 def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
-    """Return (what, expected, found) of each table, view or macro that is not as joulemap makes it.
+    """Return (what, expected, found) of each table, view or macro that differs from joulemap's.
 
-    Macros and views of another version are taken as they are: nobody asks with them.
+    Macros and views of another version are accepted, because no statement uses them.
     """
     expected, found = _expect(), _describe(connection)
     changes = []
@@ -87,7 +87,7 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
 @cache
 def _expect() -> Mapping[str, str]:
-    """Return what -> definition of all that joulemap makes; making it takes half of the time of a small check."""
+    """Return name -> definition of everything that joulemap makes; this takes half the time of a small check."""
     with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
         write_metrics(fresh)
         return _describe(fresh)

@@ -1,15 +1,15 @@
-"""Who has which database open: in this process, and in the queue of processes.
+"""Track who has which database open, in this process and in the queue of processes.
 
-The engine gives all of a process one instance of a database, with one configuration and no wall between its writers:
-so readers alike share it, everybody else has it alone, and who comes first is served first. Those who have it stand in
-the queue of processes together, where readers in a row share:
+The engine gives a process one instance of a database, with one configuration and no isolation between its writers.
+Therefore readers of one kind share it, everybody else has it alone, and requests are served in order. Each process that
+has it joins the queue of processes, in which consecutive readers share:
 
     ~/.cache/joulemap/queue-3f0c…    one byte of it is locked for each process that is at the database, or waits
 
-A ticket is the moment of arrival. Its byte is locked at that place, shared by who reads, so that its turn has come when
-nothing before it is locked: nothing at all for a writer, by no writer for a reader. Locks end with their process, and
-the last to leave removes the file. The engine's own lock keeps processes apart: a process without a ticket, where there
-is no cache folder say, waits for that alone.
+A ticket is the moment of arrival. Its byte is locked at that offset, shared for a reader. A turn has come when no byte
+before it is locked: by anybody for a writer, by a writer for a reader. Locks end with their process, and the last to
+leave removes the file. The engine's own lock keeps processes apart: a process without a ticket, for example for lack of
+a cache folder, waits for that lock alone.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from joulemap.system.record import define, frozen
 
 @attrs.frozen
 class Turn:
-    """A place in the queue of a database."""
+    """Place in the queue of a database."""
 
     descriptor: int
     file: Path
     ticket: int
     kind: int
-    """The lock of who reads or writes."""
+    """Lock type: shared for a reader, exclusive for a writer."""
 
     @property
     def has_come(self) -> bool:
-        """Whether nobody who came earlier is in the way, or nobody can tell."""
+        """True if nobody who came earlier is in the way, or if that cannot be determined."""
         with contextlib.suppress(OSError):
             if not _lock(self.descriptor, self.kind, self.ticket, 0):
                 return False
@@ -51,7 +51,7 @@ class Turn:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody came later and waits."""
+        """True if somebody who came later waits."""
         with contextlib.suppress(OSError):
             if not _lock(self.descriptor, fcntl.LOCK_EX, 0, self.ticket + 1):
                 return True
@@ -60,13 +60,13 @@ class Turn:
 
     @property
     def holder(self) -> str:
-        """Who had the last turn, in words."""
+        """Holder of the last turn, in words."""
         with contextlib.suppress(OSError, ValueError):
             return f"process {int(os.pread(self.descriptor, 20, 0))}"
         return "another process"
 
     def leave(self) -> None:
-        """Let the next one have its turn."""
+        """Give up the turn."""
         with contextlib.suppress(OSError):
             if _lock(self.descriptor, fcntl.LOCK_EX, 0, 0):
                 self.file.unlink()
@@ -74,7 +74,7 @@ class Turn:
 
 
 def queue_up(place: str, *, is_reading: bool) -> Turn | None:
-    """Return a place in the queue of the database at a real path; None where there cannot be one."""
+    """Join the queue of the database at a real path; None if there cannot be a queue."""
     name = hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest()
     kind = fcntl.LOCK_SH if is_reading else fcntl.LOCK_EX
     with contextlib.suppress(OSError, RuntimeError):
@@ -86,12 +86,12 @@ def queue_up(place: str, *, is_reading: bool) -> Turn | None:
             with contextlib.suppress(FileNotFoundError):
                 if _lock(descriptor, kind, 1, ticket) and os.path.samestat(os.fstat(descriptor), file.stat()):
                     return Turn(descriptor, file, ticket, kind)
-            os.close(descriptor)  # the last one to leave was about to remove it
+            os.close(descriptor)  # the last process to leave is removing the file
     return None
 
 
 def _lock(descriptor: int, kind: int, length: int, start: int) -> bool:
-    """Return whether some bytes of a file could be locked; 0 of them are all."""
+    """Return whether some bytes of a file could be locked; a length of 0 means all."""
     try:
         fcntl.lockf(descriptor, kind | fcntl.LOCK_NB, length, start)
     except (BlockingIOError, PermissionError):
@@ -101,12 +101,12 @@ def _lock(descriptor: int, kind: int, length: int, start: int) -> bool:
 
 @frozen
 class Kind:
-    """How a database is open."""
+    """Kind of access to a database."""
 
     is_reading: bool
     config: tuple[tuple[str, str], ...] = ()
     later: tuple[tuple[str, str], ...] = ()
-    """Settings, as SQL writes them, that are made in this order once it is open."""
+    """Settings, as SQL writes them, applied in this order after opening."""
 
 
 @define
@@ -116,7 +116,7 @@ class _Use:
     turn: Turn | None = None
 
     def admits(self, ticket: object, kind: Kind) -> bool:
-        """Return whether a ticket is the next, and may join those who are in."""
+        """Return whether a ticket is the next, and may join the current holders."""
         return self.queue[0] is ticket and (
             not self.holders or (kind.is_reading and all(one == kind for one in self.holders))
         )
@@ -127,7 +127,7 @@ _changed: Final = Condition()
 
 
 def take(path: str, kind: Kind, limit_s: float) -> bool:
-    """Wait for a database to be free for one more of a kind; return False where `limit_s` seconds did not suffice."""
+    """Wait until a database is free for one more user of a kind; return False after `limit_s` seconds."""
     ticket = object()
     with _changed:
         use = _uses.setdefault(path, _Use())
@@ -145,7 +145,7 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
 
 
 def find_earlier(path: str) -> str:
-    """Return who is in the way among the processes that came earlier to a database that was taken; empty for nobody."""
+    """Return the process that came earlier to a taken database and is in the way; empty for none."""
     turn = _uses[path].turn
     return "" if turn is None or turn.has_come else turn.holder
 
@@ -157,7 +157,7 @@ def is_wanted(path: str) -> bool:
 
 
 def give_back(path: str, kind: Kind) -> None:
-    """Let the next of those who wait have the database."""
+    """Release the database to the next user."""
     with _changed:
         use = _uses[path]
         use.holders.remove(kind)

@@ -1,4 +1,4 @@
-"""A statement that is ready to run: its rows come batch by batch, as Arrow, or go to a Parquet file.
+"""Run a prepared statement: as batches of rows, as Arrow, or into a Parquet file.
 
 Values that Python lacks (times with a zone, intervals, infinite dates) come as texts, as the engine writes them.
 """
@@ -38,41 +38,41 @@ from joulemap.system.errors import SqlError, UsageError
 from joulemap.system.record import define, frozen
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
-"""What no statement is to blame for: a matter of the database, left to whoever opened it."""
+"""Errors that no statement causes; they concern the database and are left to the caller that opened it."""
 
 EFFECTS: Final = (
     "checkpoint", "create_external_resource", "deregister_external_resource", "destroy_external_resource",
     "disable_logging", "disable_profiling", "enable_logging", "enable_profiling", "force_checkpoint", "nextval",
     "register_external_resource", "register_external_resource_type", "setval", "truncate_duckdb_logs", "write_log",
 )  # fmt: skip
-"""Functions of the engine that do more than answer."""
+"""Functions of the engine with side effects."""
 
 _CALLED: Final = re.compile(rf'"function_name":"({"|".join(EFFECTS)})"', re.IGNORECASE)
 
 TELL_S: Final = 0.2
-"""How often progress is told."""
+"""Seconds between progress messages."""
 
 ARROW_ROWS: Final = 20_000
-"""Of one Arrow batch."""
+"""Rows per Arrow batch."""
 
 _PIVOT: Final = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
 )
-"""How a statement with a PIVOT begins that only reads: the engine makes two of one whose values are in the data."""
+"""Pattern of a read-only PIVOT statement, which the engine splits in two if its values come from the data."""
 
 Batch = list[tuple[Any, ...]]
 
 
 @define
 class _Stream:
-    """Arrow batches that the engine holds until they were read, or the statement is left."""
+    """Arrow batches that the engine holds until they are read or the statement is closed."""
 
     cursor: Connection
     reader: Any
-    """None once it was left."""
+    """Arrow reader; None after close."""
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release the batches."""
         self.reader = None
         self.cursor.close()
 
@@ -83,20 +83,20 @@ class Statement:
 
     connection: Connection
     title: str
-    """`topic.name@version`, or `sql`."""
+    """Title: `topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
-    """Under names that differ."""
+    """Columns under distinct names."""
     sql: str
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware that can be neither bought nor rented, for people to see."""
+    """Hardware to mark for people, because it can be neither bought nor rented."""
     can_nest: bool = True
-    """Whether it may stand in another statement, which EXPLAIN does not."""
+    """True if it may be nested in another statement; EXPLAIN may not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
     def close(self) -> None:
-        """Let go of what was not read, so that nothing keeps the database open."""
+        """Release unread rows, so that nothing keeps the database open."""
         for stream in self._streams:
             stream.close()
 
@@ -112,12 +112,12 @@ class Statement:
         )
 
     def tell_most(self, row_count: int) -> tuple[str, ...]:
-        """Return what is said of so many rows where a query gives out no more, by its parameter `most`."""
+        """Return the note on a result of `row_count` rows that the parameter `most` cut off."""
         most = self.parameters.get("most")
         return (f"{most:,} rows at most: -p most=0 for all",) if most and most == row_count else ()
 
     def table(self) -> Table[tuple[Any, ...]]:
-        """Return all rows; SqlError where they take more time, rows or memory than the bounds."""
+        """Return all rows; SqlError if they exceed the time, rows or memory of the bounds."""
         rows: Batch = []
         with self._cursor() as cursor, bounding(cursor, self.bounds), blaming():
             fetch = self._begin(cursor)
@@ -128,9 +128,9 @@ class Statement:
         return attrs.evolve(self.head(rows), notes=self.tell_most(len(rows)))
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the rows as they come; whoever reads takes the time that they like.
+        """Yield batches of rows as they arrive; the consumer's own time is not limited.
 
-        SqlError where none comes for as long as the bounds allow, or there are more rows, or larger ones.
+        SqlError if none arrives within the time limit, or if the rows exceed the bounds in number or size.
         """
         with self._cursor() as cursor:
             with bounding(cursor, self.bounds), blaming():
@@ -146,10 +146,10 @@ class Statement:
                 yield batch
 
     def arrow(self) -> Any:
-        """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, none of them made by Python.
+        """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, without Python objects.
 
-        Whole numbers of more than 64 bits are decimals without places. Raises as `batches`, while it is read, and
-        SqlError once the statement was left.
+        Integers of more than 64 bits are decimals without places. While it is read it raises as `batches`, and SqlError
+        after the statement was closed.
         """
         import pyarrow as pa
 
@@ -179,10 +179,10 @@ class Statement:
             yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
     def save(self, path: Path, tell: Callable[[int], None] | None = None) -> int:
-        """Let the engine write the rows to the Parquet file that the database was opened for; return how many.
+        """Write the rows to the Parquet file that the database was opened for; return their number.
 
-        `tell` is told now and then how many bytes are written. Raises SqlError where nothing is written for as long as
-        the bounds allow, there are more rows, or one of a type that Parquet lacks; OSError where the file cannot be
+        `tell` is called regularly with the number of bytes written. Raises SqlError if nothing is written within the
+        time limit, or if the rows exceed the bounds or have a type that Parquet lacks; OSError if the file cannot be
         written.
         """
         if not self.can_nest:
@@ -207,7 +207,7 @@ class Statement:
         return count
 
     def count(self, most_s: float) -> int | None:
-        """Return how many rows there are, on a connection beside this one; None where that takes longer."""
+        """Return the number of rows, counted on a second connection; None if that takes more than `most_s` seconds."""
         if not self.can_nest:
             return None
         quick = attrs.evolve(self.bounds, timeout_s=most_s)
@@ -218,11 +218,11 @@ class Statement:
         return None
 
     def _cursor(self) -> AbstractContextManager[Connection]:
-        """Give out a connection of its own for one result: the engine has one at a time on each."""
+        """Return a connection for one result, because the engine has one result at a time on each connection."""
         return contextlib.closing(begin_cursor(self.connection))
 
     def _begin(self, connection: Connection) -> Callable[[], Batch]:
-        """Run it; return what gives the next rows as they are written, none after the last."""
+        """Run the statement; return a function that returns the next rows, none after the last."""
         kinds = [column.type for column in self.columns]
         plain = [replace_types(kind, ABSENT) for kind in kinds]
         shown = [f"CAST(#{index} AS {kind})" if kind else f"#{index}" for index, kind in enumerate(plain, 1)]
@@ -241,10 +241,10 @@ class Statement:
 
 
 def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[str, Any], bounds: Bounds) -> Statement:
-    """Return a statement that was bound and not run.
+    """Return a bound statement that has not run.
 
-    Raises SqlError if it does not parse, is not one SELECT or was refused; UsageError if the parameters given are not
-    those in it.
+    Raises SqlError if it does not parse, is not one SELECT or was refused; UsageError if the given parameters do not
+    match those in it.
     """
     statement = parse_statement(connection, sql)
     kind = name_kind(statement)
@@ -271,7 +271,7 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
 
 
 def _refuse_effects(connection: Connection, sql: str) -> None:
-    """Raise SqlError for a SELECT that calls a function with effects; `query('...')` of one fails when it is run."""
+    """Raise SqlError for a SELECT that calls a function with effects; one inside `query('...')` fails at run time."""
     if any(name in sql.casefold() for name in EFFECTS):
         ((tree,),) = literal.execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         called = _CALLED.search(tree)
@@ -282,7 +282,7 @@ def _refuse_effects(connection: Connection, sql: str) -> None:
 
 
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, holds none or several, or does more."""
+    """Return the only statement of a text; SqlError if it does not parse, holds none or several, or has effects."""
     if "\0" in sql:
         raise SqlError(f"the statement has a NUL at character {sql.index(chr(0))}, where the engine would end it")
     try:
@@ -301,7 +301,7 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
 
 
 def name_kind(statement: duckdb.Statement) -> str:
-    """Return what a statement is; the binding lacks names for the newest of them."""
+    """Return the kind of a statement; the binding has no names for the newest kinds."""
     try:
         return str(statement.type.name)
     except ValueError:
@@ -309,21 +309,21 @@ def name_kind(statement: duckdb.Statement) -> str:
 
 
 def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> Connection:
-    """Begin a statement; return what its rows are fetched from."""
+    """Start a statement; return the connection to fetch its rows from."""
     with blaming():
         return literal.execute(connection, sql, parameters)
 
 
 def blames_statement(error: duckdb.Error) -> bool:
-    """Return whether an error is one of the statement; the engine gives a damaged block no class of its own."""
-    if isinstance(error, duckdb.TransactionException):  # it asked for one: nobody else begins or ends any
+    """Return whether the statement caused an error; the engine has no error class for a damaged block."""
+    if isinstance(error, duckdb.TransactionException):  # only the statement itself could begin or end one
         return True
     return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
 
 
 @contextlib.contextmanager
 def blaming() -> Iterator[None]:
-    """Turn what a statement is to blame for into SqlError."""
+    """Convert errors that a statement caused to SqlError."""
     try:
         yield
     except duckdb.Error as error:
@@ -333,7 +333,7 @@ def blaming() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Return an engine's error as one line: what it says was behind it, with what it offers instead."""
+    """Return an engine's error as one line: the underlying message, with any suggestion."""
     lines = [line.strip() for line in str(error).split("\n") if line.strip()]
     lines = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")] or lines
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
@@ -341,7 +341,7 @@ def first_line(error: Exception) -> str:
 
 
 def strip(sql: str) -> str:
-    """Return a statement without the semicolons and comments that end it."""
+    """Return a statement without trailing semicolons and comments."""
     written = sql.encode()
     tokens = duckdb.tokenize(sql)
     end = len(written)
@@ -351,7 +351,7 @@ def strip(sql: str) -> str:
 
 
 def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
-    """Return rows without the texts that stand behind them, of which those are taken that stand for no day."""
+    """Return rows without their extra text columns, whose texts replace dates that Python cannot represent."""
     rows = [row[:width] for row in batch]
     for place, index in enumerate(columns, width):
         if has_endless(row[index] for row in batch):
@@ -362,7 +362,7 @@ def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return the names with a number after each that stood before, so that a record keeps every column."""
+    """Return names made distinct by numbers, so that a record keeps every column."""
     seen: dict[str, int] = {}
     distinct = []
     for name in names:
@@ -373,7 +373,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _telling(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
-    """Tell how many bytes a file has, as long as what happens inside writes it."""
+    """Report the size of a file in bytes while the code inside writes it."""
     if tell is None:
         yield
         return

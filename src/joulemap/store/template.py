@@ -1,10 +1,10 @@
-"""A finished database with the catalogue and no runs, kept in the cache folder and copied for each new one.
+"""Keep a finished database with the catalogue and no runs in the cache folder, and copy it for each new one.
 
-Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
+An index of its hardware lies beside it, so that names are checked before a database is created or opened.
 
-Making the tables and storing all hardware takes longer than a comparison. The template is made once for each
-schema, catalogue, engine and code that writes, and again where it is not as it was made; a wheel of `make wheel` brings
-that of its own. Without a folder to keep it in, and without such a wheel, every new database is made from the start.
+Creating the tables and storing all hardware takes longer than a comparison. The template is made once for each schema,
+catalogue, engine and writing code, and again if it was changed; a wheel of `make wheel` brings its own. Without a
+folder to keep it in, and without such a wheel, every new database is made from scratch.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ WRITERS: Final = (
     "plan/anchor.py",
     "plan/target.py",
 )
-"""Code that decides what a template holds beside the catalogue."""
+"""Code that determines the content of a template besides the catalogue."""
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
 SHIPPED: Final = Path(__file__).parents[1] / "template"
-"""What a wheel brings; there is none in a checkout."""
+"""Template folder of a wheel; absent in a checkout."""
 
 KEPT: Final = 8
-"""Templates of other catalogues or versions that stay, the newest."""
+"""Templates of other catalogues or versions to keep, newest first."""
 
 
 @frozen
 class Template:
-    """A database to copy, and the hardware in it by id."""
+    """Database to copy, and its hardware by id."""
 
     path: Path
     entries: dict[str, HardwareEntry]
@@ -67,7 +67,7 @@ Fill = Callable[[Connection], "dict[str, HardwareEntry]"]
 
 
 def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Template | None:
-    """Return the template of a catalogue, making it if need be; None where there is none and it cannot be kept.
+    """Return the template of a catalogue, made if necessary; None if it cannot be stored.
 
     `fill` stores the catalogue in an empty database and returns its entries.
     """
@@ -94,7 +94,7 @@ def _index(path: Path) -> Path:
 
 
 def _read(path: Path) -> Template | None:
-    """Return the template at a path; None where it, or what is noted of it, is missing or not as it was made."""
+    """Return the template at a path; None if it or its index is missing or was changed."""
     from joulemap.domain.catalogue import HardwareEntry
 
     try:
@@ -113,7 +113,7 @@ def _digest(content: bytes) -> str:
 
 
 def _sight(path: Path) -> list[int]:
-    """Return what changes when a file is written: looked at instead of reading all of it."""
+    """Return metadata that changes when a file is written, as a substitute for reading it."""
     found = path.stat()
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 

@@ -1,8 +1,8 @@
-"""Totals of runs: sums over their parts and how far they may be off, a row a run (`totals_between` says how), and what
-they spend by action, a row a run and action (`actions_between`).
+"""Store totals of runs and their energy by action.
 
-The ledger and the rows beside it stay the only source: who writes runs, or what half-widths follow from, writes totals
-in the same transaction, and an audit compares.
+Totals are sums over parts with intervals, one row per run (see `totals_between`). Energy by action has one row per run
+and action (see `actions_between`). The ledger and the rows beside it stay the only source: writers of runs, or of the
+data behind half widths, write totals in the same transaction, and an audit compares them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from joulemap.model.run import LedgerColumns
 
 MOST: Final = 2**31 - 1
-"""No run has a larger number."""
+"""Largest possible run id."""
 
 EXACT: Final = 2.0**52
-"""Whole numbers up to twice as many are sums of doubles without rounding."""
+"""Half of the largest integer up to which sums of doubles are exact."""
 
 HALF: Final = 26
-"""Bits that energies are split at: what lies below and above is added up apart, each without rounding."""
+"""Bits at which energies are split; the high and low parts are summed separately, each without rounding."""
 
 
 def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
-    """Return what a run spends by action, in the order in which its hardware lists them; no line counts nothing.
+    """Return the energy of a run by action, in the order of its hardware's table, without actions that have no count.
 
-    Energies are in two parts, which `write_actions` puts together, for a sum may be more than 64 bits hold.
+    Energies are in two parts, which `write_actions` combines, because a sum may exceed 64 bits.
     """
     import numpy as np
 
@@ -50,7 +50,7 @@ def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
 
 
 def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> None:
-    """Store what runs spend by action, which `sum_actions` and the numbers of the runs say."""
+    """Store energies of runs by action, from `sum_actions` with run ids added."""
     connection.register("_incoming", dict(columns))
     connection.execute(
         "INSERT INTO internal.run_action SELECT run_id, action_id, action_count, "
@@ -60,7 +60,7 @@ def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, A
 
 
 def copy_actions(connection: duckdb.DuckDBPyConnection, first_run: int, last_run: int) -> None:
-    """Store what runs without a ledger spend by action, of those from one number to another."""
+    """Store energies by action of the runs without a ledger in a range of ids."""
     execute(
         connection,
         "INSERT INTO internal.run_action FROM internal.point_action WHERE run_id BETWEEN $first AND $last",
@@ -69,13 +69,13 @@ def copy_actions(connection: duckdb.DuckDBPyConnection, first_run: int, last_run
 
 
 def drop_sums(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[int]) -> None:
-    """Remove the sums of runs whose ledgers are stored, and the actions that followed from them."""
+    """Remove the sums of runs whose ledgers are stored, and the actions derived from them."""
     for table in ("point_total", "point_action", "run_action") if run_ids else ():
         execute(connection, f"DELETE FROM internal.{table} WHERE list_contains($runs, run_id)", {"runs": list(run_ids)})
 
 
 def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store the totals of the runs from one number to another, whose parts and actions are stored."""
+    """Store the totals of the runs in a range of ids, whose parts and actions are stored."""
     execute(
         connection,
         "INSERT INTO internal.run_total BY NAME FROM totals_between($first, $last)",
@@ -84,7 +84,7 @@ def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last
 
 
 def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store what runs spend by action, of those from one number to another, of which only the parts are stored."""
+    """Store actions of the runs in a range of ids, of which only the parts are stored."""
     execute(
         connection,
         "INSERT INTO internal.run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
@@ -119,7 +119,7 @@ def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: 
 
 
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
-    """Store the totals of all runs anew, after what half-widths follow from was replaced; actions stay as they are."""
+    """Store the totals of all runs again after the data behind half widths was replaced; actions stay unchanged."""
     ((count,),) = connection.execute("SELECT count(*) FROM internal.run_total").fetchall()
     if count:
         connection.execute("DELETE FROM internal.run_total")

@@ -1,4 +1,4 @@
-"""Workloads to rows and back, to the columns that formulas compute with."""
+"""Write workloads to rows, and read them back as records or as columns for the formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from joulemap.model.workload import WorkloadColumns
 
 SHIPPED: Final = "shipped:"
-"""Before the digest of a workload's key: as it ships, not as it was traced here."""
+"""Prefix of the digest of a shipped workload's key, to distinguish it from one traced here."""
 
 Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
@@ -33,7 +33,7 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
 
 
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
-    """Return workload_key -> workload_id for those of the keys that are stored."""
+    """Return workload_key -> workload_id for the stored ones of these keys."""
     rows = execute(
         connection,
         "SELECT workload_key, workload_id FROM internal.workload WHERE list_contains(?, workload_key)",
@@ -43,7 +43,7 @@ def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict
 
 
 def read_work(connection: Connection, workload_id: int) -> str:
-    """Return what a stored workload is of, as errors of predictions are told apart."""
+    """Return the kind of work of a stored workload, by which prediction errors are grouped."""
     (work,) = connection.execute(
         "SELECT work_of(model, work) FROM internal.workload WHERE workload_id = ?", [workload_id]
     ).fetchall()[0]
@@ -55,7 +55,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 
 def read_shape(input_spec: str, batch: int) -> str:
-    """Return the shapes of one sample of the inputs, e.g. `3x224x224`; empty where the model brings its own inputs."""
+    """Return the shapes of one sample of the inputs, e.g. `3x224x224`; empty for a model that brings its own inputs."""
     shapes = re.findall(r"(?:^| |=)(\d+(?:x\d+)*):", input_spec)
     return " ".join(_sample(shape, batch) for shape in shapes)
 
@@ -66,13 +66,13 @@ def _traced_shape(workload: Workload) -> str:
 
 
 def _sample(shape: str, batch: int) -> str:
-    """Return a shape without the batch, if it starts with it."""
+    """Return a shape without the batch, if it starts with the batch."""
     first, separator, rest = shape.partition("x")
     return rest if separator and first == str(batch) else shape
 
 
 def write_workload(connection: Connection, workload: Workload) -> int:
-    """Store a workload and return its id; one of the same key is kept and its id returned."""
+    """Store a workload and return its id; one with the same key is kept and its id returned."""
     key = workload.key.digest
     existing = find_workload(connection, key)
     if existing is not None:
@@ -156,7 +156,7 @@ def read_workload(connection: Connection, workload_id: int) -> Workload:
 
 
 def read_notes(connection: Connection, workload_id: int) -> tuple[str, ...]:
-    """Return what the trace of a stored workload had to assume."""
+    """Return the assumptions of a stored workload's trace."""
     found = execute(connection, "SELECT notes FROM internal.workload WHERE workload_id = ?", [workload_id]).fetchone()
     return () if found is None else tuple(found[0])
 
@@ -177,15 +177,15 @@ def _read_records(connection: Connection, table: str, workload_id: int, order: s
 
 
 def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
-    """Return a record with the columns that are named as its fields, but for those given."""
+    """Return a record from the columns named like its fields, except the given ones."""
     names = [field.name for field in attrs.fields(record) if field.name not in given]
     return record(**{name: row[name] for name in names}, **given)
 
 
 def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
-    """Return the sort of work that a stored workload is, or the kind of an operator, and the rows of its products.
+    """Return a stored workload's kind of work, or kind of operator, and the rows of its products.
 
-    Those of most of its linear layers, which are tokens of a language model; 0 without one.
+    Rows are the mode over its linear layers, which is tokens for a language model; 0 without one.
     """
     statement = """
         SELECT work_of(any_value(w.model), any_value(w.work)), coalesce(mode(o.gemm_m), 0)
@@ -266,7 +266,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
 
 
 def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:
-    """Return what of the operators of a stored workload decides which eager kernels run them, in execution order."""
+    """Return the data that determine the eager kernels of a stored workload's operators, in execution order."""
     from joulemap.domain.measurement import TracedOperator
 
     rows = execute(

@@ -1,4 +1,4 @@
-"""Evaluated runs to rows."""
+"""Write evaluated runs to rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from joulemap.system.record import define, frozen
 
 @frozen(kw_only=True)
 class RunIdentity:
-    """What a run is stored under."""
+    """Key and configuration under which a run is stored."""
 
     run_key: str
     workload_id: int
@@ -36,22 +36,22 @@ class RunIdentity:
     power_mode: str
     batch: int
     point: Mapping[str, str]
-    """Its other dimensions -> their values."""
+    """Other dimensions of the configuration -> their values."""
     calibration: str
     """Label of the calibration, or `none`."""
     calibration_digest: str
-    """Empty for none."""
+    """Digest of the calibration; empty for none."""
     formula_version: str
     """Digest of the formulas."""
     package_version: str
     placement: str = ""
-    """Of a box: form and devices; empty for a chip."""
+    """Form of a box's placement and the devices in use; empty for a chip."""
 
 
 FACTS: Final = tuple(
     field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware", "mac_count")
 )
-"""Columns of `run` that an evaluation fills, whether to totals or to a ledger."""
+"""Columns of `run` that an evaluation fills, for totals and for ledgers."""
 
 SUMS: Final = (
     "latency_fs", "interval_fs", "compute_fs", "memory_fs", "launch_fs", "mac_count", "computed_mac_count",
@@ -60,16 +60,16 @@ SUMS: Final = (
 """Columns of `point_total` that totals have under the same name."""
 
 CHUNK_LINES: Final = 1_000_000
-"""Ledger lines that are worth a transaction of their own: fewer cost time, more cost memory."""
+"""Ledger lines per transaction; fewer cost time, more cost memory."""
 
 
 @define
 class RunWriter:
-    """Collects evaluated runs and writes them together, table by table, each run's rows contiguous."""
+    """Queue of evaluated runs, written together, table by table, with each run's rows contiguous."""
 
     connection: Connection
     points: Mapping[str, int] = attrs.field(factory=dict)
-    """run_key -> run_id of stored runs without a ledger, of which one is to be added."""
+    """Run_key -> run_id of stored runs without a ledger, to which one will be added."""
     line_count: int = attrs.field(default=0, init=False)
     """Ledger lines queued."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
@@ -84,7 +84,7 @@ class RunWriter:
         return self._add_run(identity, has_ledger=False, refusal=reason)
 
     def add(self, identity: RunIdentity, run: RunColumns) -> int:
-        """Queue an evaluated run, under the id of its totals where they are stored; return its run id."""
+        """Queue an evaluated run, under the id of its totals if they are stored; return its run id."""
         run_id = self.points.get(identity.run_key)
         separate = run.separate_clock_fraction
         if run_id is None:
@@ -117,7 +117,7 @@ class RunWriter:
         return run_id
 
     def add_totals(self, identity: RunIdentity, run: RunTotals) -> int:
-        """Queue a run of which totals are known; return its run id."""
+        """Queue a run with totals only; return its run id."""
         run_id = self._add_run(identity, has_ledger=False, **_list_facts(run))
         sums = {name: [getattr(run, name)] for name in SUMS}
         sums |= {f"{name}_bound_fs": [value] for name, value in zip(BOUNDS, run.bound_fs, strict=True)}
@@ -147,7 +147,7 @@ class RunWriter:
         self.hand_over()()
 
     def hand_over(self) -> Callable[[], None]:
-        """Return what inserts everything queued up to now, in any thread; runs may be queued meanwhile."""
+        """Return a function that inserts everything queued so far, in any thread; runs may be queued meanwhile."""
         rows, self._rows, self.line_count = self._rows, {}, 0
         detailed, self._detailed = self._detailed, {}
 
@@ -196,11 +196,11 @@ def _list_facts(run: RunFacts) -> dict[str, Any]:
 
 
 def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the columns of blocks of rows."""
+    """Return the concatenated columns of blocks of rows."""
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 def _joined_runs(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the columns of runs, of which a refused one lacks what only an evaluated one has."""
+    """Return the columns of runs; refused ones lack the columns of evaluated ones."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}

@@ -1,17 +1,17 @@
-"""Workloads that ship with the package: written once by `make zoo`, read into a database when first asked for.
+"""Write shipped workloads (`make zoo`), and read them into a database on first use.
 
-A shipped workload is a trace at batch 1 and how each of its numbers grows with the batch. Costs are affine in the batch
+A shipped workload is a trace at batch 1 with the growth of each number over the batch. Costs are affine in the batch
 for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
 
     v(b) = v1 + (v2 - v1) (b - 1) = v1 b + e (b - 1)
 
-e is 0 for what is proportional and -v1 for what is constant, so it takes next to no space. Whether a model is affine is
-not assumed: a third trace at `PROOF_BATCH` must agree in every number of every table, or the model ships at batch 1
+e is 0 for a proportional number and -v1 for a constant one, so it compresses to almost nothing. Affine growth is not
+assumed: a third trace at `PROOF_BATCH` must agree in every number of every table, or the model ships at batch 1
 only and is traced for any other.
 
-Models repeat each other's blocks, and what compresses them is that the same bytes come again. So a row's number is not
-stored, columns of row numbers are stored as steps from the row before, a name without the module path that it starts
-with, and most columns without dictionaries, many models together.
+Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row
+numbers are not stored, references to rows are differences from the previous row, and names omit their module path.
+Most columns have no dictionary, and many models are compressed together.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ GROWING: Final = {
     "workload_edge": (),
     "workload_subgraph": (),
 }
-"""table -> its numbers that may depend on the batch."""
+"""Table -> its numbers that may depend on the batch."""
 
 SHAPES: Final = {"workload_operator": "output_shape", "workload_tensor": "shape"}
-"""table -> its column that holds a shape as text."""
+"""Table -> its column that holds a shape as text."""
 
 ROW: Final = {
     "workload_operator": "operator_index",
@@ -54,7 +54,7 @@ ROW: Final = {
     "workload_edge": "edge_index",
     "workload_subgraph": "subgraph_index",
 }
-"""table -> the number of a row in its workload, 0, 1, 2 ..."""
+"""Table -> column with the number of a row in its workload, 0, 1, 2 ..."""
 
 STEPS: Final = {
     "workload_operator": ("subgraph_index",),
@@ -64,10 +64,10 @@ STEPS: Final = {
     "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
     "workload_subgraph": (),
 }
-"""table -> its numbers of other rows, stored as the difference from the last one that is not NULL."""
+"""Table -> its references to other rows, stored as the difference from the previous one that is not NULL."""
 
 DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
-"""(table, number that may depend on the batch) -> the number beside it that it equals where it is not stored."""
+"""(Table, number that may depend on the batch) -> number beside it that it equals if it is not stored."""
 
 DICTIONARY: Final = (
     "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
@@ -75,15 +75,15 @@ DICTIONARY: Final = (
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
     "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count",
 )  # fmt: skip
-"""Columns of few values, which a dictionary makes quicker to read and hardly larger."""
+"""Columns of few distinct values, which a dictionary makes faster to read and hardly larger."""
 
 ROW_GROUP: Final = 16_384
-"""Rows that are compressed, and read, together: more make the files smaller and reading one model slower."""
+"""Rows compressed and read together; more make files smaller and reading one model slower."""
 
 
 @frozen
 class Shipped:
-    """A workload that ships, at a batch, as a database is to hold it."""
+    """Shipped workload at a batch, with the key that it gets in a database."""
 
     model: str
     batch: int
@@ -94,7 +94,7 @@ class Shipped:
 def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> list[int]:
     """Copy shipped workloads into the database and return their ids. The caller holds the transaction.
 
-    Many at once take little longer than one: what is compressed together is read once.
+    Many at once take little longer than one, because data compressed together are read once.
     """
     first = next_id(connection, "workload", "workload_id")
     ids = list(range(first, first + len(wanted)))
@@ -134,7 +134,7 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
 
 
 def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
-    """Return the expression of a column of the database at the batch asked for."""
+    """Return the expression of a column of the database at the requested batch."""
     if column == ROW[table]:
         return "row_number() OVER rows - 1"
     if column in STEPS[table]:
@@ -159,12 +159,12 @@ def _grown(column: str) -> str:
 
 
 def _sizes(shape: str) -> str:
-    # TRY_CAST: the engine may evaluate this for rows that the CASE around it leaves out, empty texts among them
+    # TRY_CAST: the engine may evaluate this for rows that the surrounding CASE excludes, including empty texts
     return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
-    """Write the workloads of a database that holds each model at batches 1, 2 and `PROOF_BATCH`; return what ships.
+    """Write the workloads of a database with each model at batches 1, 2 and `PROOF_BATCH`; return those that ship.
 
     Models with a trace at batch 1 alone, or whose third trace disagrees, are written without growth.
     """
@@ -270,7 +270,7 @@ def _shipped_rows(connection: Connection, table: str) -> str:
 
 
 def _disagreement(connection: Connection, table: str) -> str:
-    """Return a query of the models whose traces at three batches are not on one line in this table."""
+    """Return a query of the models whose values at three batches are not collinear in this table."""
 
     def side(alias: str, which: str) -> str:
         return (

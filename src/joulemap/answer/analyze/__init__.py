@@ -1,1 +1,1 @@
-"""One run taken apart."""
+"""Breakdown of one run."""

@@ -1,4 +1,4 @@
-"""One run taken apart: what it does and takes, what bounds it, and where its energy goes."""
+"""Break down one run: energy and latency, bottlenecks, and the energy of each part."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from joulemap.figure.spec import DrawingName
 
 SHOWN: Final = 8
-"""Rows of a table, unless it is told else."""
+"""Default number of rows per table."""
 
 PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)
 
@@ -98,9 +98,9 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
 }
 
 KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
-"""Headings that narrow terminals show, of every table."""
+"""Headings that narrow terminals keep, in every table."""
 
-SHARED_ENERGY: Final = "an event's energy is that of the actions that pay for it; one may pay for several events"
+SHARED_ENERGY: Final = "an event has the energy of its actions; one action may belong to several events"
 
 WHOLE: Final = {
     "category": "run",
@@ -109,48 +109,48 @@ WHOLE: Final = {
     "latency_fraction": 1.0,
     "edp_share_fraction": 1.0,
 }
-"""What the run itself has in the columns of its parts, where its own row has another or none."""
+"""Values of the run itself in the columns of its parts, where its own row has another value or none."""
 
 
 @frozen(kw_only=True)
 class AnalyzeAnswer(RunAnswer):
-    """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
+    """Breakdown of one run; categories, actions, subgraphs and operators each sum to its energy exactly."""
 
     totals: Table[RunTotal]
     """One row."""
     categories: Table[CategoryShare]
-    """Most energy first."""
+    """Sorted by energy, largest first."""
     actions: Table[ActionShare]
-    """Category by category, most energy first."""
+    """Sorted by category, then by energy, largest first."""
     subgraphs: Table[SubgraphShare]
-    """In execution order."""
+    """Sorted by execution order."""
     operators: Table[OperatorShare]
-    """In execution order."""
+    """Sorted by execution order."""
     bottlenecks: Table[BottleneckShare]
     tree: Table[EnergyLeaf]
-    """Common categories, the actions in them, and the subgraphs that act most."""
+    """Common categories, the actions in each, and the subgraphs with the most energy per action."""
     roofline: Table[SubgraphRoof]
-    """In execution order."""
+    """Sorted by execution order."""
     events: Table[EventCount]
-    """Instructions, cache lines, tiles … in the order of the class's file."""
+    """Instructions, cache lines, tiles …, in the order of the class's file."""
     subgraph: str
-    """The one that the events are of; empty for the whole run."""
+    """Subgraph that the events belong to; empty for the whole run."""
 
     @property
     def total(self) -> RunTotal:
-        """The run as a whole."""
+        """Totals of the whole run."""
         return self.totals[0]
 
     def rows(self, by: RunDivision) -> Table[Any]:
-        """Return the table with a row for each of these."""
+        """Return the table of one division, such as categories or subgraphs."""
         return self.own_tables["categories" if by == "category" else f"{by}s"]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences."""
+        """Return the data for machine formats, with the selected subgraph."""
         return {**super().data(), "subgraph": self.subgraph or None}
 
     def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the `limit` largest rows of its energy or its events; csv has those asked for."""
+        """Return the document with the `limit` largest rows of the division; csv holds the division's rows."""
         first, *others = self._divided(by, limit)
         return self._compose(
             title_run(self.total, self.scope),
@@ -164,7 +164,7 @@ class AnalyzeAnswer(RunAnswer):
         )
 
     def say_whole(self) -> str:
-        """Return what the run takes, where most of its energy goes and what bounds its time."""
+        """Return the headline: energy, latency, power, the largest energy category and the main bottleneck."""
         total, most = self.total, self.categories[0]
         bound = max(self.bottlenecks, key=lambda row: row.latency_fs)
         return (
@@ -175,11 +175,11 @@ class AnalyzeAnswer(RunAnswer):
         )
 
     def insights(self) -> list[str]:
-        """Return what of the hardware is used, what adds to the arithmetic, and which subgraph takes most."""
+        """Return sentences on utilization, architectural overhead and the subgraph with the most energy."""
         total, largest = self.total, max(self.subgraphs, key=lambda row: row.energy_fj)
-        used = f"{show_share(total.compute_utilization_fraction)} of its peak and "
-        used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth are used"
-        units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s work on average"
+        used = f"the run uses {show_share(total.compute_utilization_fraction)} of its peak and "
+        used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth"
+        units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s are busy on average"
         overhead = f"{show_share(total.overhead_fraction)} of the energy goes to {OVERHEAD}"
         part = f"{largest.name} takes most of {total.subgraph_count} subgraphs: "
         part += (
@@ -188,12 +188,12 @@ class AnalyzeAnswer(RunAnswer):
         return [f"{used}; {units}", overhead, part]
 
     def figures(self) -> Figures:
-        """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
+        """Return the energy tree and the roofline of the run's subgraphs."""
         subject = self.scope.bounded(title_run(self.total, self.scope))
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
     def sketched(self, by: RunDivision, /) -> Drawings:
-        """Return what is shown, and the subgraphs under the roof unless it is events."""
+        """Return text drawings: the selected division and, except for events, the roofline."""
         named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
             "category": ("division", {"nouns": "categories", "label": "{category}"}),
             "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
@@ -204,7 +204,7 @@ class AnalyzeAnswer(RunAnswer):
         return (drawn,) if by == "event" else (drawn, self._sketch("roofline", self.roofline))
 
     def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
-        """Yield the largest rows of the energy by this, or of its events; then all, and how they add up."""
+        """Yield the section of the largest rows of a division, then sections of all rows and their sum."""
         noun = "categories" if by == "category" else f"{by}s"
         if by == "event":
             title = f"Events of {self.subgraph}" if self.subgraph else "Events"
@@ -279,7 +279,7 @@ class AnalyzeAnswer(RunAnswer):
         )
 
     def _parts(self, by: RunDivision, limit: int) -> Grid:
-        """Return a row for the run and one for each of its largest parts."""
+        """Return a grid with one row for the run and one for each of its largest parts."""
         columns, total = COLUMNS[by], self.total
         own = {column.name: (getattr(total, column.name), column.unit) for column in self.totals.columns}
         own |= {name: (value, "") for name, value in WHOLE.items()} | {"kind_count": (len(self.actions), "")}
@@ -292,7 +292,7 @@ class AnalyzeAnswer(RunAnswer):
         return grid(shown, columns, first=(run,), keep=KEEP)
 
     def _tree(self, limit: int) -> Grid:
-        """Return a row for the run, below it one for each category, and further in one for each large action."""
+        """Return a tree of the run, its categories and their large actions."""
         large = sorted(self.actions, key=lambda row: -row.energy_fj)[:limit]
         energy = show_quantity(self.total.energy_j, "J")
         rows = [("run", energy, show_share(1.0), "", "", "", "")]
@@ -304,12 +304,12 @@ class AnalyzeAnswer(RunAnswer):
         return Grid(headings=headings, rows=tuple(rows), is_tree=True, keep=headings[1:4])
 
     def _events(self) -> Grid:
-        """Return a row for each component, below it one for each of its events, and further in one for each part."""
+        """Return a tree of components, their events and the parts of each event."""
         headings = ("event", "count", "per", "share", "energy", "of energy", "energy of one")
         return Grid(headings=headings, rows=tuple(self._under(_tell_event, len(headings))), is_tree=True)
 
     def _under(self, tell: Callable[[EventCount], tuple[str, ...]], width: int) -> Iterator[tuple[str, ...]]:
-        """Yield a row for each component, and below it what is told of each of its events."""
+        """Yield a row for each component, followed by the rows that `tell` makes of its events."""
         for component, found in itertools.groupby(self.events, lambda event: event.component):
             yield component, *("",) * (width - 1)
             depths = {"": 0}
@@ -318,7 +318,7 @@ class AnalyzeAnswer(RunAnswer):
                 yield "  " * depths[row.event] + row.event, *tell(row)
 
     def _proof(self, by: RunDivision) -> Text:
-        """Return the sentence that compares what the rows add up to with the run."""
+        """Return the sentence that checks the sum of the rows against the run."""
         rows, total = self.rows(by), self.total
         sums = [(sum(row.energy_fj for row in rows), total.energy_fj, "fJ")]
         if by in ("subgraph", "operator"):
@@ -326,7 +326,7 @@ class AnalyzeAnswer(RunAnswer):
         return prove("categories" if by == "category" else f"{by}s", "the run", *sums)
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of this run."""
+        """Return notes on this run: clock, assumptions and other caveats."""
         total = self.total
         lines = []
         if total.clock_fraction < 1.0:
@@ -339,7 +339,7 @@ class AnalyzeAnswer(RunAnswer):
             )
         if total.assumed_energy_fraction:
             share = show_share(total.assumed_energy_fraction)
-            lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
+            lines.append(f"{share} of the energy rests on assumed prices; each action has its basis")
         lines += describe_recalled(total.recalled_energy_fraction, total.hardware)
         return lines + self.scope.describe()
 
@@ -356,12 +356,11 @@ class AnalyzeAnswer(RunAnswer):
 def analyze(
     source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS, *, subgraph: str = ""
 ) -> AnalyzeAnswer:
-    """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+    """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
-    Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
-    subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
-    reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
-    not fit.
+    `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
+    does not have; UsageError for a folder with several hardware; UnsupportedError with the reason if the hardware
+    cannot run the configuration, for example for lack of a precision or of memory.
     """
     settings.check_single("analyze")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
@@ -374,7 +373,7 @@ def analyze(
 
 
 def _pace(total: RunTotal) -> str:
-    """Return how batches follow each other."""
+    """Return how successive batches overlap, and what limits their rate."""
     if not overlaps(total.interval_s, total.latency_s):
         return "one batch after the other"
     every = show_quantity(total.interval_s, "s")

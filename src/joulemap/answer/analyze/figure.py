@@ -1,4 +1,4 @@
-"""Figures of one run: the tree of its energy, and its subgraphs under the roof of its hardware."""
+"""Figures of one run: the tree of its energy, and the roofline of its subgraphs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
 
 TOLD_ACTIONS: Final = 3
-"""Actions that a sentence names."""
+"""Maximum actions named in a sentence."""
 
 
 def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
-    """Return a run's energy by category, action and subgraph, each below what it is part of."""
+    """Return the tree of a run's energy by category, action and subgraph."""
     from joulemap.figure.figure import make_figure
 
     return make_figure("tree", leaves, subject, _tell_actions(leaves))
 
 
 def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
-    """Return the subgraphs of a run under the roof of its hardware."""
+    """Return the roofline figure of a run's subgraphs."""
     from joulemap.figure.figure import make_figure
 
     return make_figure("roofline", roofs, subject, _tell_roof(roofs))

@@ -1,1 +1,1 @@
-"""The architecture classes side by side on one model."""
+"""Comparison of the architecture classes on one model."""

@@ -1,6 +1,6 @@
-"""The architecture classes on one model: what each spends its joules on, what one MAC takes on it, and why.
+"""Compare architecture classes on one model: energy by category and per MAC, with reasons.
 
-class ─► the hardware that stands for it ─► a precision that it has ─► run ─► ledger, by category and action
+class ─► representative hardware ─► a precision that it has ─► run ─► ledger, by category and action
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ HEADINGS: Final = dict(
 """Part of the energy -> its heading in a table."""
 
 LEGEND: Final = (
-    "compute: arithmetic, also of what is no MAC; on chip: caches and scratchpads; network: wires and switches between "
-    "units and memories; overhead: registers, on chip, network and control, what the architecture adds to the work; "
-    "board: voltage regulators, and what a power limit says beyond all prices"
+    "compute: arithmetic, including other operations than MACs; on chip: caches and scratchpads; network: wires and "
+    "switches between units and memories; overhead: registers, on chip, network and control; "
+    "board: voltage regulators, and power implied by a power limit beyond all prices"
 )
 
 OFTEN: Final = 0.01
-"""Actions for one MAC below which they are told as one for so many."""
+"""Actions per MAC below which the count is shown as one action per many MACs."""
 
 
 @frozen(kw_only=True)
@@ -46,52 +46,52 @@ class ArchitecturesAnswer(RunAnswer):
     """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
 
     asked: Precision
-    """What was asked for; a hardware without it has the nearest that it has."""
+    """Requested precision; hardware without it uses the nearest that it has."""
     rows: Table[ArchitectureSummary]
-    """In the order of the hardware, refused ones included."""
+    """Rows in the order of the hardware, refused ones included."""
     categories: Table[ArchitectureCategory]
-    """Hardware by hardware, from the arithmetic outwards."""
+    """Rows by hardware, then by category from arithmetic outwards."""
     actions: Table[ArchitectureAction]
-    """Hardware by hardware, most energy first."""
+    """Rows by hardware, then by energy, largest first."""
 
     @property
     def answered(self) -> tuple[ArchitectureSummary, ...]:
-        """The rows that have an energy."""
+        """Rows with an energy."""
         return tuple(row for row in self.rows if row.energy_fj is not None)
 
     @property
     def notes(self) -> tuple[ArchitectureNote, ...]:
-        """What the classes are known for: no result."""
+        """Known properties of the classes, from literature; not results."""
         return find_notes(tuple(row.architecture for row in self.rows))
 
     @property
     def has_macs(self) -> bool:
-        """Whether the model multiplies and accumulates at all."""
+        """True if the model has any MACs."""
         return any(row.mac_count for row in self.rows)
 
     def name(self, row: ArchitectureSummary) -> str:
-        """Return what a row is called: its class, or its hardware where another one is of the same class."""
+        """Return the name of a row: its class, or its hardware if another row has the same class."""
         return row.architecture if len(self._alike(row)) == 1 else self.scope.mark(row.hardware)
 
     def label(self, row: ArchitectureSummary) -> str:
-        """Return what a row is called in tables: its class, numbered where another one is of the same class."""
+        """Return the label of a row in tables: its class, numbered if another row has the same class."""
         alike = self._alike(row)
         return row.architecture if len(alike) == 1 else f"{row.architecture} {alike.index(row.run_id) + 1}"
 
     def _alike(self, row: ArchitectureSummary) -> list[int]:
-        """Return the runs of its class."""
+        """Return the runs with the same class as a row."""
         return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
     def place(self, row: ArchitectureSummary) -> list[str]:
-        """Return sentences on why a class is where it is on this model."""
+        """Return sentences that explain the rank of a class on this model."""
         return tell_place(row, self.answered, self.name)
 
     def contrast(self) -> list[str]:
-        """Return sentences on what the classes show together."""
+        """Return sentences that compare the classes."""
         return tell_contrast(self.answered, self.name)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences and the notes."""
+        """Return the data for machine formats, with the sentences and the notes."""
         return {
             **super().data(),
             "precision_asked": self.asked,
@@ -101,9 +101,9 @@ class ArchitecturesAnswer(RunAnswer):
         }
 
     def document(self, *, by: ClassDivision = "class", limit: int = 4, repeated: Sequence[str] = ()) -> Document:
-        """Return it: all classes on a page with `limit` actions of each, or the categories or actions of each class.
+        """Return the document: all classes with `limit` actions each, or every category or action of each class.
 
-        Programs get every table, csv that of the division.
+        Machine formats hold every table, csv the rows of the division.
         """
         tables: dict[ClassDivision, Table[Any]] = {
             "class": self.rows,
@@ -134,15 +134,15 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def say_order(self) -> str:
-        """Return which class needs the least energy, and which the most, and where most of it goes."""
+        """Return the classes with the least and the most energy, and the largest part of each."""
         ordered = sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
         if len(ordered) < 2:
             return ""
         least, most = ordered[0], ordered[-1]
         ratio = show_plain((most.energy_fj or 0) / (least.energy_fj or 1))
         return (
-            f"{self._call(least)} needs the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
-            f"{ratio}x as much, most of it for {tell_mostly(most)}."
+            f"{self._call(least)} uses the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
+            f"uses {ratio}x as much, most of it for {tell_mostly(most)}."
         )
 
     def _call(self, row: ArchitectureSummary) -> str:
@@ -180,7 +180,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def _events(self) -> Grid:
-        """Return the MACs that one order starts, and the bytes of a million MACs."""
+        """Return the MACs that one order starts, and the bytes moved per million MACs."""
         fields = {"unit memory": "unit_memory", "chip memory": "chip_memory", "off chip": "off_chip"}
         rows = tuple(
             (
@@ -204,12 +204,12 @@ class ArchitecturesAnswer(RunAnswer):
         return f"{self.label(row)}: {self.scope.mark(row.hardware)}, {row.precision}"
 
     def _class(self, row: ArchitectureSummary, limit: int) -> Section:
-        """Return how a class works, why it is where it is, and its largest actions with their sources."""
+        """Return a section on one class: its principle, its rank, and its largest actions with their sources."""
         known = [_quote(note) for note in find_notes((row.architecture,)) if note.topic == "principle"]
         return Section(self._title(row), (Lines([*known, *self.place(row)]), *self._actions(row, limit)))
 
     def _ledger(self, row: ArchitectureSummary) -> Section:
-        """Return a class category by category, each with its largest action, and all that is known of the class."""
+        """Return a section on one class by category: the largest action of each, and the known notes."""
         first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
         rows = [one for one in self.categories if one.run_id == row.run_id]
         drawn = self._lay(
@@ -227,7 +227,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [one for one in self.actions if one.run_id == row.run_id]
 
     def _actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
-        """Return the largest actions of a run, and where their prices come from."""
+        """Return the largest actions of a run, and the sources of their prices."""
         shown = self._of(row)[:limit]
         count, energy = "count per MAC", "energy per MAC energy_per_mac_j"
         if not self.has_macs:
@@ -246,7 +246,7 @@ class ArchitecturesAnswer(RunAnswer):
         return drawn, Lines(f"{', '.join(names)}: {source}" for source, names in sources.items())
 
     def remarks(self) -> list[str]:
-        """Return what a reader must know of these rows."""
+        """Return notes on these rows."""
         lines = []
         if self.asked == COMMON_PRECISION:
             lines.append(
@@ -283,12 +283,12 @@ class ArchitecturesAnswer(RunAnswer):
 
 
 def _million(count: float | None) -> str:
-    """Return the bytes of a million MACs from those of one."""
+    """Return the bytes per million MACs, given the bytes per MAC."""
     return "" if count is None else show_quantity(count * 1e6, "B")
 
 
 def _count(row: ArchitectureAction) -> str:
-    """Return how often an action happens for a MAC; as a part of one where that is seldom."""
+    """Return the count of an action per MAC; as one per many MACs if it is rare."""
     count, unit = row.count_per_mac, " B" if row.per == "B" else ""
     if not count:
         return ""

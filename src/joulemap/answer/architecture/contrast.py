@@ -1,6 +1,6 @@
-"""The runs that contrast the architecture classes on a model.
+"""Plan and fetch the runs that compare the architecture classes on a model.
 
-class ─► the hardware that stands for it ─► a precision that it has ─► run ─► ledger, by category and action
+class ─► representative hardware ─► a precision that it has ─► run ─► ledger, by category and action
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from joulemap.plan.source import Source
 from joulemap.store.connection import Connection
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
-"""What hardware of every class runs."""
+"""Default settings: a precision that hardware of every class supports."""
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
-    """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+    """Compare architecture classes on a model: energy by category, energy per MAC, and reasons.
 
-    Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
-    nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+    Without named hardware, one chip represents each of the eight classes. Hardware that lacks the precision uses the
+    nearest that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises as
+    `compare`.
     """
     with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
         found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)
@@ -44,9 +45,9 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
 def holding_classes(
     source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
 ) -> Iterator[tuple[Scope, Connection, list[int]]]:
-    """Give out the scope of models on hardware of classes, a connection that holds the runs, and their ids in order.
+    """Yield the scope of models on the classes' hardware, a connection that holds the runs, and their ids in order.
 
-    `hardware` is what stands for the classes where none is named. Raises as `compare`.
+    `hardware` represents the classes if the settings name none. Raises as `compare`.
     """
     settings.check_single("architectures")
     settings = attrs.evolve(settings, hardware=settings.hardware or hardware)
@@ -61,7 +62,7 @@ def holding_classes(
 
 
 def _divide(whole: Plan) -> list[Plan]:
-    """Return a plan for each precision, of the hardware that has none nearer to what was asked for."""
+    """Return one plan per precision, each with the hardware whose nearest precision it is."""
     (asked,) = whole.settings.precision
     groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
     for entry, mode in whole.selection.pairs:
@@ -81,6 +82,6 @@ def _divide(whole: Plan) -> list[Plan]:
 
 
 def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
-    """Return the runs of divided plans in the order of the whole: model by model, hardware by hardware."""
+    """Return run ids of divided plans in the order of the whole plan: by model, then by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

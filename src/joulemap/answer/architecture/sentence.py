@@ -1,4 +1,4 @@
-"""Sentences on architecture classes: each follows from the numbers of their runs, and is left out without them."""
+"""Sentences on architecture classes; each is derived from the runs' numbers and omitted without them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARTS: Final = {
     "board": "the rest of the board",
     "static": "static power",
 }
-"""What energy is spent on, from the arithmetic outwards: field -> words."""
+"""Parts of the energy, from arithmetic outwards: field -> words."""
 
 MOSTLY: Final = 0.5
-"""Share of an energy from which on a part explains it."""
+"""Share of an energy above which a part explains it."""
 
 WELL_USED: Final = 0.5
-"""Share of the peak from which on nothing is said to keep a chip waiting."""
+"""Share of the peak above which no reason for waiting is given."""
 
 AROUND: Final = ("register", "on_chip_memory", "interconnect", "control")
 """Parts that are architectural overhead."""
@@ -35,19 +35,19 @@ WAITS: Final = {
     "memory": "memory bounds",
     "launch": "the fixed cost of kernels bounds",
 }
-"""What bounds time, in words."""
+"""Bound of the time -> words for it."""
 
 Name = Callable[[ArchitectureSummary], str]
-"""How a row is called."""
+"""Function that names a row."""
 
 
 def tell_place(row: ArchitectureSummary, rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
-    """Return why a class is where it is on this model: its rank, its largest part, what surrounds its arithmetic."""
+    """Return sentences on a class: its rank, its largest part, and the overhead around its arithmetic."""
     return [*_tell_rank(row, rows, name), *_tell_largest(row), *_tell_surroundings(row)]
 
 
 def _tell_rank(row: ArchitectureSummary, rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
-    """Return its place among those that answered; nothing where it is alone."""
+    """Return the rank of a class by energy; empty if only one class answered."""
     ordered = sorted(rows, key=lambda one: (one.energy_fj or 0, one.hardware))
     if len(ordered) < 2:
         return []
@@ -66,18 +66,18 @@ def _ordinal(number: int) -> str:
 
 
 def find_share(row: ArchitectureSummary, part: str) -> float:
-    """Return the share that a part has of the energy; 0 of a run that was refused."""
+    """Return the share of a part in the energy; 0 for a refused run."""
     return getattr(row, f"{part}_fraction") or 0.0
 
 
 def tell_mostly(row: ArchitectureSummary) -> str:
-    """Return the largest part of its energy, and its share."""
+    """Return the largest part of the energy, and its share."""
     part = max(PARTS, key=lambda one: find_share(row, one))
     return f"{PARTS[part]} {find_share(row, part) * 100:.0f} %"
 
 
 def _tell_largest(row: ArchitectureSummary) -> list[str]:
-    """Return what takes most of its energy, and what of its peak is used."""
+    """Return the largest part of the energy, and the share of the peak that is used."""
     part = max(PARTS, key=lambda one: find_share(row, one))
     used = row.compute_utilization_fraction or 0.0
     if part == "static":
@@ -90,7 +90,7 @@ def _tell_largest(row: ArchitectureSummary) -> list[str]:
 
 
 def _tell_wait(row: ArchitectureSummary) -> str:
-    """Return what most of the time is bound by, and how many units work, where the peak is far."""
+    """Return the main bound of the time and the units in use; empty if the peak is well used."""
     if (row.compute_utilization_fraction or 0.0) >= WELL_USED:
         return ""
     bound = max(WAITS, key=lambda name: getattr(row, f"{name}_time_fraction") or 0.0)
@@ -101,7 +101,7 @@ def _tell_wait(row: ArchitectureSummary) -> str:
 
 
 def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
-    """Return what a MAC costs on the chip beside its arithmetic; nothing for a model without MACs."""
+    """Return the on-chip overhead per MAC relative to arithmetic; empty for a model without MACs."""
     if row.overhead_ratio is None or row.compute_per_mac_j is None:
         return []
     part = max(AROUND, key=lambda one: find_share(row, one))
@@ -118,7 +118,7 @@ def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
 
 
 def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
-    """Return what the classes show together; nothing where fewer than two answered, or the model has no MAC."""
+    """Return sentences that compare the classes; empty for fewer than two answers, or a model without MACs."""
     counted = [row for row in rows if row.dynamic_per_mac_j is not None]
     if len(counted) < 2:
         return []
@@ -138,13 +138,13 @@ def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
 
 
 def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
-    """Return where static power is most of the energy, and where a larger batch would share it."""
+    """Return the classes dominated by static power, and those that a larger batch would help."""
     waiting = [row for row in rows if find_share(row, "static") >= MOSTLY]
     if not waiting:
         return []
     lines = [
-        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run "
-        "takes, whatever of the peak is used"
+        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn during the whole "
+        "run, regardless of utilization"
     ]
     launching = [row for row in waiting if (row.launch_time_fraction or 0.0) >= MOSTLY]
     if launching:
@@ -156,7 +156,7 @@ def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
 
 
 def _tell_overhead(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
-    """Return how much the architectures add to arithmetic, from least to most."""
+    """Return the overhead ratio of the classes, from least to most."""
     added = sorted((row.overhead_ratio, name(row)) for row in rows if row.overhead_ratio is not None)
     if not added:
         return []
@@ -177,5 +177,5 @@ def _tell_spread(
 
 
 def name_action(row: ArchitectureAction) -> str:
-    """Return what acts and what it does."""
+    """Return the component and action of a row as one name."""
     return f"{row.component}.{row.action}"

@@ -1,1 +1,1 @@
-"""Models on several hardware: in figures, run by run, subgraph by subgraph, model by model, in order of a metric."""
+"""Comparison of models and hardware: by figures, run, subgraph and model, and ranked by a metric."""

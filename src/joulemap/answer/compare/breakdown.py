@@ -1,4 +1,4 @@
-"""Whole runs: their figures side by side, and the tree of each run's energy."""
+"""Compare whole runs: their figures side by side, and the tree of each run's energy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIGURES = (
     ("bandwidth utilization", "bandwidth_utilization_fraction", ""),
     ("peak memory", "peak_memory_bytes", "B"),
 )
-"""Label, field and unit of what decides."""
+"""Main figures: label, field and unit."""
 
 MORE: Final = (
     ("activations", "activation_bytes", "B"),
@@ -43,26 +43,26 @@ MORE: Final = (
     *((f"{bound}-bound subgraphs", f"{bound}_bound_count", "") for bound in BOUNDS),
     *((f"{bound}-bound time", f"{bound}_time_fraction", "") for bound in BOUNDS),
 )
-"""The same of what is told besides."""
+"""Additional figures, in the same form."""
 
 
 BRANCH: Final = ("category", "component", "action", "energy_j", "share_fraction", "category_fraction", "part")
-"""What is shown of the energy of a run."""
+"""Columns shown of a run's energy tree."""
 
 SHOWN_RUNS: Final = 6
-"""Runs that a figure tells in words; its table has all."""
+"""Maximum runs that a figure's caption names; its table has all."""
 
 
 @frozen(kw_only=True)
 class BreakdownAnswer(RunAnswer):
-    """Whole runs: figures, and a tree of energy whose leaves sum to each run exactly."""
+    """Whole runs: figures, and an energy tree whose leaves sum to each run exactly."""
 
     rows: Table[RunFigure]
     tree: Table[EnergyBranch]
-    """Run by run, the category with most energy first."""
+    """Rows by run, then by category, largest energy first."""
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it; csv holds the figures."""
+        """Return the document; csv holds the figures."""
         scope = self.scope
         answered = [row for row in self.rows if row.status == "ok"]
         trees = [
@@ -70,7 +70,7 @@ class BreakdownAnswer(RunAnswer):
         ]
         ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
         first, *insights = [self._tell_most(row) for row in ordered]
-        among = " of what can be had" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
+        among = " of the available hardware" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
         least = f"Least energy{among}: " if len(answered) > 1 and len(scope.models) == 1 else ""
         return self._compose(
             scope.title,
@@ -83,7 +83,7 @@ class BreakdownAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return the energy of each run by common category; none where every run was refused."""
+        """Return the energy of each run by common category; empty if every run was refused."""
         if not self.tree.rows:
             return ()
         told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
@@ -92,7 +92,7 @@ class BreakdownAnswer(RunAnswer):
         return (self._draw_figure("breakdown", self.tree, "", f"{facts}.", texts),)
 
     def _tell_most(self, row: RunFigure) -> str:
-        """Return the category that takes most of a run's energy."""
+        """Return the category with the most energy of a run."""
         amounts: dict[str, int] = {}
         for branch in self.tree:
             if branch.run_id == row.run_id:
@@ -104,7 +104,7 @@ class BreakdownAnswer(RunAnswer):
         return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {CATEGORIES[most]}, {share}"
 
     def _figures(self, rows: Sequence[RunFigure], figures: Iterable[tuple[str, str, str]]) -> Grid:
-        """Return a row per figure with a column per run."""
+        """Return a grid with one row per figure and one column per run."""
         several = len(self.scope.models) > 1
         names = [self.scope.mark(row.hardware) for row in rows]
         table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in figures]
@@ -118,7 +118,7 @@ class BreakdownAnswer(RunAnswer):
         )
 
     def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:
-        """Return the categories of a run with their actions below them, and that they add up."""
+        """Return the categories of a run with their actions, and the check of their sum."""
         branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
             self._show(attrs.evolve(self.tree, rows=branches), BRANCH, keep=BRANCH[1:]),
@@ -139,7 +139,7 @@ class BreakdownAnswer(RunAnswer):
 
 
 def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
-    """Return models on one or several hardware: figures of each run, and the tree of its energy.
+    """Compare models on one or several hardware: the figures of each run, and the tree of its energy.
 
     Raises as `compare`.
     """

@@ -1,4 +1,4 @@
-"""The winner of each subgraph or operator, and what each hardware is good at."""
+"""Find the best hardware for each subgraph or operator, and the kinds that each hardware is best at."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ Row = TypeVar("Row", bound=Contender | ModelFigure)
 REFUSED: Final = "unsupported"
 
 SHOWN_WINNERS: Final = 4
-"""Hardware that a figure tells in words."""
+"""Maximum hardware that a figure's caption names."""
 
 
 @frozen(kw_only=True)
 class ContestAnswer(RunAnswer):
-    """Who wins each subgraph or operator of models by a metric, and what each hardware wins."""
+    """Best hardware for each subgraph or operator by a metric, and the wins of each hardware."""
 
     by: ModelDivision
     metric: PartMetricName
     rows: Table[Contender]
-    """Subgraph by subgraph or operator by operator, the least first."""
+    """Rows by subgraph or operator, then by value, lowest first."""
     victories: Table[Victory]
-    """Hardware that wins most first."""
+    """Rows by hardware, most wins first."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with a sentence for each hardware that wins something."""
+        """Return the data for machine formats, with a sentence for each hardware that wins something."""
         return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of each model's table; programs get all."""
+        """Return the document with `limit` rows of each model's table; machine formats hold all rows."""
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         sections = [
             Section(
@@ -71,13 +71,13 @@ class ContestAnswer(RunAnswer):
         )
 
     def say_best(self) -> str:
-        """Return who has the least of how many parts: of what can be had, then what would have if it could."""
+        """Return the number of parts that each hardware is best at, available hardware first, then projections."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
         what = f"{METRIC[self.metric].label} of {len(contests)} {self.by}s"
         return tell_available(contests, self.scope, what, "in") or f"{self.sentences()[0]}."
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
+        """Return a sentence for each hardware that wins something, grouped by kind."""
         several = len({row.workload_id for row in self.victories}) > 1
         lines = []
         for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
@@ -94,7 +94,7 @@ class ContestAnswer(RunAnswer):
         return lines
 
     def figures(self) -> Figures:
-        """Return for each model its subgraphs or operators against the hardware, with the winner of each."""
+        """Return a heatmap per model of subgraphs or operators by hardware, with the best one marked."""
         ids = dict.fromkeys(row.workload_id for row in self.rows)
         texts = {"quantity": METRIC[self.metric].label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
         drawn = []
@@ -119,7 +119,7 @@ class ContestAnswer(RunAnswer):
 
 
 def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> Grid:
-    """Return a row for each of the largest subgraphs or operators of one workload, with a column per hardware."""
+    """Return a grid of the largest subgraphs or operators of one workload, with a column per hardware."""
     listed = list(rows)
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
     sums: dict[int, float] = {}
@@ -149,10 +149,10 @@ def lay_across(
     tell: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
     shown: Sequence[int] | None = None,
 ) -> Grid:
-    """Return a row for each contest, those at the places `shown`: `head` of it, each hardware's value, who is best.
+    """Return a grid with a row per contest: its `head`, the value of each hardware, and the best hardware.
 
-    `heads` stand above the former, `says` above who is best and what else there is to `tell`. What can be had is named
-    beside where something else is best.
+    `shown` selects contests by index. `heads` are the headings of the first columns, `says` those of the best hardware
+    and of the columns that `tell` adds. A row whose best hardware is unavailable also names the best available one.
     """
     runs = {row.hardware: row.run_id for contest in contests for row in contest}
     hardware = sorted(runs, key=lambda name: runs[name])
@@ -190,7 +190,9 @@ def name_available(contest: Iterable[Row], scope: Scope) -> str:
 
 
 def tell_available(contests: Sequence[Sequence[Row]], scope: Scope, what: str, word: str) -> str:
-    """Return who has the least of how many: of what can be had, then if it could; empty where nothing is amiss."""
+    """Return the number of wins of each available hardware, then of each projection; empty if all winners are
+    available.
+    """
     if all(contest[0].is_available for contest in contests):
         return ""
     had = Counter(name_available(contest, scope) for contest in contests)
@@ -198,7 +200,7 @@ def tell_available(contests: Sequence[Sequence[Row]], scope: Scope, what: str, w
     told, projected = (
         join_words([f"{name} {word} {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
     )
-    return f"Least {what}, of what can be had: {told}. If it could be had: {projected}."
+    return f"Least {what}, available hardware: {told}. If available: {projected}."
 
 
 def _phrases(kinds: Sequence[Victory]) -> list[str]:
@@ -218,9 +220,9 @@ def compare_parts(
     by: ModelDivision = "subgraph",
     metric: PartMetricName = "energy",
 ) -> ContestAnswer:
-    """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+    """Compare each subgraph or operator of the models on each hardware by a metric.
 
-    Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+    For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
     """
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)

@@ -1,4 +1,4 @@
-"""Several models against several hardware."""
+"""Compare several models on several hardware."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIGURES: Final = (
     "model", "hardware", "status", "energy_j", "latency_s", "average_power_w", "compute_utilization_fraction",
     "throughput_per_s", "edp_js", "peak_memory_bytes", "ops_per_j",
 )  # fmt: skip
-"""What is shown of each model on each hardware."""
+"""Columns shown of each model on each hardware."""
 
 
 @frozen(kw_only=True)
@@ -35,14 +35,14 @@ class ModelsAnswer(RunAnswer):
 
     metric: PartMetricName
     rows: Table[ModelFigure]
-    """Model by model, the best hardware first."""
+    """Rows by model, then by metric, best hardware first."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences."""
+        """Return the data for machine formats, with the sentences."""
         return {**super().data(), "metric": self.metric, "insights": self.insights()}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it; csv holds the rows."""
+        """Return the document; csv holds the rows."""
         label = METRIC[self.metric].label
         return self._compose(
             self.scope.title,
@@ -59,11 +59,11 @@ class ModelsAnswer(RunAnswer):
         )
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return how near each hardware is to the best for each model."""
+        """Return the ratio of each hardware to the best one, for each model."""
         return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
     def _cross(self) -> Grid:
-        """Return a row per model and a column per hardware, with the best one."""
+        """Return a grid with one row per model and one column per hardware, and the best one."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         several = len({row.hardware for row in self.rows}) > 1
         drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), ("best",))
@@ -74,14 +74,14 @@ class ModelsAnswer(RunAnswer):
         )
 
     def say_best(self) -> str:
-        """Return who is best for how many models: of what can be had, then what would be if it could."""
+        """Return the number of models that each hardware is best for, available hardware first, then projections."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         first = next(iter(self.insights()), "")
         what = f"{METRIC[self.metric].label} of {len(contests)} models"
         return (first and tell_available(contests, self.scope, what, "for")) or (f"{first}." if first else "")
 
     def insights(self) -> list[str]:
-        """Return who is best for how many models, and what separates the models on each hardware."""
+        """Return the number of wins of each hardware, and the spread between models on each."""
         least = f"has the least {METRIC[self.metric].label}"
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
@@ -114,7 +114,7 @@ class ModelsAnswer(RunAnswer):
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
-    """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+    """Compare several models on each hardware, ranked both ways by a metric; raises as `compare`."""
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

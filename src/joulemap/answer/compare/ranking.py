@@ -1,4 +1,4 @@
-"""Hardware in the order that a deployment asks for."""
+"""Rank hardware by the metrics of a deployment."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ KIND_NAMES: Final = {
     "linear": "linear layers",
     "matmul": "matrix products",
 }
-"""Kind of operator with MACs -> what it is called of several."""
+"""Kind of operator with MACs -> its plural name."""
 
 
 def tell_spread(row: UtilizationSpread) -> str:
-    """Return the mean utilization, its ends with who is responsible, and the time without MACs."""
+    """Return the mean utilization, its extremes with their subgraphs, and the time without MACs."""
     text = f"{show_share(row.mean_utilization_fraction)} on average"
     if row.min_utilization_fraction is not None:
         text += (
@@ -57,7 +57,7 @@ def tell_spread(row: UtilizationSpread) -> str:
 
 
 def tell_number(row: HardwareNumber) -> str:
-    """Return the number with what it is, in words."""
+    """Return a number of a hardware with its name."""
     name = row.quantity.removeprefix("geometry.").removeprefix("memory.").removeprefix("power_mode.")
     name = name.replace("_", " ").replace(".", " ")
     if row.quantity == "unit_count":
@@ -70,14 +70,14 @@ def tell_number(row: HardwareNumber) -> str:
 
 
 def tell_mix(row: ModelMix) -> str:
-    """Return the kind with how much of the model it is."""
+    """Return a kind of operator with its share of the model."""
     kind = KIND_NAMES.get(row.kind, row.kind.replace("_", " "))
     where = f"{show_count(row.operator_count, 'operator')} in {show_count(row.subgraph_count, 'subgraph')}"
     return f"{kind} {show_share(row.mac_fraction)} of the MACs ({where})" if row.mac_count else f"{kind} ({where})"
 
 
 def tell_strength(row: Strength) -> str:
-    """Return what it does with the number."""
+    """Return a strength or weakness with its number."""
     ratio = row.median_ratio or 1.0
     times, share = f"{max(ratio, 1.0 / ratio):.3g}x", show_share(row.value)
     return {
@@ -104,37 +104,37 @@ PLACED: Final = (
     "subgraph", "latency_s", "bottleneck", "units_used_count", "compute_utilization_fraction", "energy_j",
     "latency_fraction", "units_total_count", "unit_name", "tile_count", "wave_count", "fusion_pattern",
 )  # fmt: skip
-"""What is shown of a subgraph on its units."""
+"""Columns shown of a subgraph's placement on units."""
 
 
 @frozen(kw_only=True)
 class RankingAnswer(RunAnswer):
-    """Hardware in the order that a deployment asks for."""
+    """Hardware ranked by a metric of deployment."""
 
     sort: RankMetricName
     rows: Table[RankedHardware]
-    """The best first, refused ones last."""
+    """Rows by rank, refused ones last."""
     mix: Table[ModelMix]
-    """What the model is made of."""
+    """Shares of operator kinds in the model."""
     strengths: Table[Strength]
-    """What each hardware is good and bad at."""
+    """Strengths and weaknesses of each hardware."""
     spread: Table[UtilizationSpread] | None
-    """One per evaluated run; None unless asked for."""
+    """Utilization of each evaluated run; None unless requested."""
     numbers: Table[HardwareNumber] | None
-    """Of each hardware; None unless asked for."""
+    """Numbers of each hardware; None unless requested."""
     subgraphs: Table[Contender] | None
-    """Subgraph by subgraph; None unless asked for."""
+    """Rows by subgraph; None unless requested."""
     placements: Table[Placement] | None
-    """Subgraph by subgraph on each hardware, those that take longest first; None unless asked for."""
+    """Rows by hardware, then by subgraph, longest first; None unless requested."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get; a list is empty where its table was not asked for."""
+        """Return the data for machine formats; a table that was not requested is an empty list."""
         empty: dict[str, Any] = {"spread": [], "numbers": [], "subgraphs": [], "placements": []}
         best = self.best_available
         return {**empty, **super().data(), "sort": self.sort, "best_available": best and best.hardware}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` hardware, and every subgraph where these were asked for; csv has all hardware."""
+        """Return the document with `limit` hardware, and every subgraph if requested; csv holds all hardware."""
         scope = self.scope
         below = scope.say_left_out()
         spread = {one.run_id: one for one in self.spread or ()}
@@ -164,7 +164,7 @@ class RankingAnswer(RunAnswer):
         )
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return the metric that hardware is ranked by."""
+        """Return a text drawing of the metric that ranks the hardware."""
         from joulemap.figure.figure import tell_metric
 
         metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
@@ -197,16 +197,16 @@ class RankingAnswer(RunAnswer):
 
     @property
     def best_available(self) -> RankedHardware | None:
-        """The first that can be bought or rented, at a price that is no guess."""
+        """Best hardware that can be bought or rented, at a price that is not a guess."""
         return next((row for row in self.rows if row.rank is not None and row.is_available), None)
 
     def say_first(self) -> str:
-        """Return the first of what can be had, how much better it is than the next, and what is before it."""
+        """Return the best available hardware, its ratio to the next, and any projection ahead of it."""
         metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
         answered = [row for row in self.rows if row.status == "ok"]
         best = self.best_available or answered[0]
         had = [row for row in answered if row.is_available or best is not self.best_available]
-        among = " of what can be had" if best is not answered[0] else ""
+        among = " of the available hardware" if best is not answered[0] else ""
         mark = self.scope.mark
         text = f"{mark(best.hardware)} has the {metric.best} {metric.label}{among}"
         if len(had) > 1:
@@ -214,13 +214,13 @@ class RankingAnswer(RunAnswer):
             text += f", {describe_advantage(ratio, mark(had[1].hardware))}"
         if best is not answered[0]:
             ahead = best.best_ratio or 1.0
-            text += f". If it could be had, {mark(answered[0].hardware)} would be {ahead:.3g}x better"
+            text += f". If available, {mark(answered[0].hardware)} would be {ahead:.3g}x better"
         elif not best.is_available:
-            text += f". {mark(best.hardware)} cannot be had"
+            text += f". {mark(best.hardware)} is not available"
         return f"{text}."
 
     def describe_model(self) -> str:
-        """Return what the model is made of, in words."""
+        """Return the composition of the model, in words."""
         first = self.mix[0]
         macs = show_quantity(float(first.all_mac_count), "MAC") if first.all_mac_count else "no MACs"
         operators = show_count(first.all_operator_count, "operator")
@@ -231,7 +231,7 @@ class RankingAnswer(RunAnswer):
         return f"{whole}: {'; '.join(told)}"
 
     def describe_strengths(self) -> list[str]:
-        """Return for each hardware what it is good and bad at, with numbers; none for one that is neither."""
+        """Return the strengths and weaknesses of each hardware, with numbers; hardware without any is omitted."""
         lines = []
         for row in self.rows:
             own = [one for one in self.strengths if one.run_id == row.run_id]
@@ -244,13 +244,13 @@ class RankingAnswer(RunAnswer):
         return lines
 
     def _allocation(self, row: RankedHardware) -> Grid:
-        """Return every subgraph on the units of one hardware: who asks for subgraphs asks for all of them."""
+        """Return the placement of every subgraph on the units of one hardware."""
         assert self.placements is not None
         own = tuple(one for one in self.placements if one.run_id == row.run_id)
         return self._show(attrs.evolve(self.placements, rows=own), PLACED, keep=PLACED[1:6])
 
     def _facts(self, row: RankedHardware, spread: UtilizationSpread) -> Grid:
-        """Return what one hardware is made of, and how its utilization spreads."""
+        """Return the specifications of one hardware, and the spread of its utilization."""
         numbers = [one for one in self.numbers or () if one.run_id == row.run_id]
         facts = [("microarchitecture", row.microarchitecture)]
         facts += [
@@ -294,10 +294,10 @@ def rank_hardware(
     has_details: bool = False,
     has_subgraphs: bool = False,
 ) -> RankingAnswer:
-    """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+    """Rank hardware by a metric of deployment; raises as `compare`.
 
-    `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
-    the units that it is placed on and what bounds it.
+    `has_details` adds the specifications of each hardware and the spread of its utilization. `has_subgraphs` adds every
+    subgraph with the units that it is placed on and its bottleneck.
     """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")

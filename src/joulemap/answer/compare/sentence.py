@@ -1,4 +1,4 @@
-"""Sentences on who is best at what among several hardware, and how sure that is."""
+"""Sentences on the best hardware of a comparison, and on its confidence."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class ComparedAnswer(RunAnswer):
-    """One model on several hardware, and who is best at what."""
+    """One model on several hardware, and the best hardware for each goal."""
 
     recommendations: Table[Recommendation]
-    """A row for each goal; none where one run alone is asked about."""
+    """Best of all hardware, one row per goal; empty for a single run."""
     available: Table[Recommendation]
-    """The same among the hardware that can be had; among all where fewer than two can."""
+    """Best of the available hardware, one row per goal; of all hardware if fewer than two are available."""
     rows: Table[Comparison]
-    """Lowest energy per inference first, unsupported ones last."""
+    """Rows by energy per inference, lowest first; unsupported ones last."""
 
 
 SHOWN_RIVALS: Final = 2
-"""Hardware that a line says cannot be told apart from the best."""
+"""Maximum hardware listed as tied with the best."""
 
 
 def tell_winners(answer: ComparedAnswer) -> str:
-    """Return who needs the least energy and who is fastest, by how much and how sure; what the only run takes."""
+    """Return the headline: the hardware with the least energy and the fastest, with ratios and confidence.
+
+    For a single run, its energy, latency, power and utilization.
+    """
     answered = [row for row in answer.rows if row.status == "ok"]
     if not answer.available.rows:
         one = answered[0]
@@ -50,15 +53,15 @@ def tell_winners(answer: ComparedAnswer) -> str:
 
 
 def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommendation]:
-    """Return the goals of energy, per inference where there is one, and latency."""
+    """Return the goals of energy, per inference if present, and latency."""
     goals = {row.goal: row for row in rows}
     return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
 
 
 def _advantage(answer: ComparedAnswer, row: Recommendation, word: str) -> str:
-    """Return how sure it is that the best is the best of all, and how much better it is than the next.
+    """Return the confidence that the best is the best of all, and its ratio to the next.
 
-    How sure it is to beat the next alone is said where that is another number.
+    The confidence to beat the next alone is added if it differs.
     """
     other = answer.scope.mark(row.runner_up or "")
     if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
@@ -69,7 +72,7 @@ def _advantage(answer: ComparedAnswer, row: Recommendation, word: str) -> str:
 
 
 def _tell_beyond(answer: ComparedAnswer) -> str:
-    """Return what would be better if it could be had."""
+    """Return the projections that would be better if available, with ratios."""
     told: dict[str, list[str]] = {}
     for row, own, words in zip(
         _find_goals(answer.recommendations),
@@ -85,18 +88,16 @@ def _tell_beyond(answer: ComparedAnswer) -> str:
 
 
 def _tell_unavailable(answer: ComparedAnswer, row: Recommendation) -> str:
-    """Return that the best cannot be had, and what can."""
+    """Return that the best hardware is unavailable, and the best available one."""
     if row.is_available:
         return ""
     other = row.available_hardware
-    had = (
-        f"; of what can, {answer.scope.mark(other)} needs least" if other is not None else ", nor can any of the others"
-    )
-    return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
+    had = f"; the best available is {answer.scope.mark(other)}" if other is not None else ", and neither are the others"
+    return f" {answer.scope.mark(row.hardware)} is not available{had}."
 
 
 def tell_doubt(answer: ComparedAnswer) -> str:
-    """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
+    """Return the interval of the figures, and the winners that are tied with others."""
     lines = list(filter(None, [answer.scope.say_spread()]))
     for row in _find_goals(answer.available) if answer.available.rows else ():
         if row.rivals:

@@ -1,4 +1,4 @@
-"""One model on several hardware: the best for each goal, a row per hardware, where the differences come from."""
+"""Compare one model on several hardware: the best for each goal, a row per hardware, and causes of differences."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 DOUBTFUL: Final = 0.1
-"""Share of an energy that is unattributed from which on it is told."""
+"""Unattributed share of an energy above which it is stated."""
 
 SHOWN_NAMES: Final = 4
-"""Hardware that a sentence names."""
+"""Maximum hardware named in a sentence."""
 
 FULL: Final = 0.9995
-"""Share of the clock from which on it rounds to all of it."""
+"""Share of the full clock above which it rounds to all of it."""
 
 LIMITS: Final[Mapping[str, str]] = {
     "latency": "its latency",
@@ -43,16 +43,14 @@ LIMITS: Final[Mapping[str, str]] = {
     "memory bandwidth": "memory bandwidth",
     "power cap": "its power cap",
 }
-"""What limits a throughput, in a sentence."""
+"""Limit of throughput -> its name in a sentence."""
 
 JUDGED: Final = (
-    Column(name="probability_best", type="DOUBLE", meaning="that it needs the least energy per inference"),
-    Column(name="fastest_probability", type="DOUBLE", meaning="that it has the least latency"),
-    Column(
-        name="likely_best", type="BOOLEAN", meaning="it needs the least energy, or cannot be told apart from what does"
-    ),
+    Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
+    Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),
+    Column(name="likely_best", type="BOOLEAN", meaning="true for the least energy, or a tie with it"),
 )
-"""What a figure shows of each row beside its figures."""
+"""Additional columns of a figure's rows."""
 
 GOALS: Final[Mapping[str, str]] = {
     "energy": "energy",
@@ -62,16 +60,16 @@ GOALS: Final[Mapping[str, str]] = {
     "throughput": "throughput",
     "memory": "memory",
 }
-"""Goal -> the column of the comparison whose best it is; energy x delay of an inference is none of a batch."""
+"""Goal -> column of the comparison whose best it marks. Energy x delay per inference has no column for a batch."""
 
 RECOMMENDED: Final = (
     "goal", "hardware", "value", "runner_up", "advantage_ratio", "probability_best", "available_hardware",
     "available_value",
 )  # fmt: skip
-"""What is shown of who is best at what."""
+"""Columns shown of the best hardware per goal."""
 
 SHOWN: Final = 10
-"""Hardware that a table has, unless it is told else."""
+"""Default number of hardware in a table."""
 
 
 @frozen(kw_only=True)
@@ -79,18 +77,18 @@ class CompareAnswer(ComparedAnswer):
     """One model on several hardware."""
 
     insights: Table[Insight]
-    """The lowest energy among those against each of the others, the nearest first."""
+    """Comparison of the lowest-energy run with each other one, nearest first."""
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Which of precision, batch and runtime differ between rows, so that each must say its own."""
+        """Names among precision, batch and runtime that differ between rows, so that each row states its own."""
         names = ("precision", "batch", "runtime")
         return tuple(name for name in names if len({getattr(row, name) for row in self.rows}) > 1)
 
     def document(
         self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return it with `limit` rows; `metric` is what the next steps go into, csv holds all rows."""
+        """Return the document with `limit` rows; csv holds all rows. `metric` selects the next steps."""
         baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
         each = "energy per inference, the rest per batch" if "batch" in self.varying else "per batch"
         count = len(self.scope.evaluated_ids)
@@ -116,7 +114,7 @@ class CompareAnswer(ComparedAnswer):
         return (self._draw_figure("comparison", self._judged(), "", tell_winners(self), texts),)
 
     def _judged(self) -> Table[tuple[object, ...]]:
-        """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""
+        """Return the rows with the probability that each is the best, in columns added to those of the query."""
         goals = {row.goal: row for row in self.recommendations}
         energy, latency = goals.get("energy_per_inference", goals.get("energy")), goals.get("latency")
         least, fastest = (
@@ -136,7 +134,7 @@ class CompareAnswer(ComparedAnswer):
         )
 
     def _figures(self, limit: int) -> Grid:
-        """Return a row for each of the first hardware, and for what is best at something."""
+        """Return a grid of the first hardware, and of each that is best at something."""
         energy = "energy_per_inference_j" if "batch" in self.varying else "energy_j"
         label = "energy per inference" if "batch" in self.varying else "energy"
         answered = [row for row in self.rows if row.status == "ok"]
@@ -174,7 +172,7 @@ class CompareAnswer(ComparedAnswer):
     def _mark_best(
         self, shown: Sequence[Comparison], headings: Sequence[str], energy: str
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the best cell of each column, and the cells that cannot be told apart from it."""
+        """Return the best cell of each column, and the cells tied with it."""
         found, tied = set(), set()
         for goal in self.available:
             heading = energy if GOALS.get(goal.goal) == "energy" else GOALS.get(goal.goal)
@@ -190,7 +188,7 @@ class CompareAnswer(ComparedAnswer):
         return frozenset(found), frozenset(tied)
 
     def _sentences(self) -> list[str]:
-        """Return what a reader must know of the table."""
+        """Return notes on the table."""
         scope = self.scope
         lines = scope.describe_refusals()
         for rows in self._grouped(lambda row: (row.clock_fraction or 1.0) < FULL):
@@ -206,7 +204,7 @@ class CompareAnswer(ComparedAnswer):
         return lines + self._tell_unattributed() + scope.describe()
 
     def _nearest(self) -> list[Insight]:
-        """Return what the best run is against the best of each other hardware, or all where there is no other."""
+        """Return the insights on the best run of each other hardware, or all if there is no other hardware."""
         nearest = {row.other_hardware.partition(" ")[0]: row for row in reversed(self.insights.rows)}
         own = {row.best_hardware.partition(" ")[0] for row in self.insights}
         if set(nearest) <= own:
@@ -215,7 +213,7 @@ class CompareAnswer(ComparedAnswer):
         return [row for row in self.insights if id(row) in kept]
 
     def _grouped(self, applies: Callable[[Comparison], bool]) -> list[list[Comparison]]:
-        """Return the rows that something is said of, those of a hardware together, in the order of batches."""
+        """Return the rows that a predicate selects, grouped by hardware and sorted by batch."""
         found: dict[str, list[Comparison]] = {}
         for row in self.rows:
             if applies(row):
@@ -238,7 +236,7 @@ class CompareAnswer(ComparedAnswer):
         return f"{self.scope.mark(rows[0].hardware)} stays within its power cap: {each}"
 
     def _tell_overlap(self, rows: list[Comparison]) -> str:
-        """Return how often batches of a hardware start that overlap, and what limits that."""
+        """Return the interval between overlapping batches of a hardware, and its limit."""
         every = [show_quantity(row.interval_s, "s") for row in rows]
         each = ", ".join(f"{self._variant(row)} every {told}".lstrip() for row, told in zip(rows, every, strict=True))
         limits = " or ".join(dict.fromkeys(LIMITS[row.throughput_limit or ""] for row in rows))
@@ -246,7 +244,7 @@ class CompareAnswer(ComparedAnswer):
         return f"{name} starts a batch before another has ended, {each}; its throughput is limited by {limits}"
 
     def _tell_unattributed(self) -> list[str]:
-        """Return the line on energy that the power limit says and no circuit explains."""
+        """Return the line on energy implied by a power limit and not explained by any circuit."""
         told = []
         for rows in self._grouped(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
             shares = [row.unattributed_energy_fraction or 0.0 for row in rows]
@@ -258,11 +256,11 @@ class CompareAnswer(ComparedAnswer):
         owner = "its" if len(told) == 1 else "their"
         return [
             f"{join_words(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
-            "its circuits explain, nobody measured how much"
+            "its circuits explain, by an amount that was not measured"
         ]
 
     def _doubts(self) -> list[str]:
-        """Return what the intervals follow from, hardware with the same reason in one line."""
+        """Return the basis of the intervals, with hardware of the same basis on one line."""
         reasons: dict[tuple[str | None, str | None], dict[str, None]] = {}
         answered = [row for row in self.rows if row.status == "ok"]
         kinds = {(row.hardware, row.energy_doubt, row.latency_doubt) for row in answered}
@@ -270,7 +268,7 @@ class CompareAnswer(ComparedAnswer):
             is_alike = sum(hardware == row.hardware for hardware, *_ in kinds) == 1
             name = self.scope.mark(row.hardware) if is_alike else self._name(row)
             reasons.setdefault((row.energy_doubt, row.latency_doubt), {})[name] = None
-        lines = ["80 %: four times in five what is measured is within this of the figure"]
+        lines = ["80 %: four in five measurements are within this of the figure"]
         for (energy, latency), names in reasons.items():
             more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
             shown = ", ".join([*names][:SHOWN_NAMES]) + more
@@ -279,11 +277,11 @@ class CompareAnswer(ComparedAnswer):
         return lines
 
     def _name(self, row: Comparison) -> str:
-        """Return a row's hardware, with what tells it from the other rows of this hardware."""
+        """Return the name of a row: its hardware and the settings that vary."""
         return " ".join((self.scope.mark(row.hardware), self._variant(row))).rstrip()
 
     def _variant(self, row: Comparison) -> str:
-        """Return what tells a row from the others of its hardware; empty where it has no other."""
+        """Return the settings that distinguish a row from others of its hardware; empty if nothing varies."""
         words = {"precision": row.precision, "batch": f"batch {row.batch}", "runtime": row.runtime}
         return " ".join(words[name] for name in self.varying)
 
@@ -291,7 +289,7 @@ class CompareAnswer(ComparedAnswer):
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
         share, what = row.category_share_fraction, CATEGORIES[row.common_category]
         each = " per inference" if "batch" in self.varying else ""
-        text = f"{best} needs {row.energy_ratio:.3g}x less energy than {other}"
+        text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
         if share is not None and share > 1.0:
             text += f": {show_quantity(row.category_difference_j, 'J')} less for {what}, though more for the rest"
         elif share is not None:
@@ -325,7 +323,7 @@ class CompareAnswer(ComparedAnswer):
         ]
 
     def _steps_into(self, best: Comparison, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the commands that lead on from one of several configurations."""
+        """Return the commands that continue from one of several configurations."""
         run = [*spell_precision(best.precision), "--batch", str(best.batch), "--runtime", best.runtime]
         others = drop_options(repeated, ("--precision", "--weight-precision", "--batch", "--runtime"))
         return [
@@ -335,19 +333,19 @@ class CompareAnswer(ComparedAnswer):
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
-    """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+    """Compare a model on each hardware: named ones, those of an architecture or deployment, or the default four.
 
-    `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
-    `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
-    Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
-    is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
-    DatabaseError; UnsupportedError if no hardware can run it.
+    `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
+    followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
+    to `baseline`, by default the first hardware. A hardware that cannot run the configuration is an `unsupported` row
+    with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
+    if no hardware can run it.
     """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
-        is_choice = len(scope.evaluated_ids) > 1  # a run alone is better than no other
+        is_choice = len(scope.evaluated_ids) > 1  # a single run has nothing to beat
         find = start if is_choice else start_none
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]

@@ -1,1 +1,1 @@
-"""A run's energy-delay product."""
+"""Energy-delay product of a run."""

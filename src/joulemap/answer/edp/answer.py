@@ -1,4 +1,4 @@
-"""A run's energy-delay product: who takes how much of it, how few take most, and what could be gained at most."""
+"""Break down a run's energy-delay product: shares, concentration, and the largest possible savings."""
 
 from __future__ import annotations
 
@@ -40,51 +40,51 @@ PATTERN: Final = (
     "fusion_pattern", "share_fraction", "energy_j", "latency_s", "subgraph_count", "operator_count",
     "cumulative_fraction", "mac_fraction", "bottleneck", "bottleneck_fraction",
 )  # fmt: skip
-"""What is shown of a fusion pattern."""
+"""Columns shown of a fusion pattern."""
 
 WORTH_SAYING: Final = 0.01
-"""Part of the energy-delay product below which nothing is said about a saving."""
+"""Share of the energy-delay product below which a saving is not stated."""
 
 
 @frozen(kw_only=True)
 class EdpAnswer(RunAnswer):
-    """One run's energy-delay product: the shares of its subgraphs, and those of its operators, sum to it."""
+    """Energy-delay product of one run; the shares of its subgraphs, and those of its operators, sum to it."""
 
     totals: Table[EdpTotal]
-    """One row."""
+    """Totals of the run; one row."""
     subgraphs: Table[EdpShare]
-    """Largest share first."""
+    """Rows by share, largest first."""
     operators: Table[EdpOperatorShare]
-    """Largest share first."""
+    """Rows by share, largest first."""
     cuts: Table[EdpCut]
-    """Of subgraphs and of operators."""
+    """Smallest sets of subgraphs, and of operators, that reach each share."""
     patterns: Table[EdpPattern]
-    """Largest share first."""
+    """Rows by share, largest first."""
     bounds: Table[EdpBound]
-    """Largest saving first."""
+    """Rows by saving, largest first."""
     comparison: Table[EdpComparison]
-    """Subgraph by subgraph, the run itself first; empty where it was compared with nothing."""
+    """Rows by subgraph, the run itself first; empty without a comparison."""
 
     @property
     def total(self) -> EdpTotal:
-        """The run as a whole."""
+        """Totals of the whole run."""
         return self.totals[0]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences."""
+        """Return the data for machine formats, with the sentences."""
         return {**super().data(), "insights": self.insights()}
 
     def figures(self) -> Figures:
-        """Return the shares of subgraphs and their sum, the largest first."""
+        """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
         subject, facts = title_run(self.total, self.scope), "; ".join(self.insights()[:2])
         return (self._draw_figure("edp", self.subgraphs, subject, facts, {"part": "subgraph"}),)
 
     def sketched(self, by: RunDivision, /) -> Drawings:
-        """Return the shares of what is shown: the figure's, or those of operators."""
+        """Return a text drawing of the shares of subgraphs, or of operators if these are shown."""
         return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
+        """Return the document with `limit` shares of one level; machine formats hold both tables, csv that level."""
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
         shares = Section(f"By {by}, largest share first", self._shares(by, rows, limit), is_tight=True)
         beside = Section("The same subgraph on other hardware", self._beside(limit), is_tight=True)
@@ -180,7 +180,7 @@ class EdpAnswer(RunAnswer):
         )
 
     def _beside(self, limit: int) -> tuple[Grid | Text, ...]:
-        """Return a row per subgraph and a column per hardware: EDP share, and its part of that run."""
+        """Return a grid with a row per subgraph and a column per hardware: EDP share, and its part of that run."""
         if not self.comparison.rows:
             return ()
         names: dict[int, str] = {}
@@ -207,7 +207,7 @@ class EdpAnswer(RunAnswer):
         )
 
     def insights(self) -> list[str]:
-        """Return what the numbers say, largest first; nothing that they do not."""
+        """Return sentences on concentration and savings, largest first."""
         total, half, top = self.total, next(row for row in self.cuts if row.level == "subgraph"), self.subgraphs[0]
         lines = [
             f"top {half.top_count} of {half.total_count} subgraphs = {show_share(half.reached_fraction)} of it",
@@ -226,7 +226,7 @@ class EdpAnswer(RunAnswer):
         return lines + _tell_fusion(total) + self._tell_winners()
 
     def _tell_winners(self) -> list[str]:
-        """Return for how many subgraphs each compared hardware has the least share."""
+        """Return the number of subgraphs for which each compared hardware has the least share."""
         best = [row.hardware for row in self.comparison if row.is_best]
         counts = sorted({name: best.count(name) for name in best}.items(), key=lambda item: (-item[1], item[0]))
         return [
@@ -235,7 +235,7 @@ class EdpAnswer(RunAnswer):
         ]
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of these numbers."""
+        """Return notes on these numbers."""
         lines = [f"unsupported: {reason}" for reason in self.scope.refusals]
         if self.total.clock_fraction < 1.0:
             lines.append(
@@ -263,10 +263,10 @@ def edp(
     *,
     against: Iterable[str | Hardware] = (),
 ) -> EdpAnswer:
-    """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+    """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
-    With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
-    left out, with its reason. Raises as `analyze`.
+    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is left out, with
+    its reason. Raises as `analyze`.
     """
     settings.check_single("edp")
     select_one(hardware, settings)
@@ -281,7 +281,7 @@ def edp(
 
 
 def _name_rows(by: ModelDivision, rows: Table[Any]) -> str:
-    """Return what rows are of: biases that products add as part of themselves have rows beside the operators."""
+    """Return the noun for the rows; biases added within products have rows of their own."""
     return "operators and their biases" if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
 
 
@@ -304,7 +304,7 @@ def _tell_bound(row: EdpBound, total: EdpTotal) -> str:
 
 
 def _tell_fusion(total: EdpTotal) -> list[str]:
-    """Return what fewer or more kernels would change, where that is worth saying."""
+    """Return sentences on the effect of more or of less fusion; empty if it is small."""
     ratio = total.separate_edp_js / total.edp_js
     separate = _edp(total.separate_edp_js)
     lines = []

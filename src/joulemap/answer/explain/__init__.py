@@ -1,1 +1,1 @@
-"""The difference of two runs."""
+"""Explanation of the difference of two runs."""

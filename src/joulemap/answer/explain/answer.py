@@ -1,4 +1,4 @@
-"""The difference of two runs: sentences, and terms that sum to it exactly."""
+"""Explain the difference of two runs, with sentences and with terms that sum to it exactly."""
 
 from __future__ import annotations
 
@@ -43,34 +43,34 @@ if TYPE_CHECKING:
 
 
 LIKELY: Final = 0.95
-"""Probability below which what would flip it is the first question."""
+"""Probability below which the first next step is a search for constants that reverse the order."""
 
 
 OF_SERVED: Final = {"logits", "communication"}
-"""What work is for in passes of language models as they are served."""
+"""Purposes of work that occur only in served language models."""
 
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
-"""What work is for in language models alone."""
+"""Purposes of work that occur only in language models."""
 
 SHOWN: Final = 12
-"""Rows of one table."""
+"""Default number of rows per table."""
 
 
 @frozen(kw_only=True)
 class ExplainAnswer(DividedAnswer):
-    """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
+    """Causes of the difference of run B from run A in a metric; the terms sum to it exactly."""
 
     @property
     def notes(self) -> tuple[ArchitectureNote, ...]:
-        """What the two classes are known for: no result."""
+        """Known properties of the two classes, from literature; not results."""
         return find_notes((self.total.architecture_a, self.total.architecture_b))
 
     def sentences(self) -> list[str]:
-        """Return what the numbers support: who needs less, the largest causes, what goes against them."""
+        """Return the headline, the largest causes, counteracting causes, and the host overhead."""
         return [say_headline(self), *say_insights(self), *say_host(self)]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences; `terms` are those of the metric."""
+        """Return the data for machine formats, with the sentences; `terms` are those of the metric."""
         rows = super().data()
         terms = rows.pop("metric_terms", rows["terms"])
         return {
@@ -84,7 +84,7 @@ class ExplainAnswer(DividedAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return what makes the difference as a waterfall from A to B."""
+        """Return the difference as a waterfall from A to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
         return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
@@ -92,9 +92,9 @@ class ExplainAnswer(DividedAnswer):
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return it with `limit` rows of one table; programs get every table, csv that one.
+        """Return the document with `limit` rows of one table; machine formats hold every table, csv that one.
 
-        By default it is divided by category, a pass of a language model by what its work is for.
+        The default division is by category; for a pass of a served language model it is by purpose of the work.
         """
         divided = self.divide(limit)
         is_told = by is None
@@ -124,13 +124,13 @@ class ExplainAnswer(DividedAnswer):
         )
 
     def _explain(self) -> list[str]:
-        """Return what the words of the tables mean, and that they add up."""
+        """Return sentences that define the terms of the tables, and the check of their sum."""
         lines = [
-            "the last column says what makes the greater of both greater, and nothing of what moves less than a "
-            "quarter of it: more of it, or less, is counted at the mean of both prices; dearer or cheaper is the rest",
-            "acts that are for the same are one, whatever a class calls them: a tensor core's MAC and a systolic "
-            "array's, bytes of all memories on a chip, an instruction, a bundle and a token; operands are counted by "
-            "the operations that they serve, what crosses a chip by the bytes of its memories",
+            "the last column says why the larger one is larger, without causes below a quarter of the difference; a "
+            "difference in count is priced at the mean of both energies per action, the rest is energy per action",
+            "equivalent actions of different classes are grouped: a tensor core's MAC and a systolic array's, bytes of "
+            "all on-chip memories, an instruction, a bundle and a token; operands are counted by the operations that "
+            "they serve, on-chip transfers by the bytes of the memories",
         ]
         if self.metric != "memory":
             sums = (sum(row.difference_exact for row in self.categories), self.difference_exact)
@@ -139,13 +139,13 @@ class ExplainAnswer(DividedAnswer):
         return lines
 
     def title(self) -> str:
-        """Return what is compared."""
+        """Return the title: scope, metric, A and B."""
         name_a, name_b = self.names
         what = f"{self.scope.title}, subgraph {self.subgraph}" if self.subgraph else self.scope.title
         return f"{what}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: what would turn it where that is near, else where the difference is made."""
+        """Return the next commands: what reverses the order if the two are close, else details of the difference."""
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
         told = [] if self.metric == "energy" else ["--metric", self.metric]
@@ -161,7 +161,7 @@ class ExplainAnswer(DividedAnswer):
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
             sweep = ["sweep", total.model, *both, *repeated]
-            first = next(iter(self.categories), None)  # static power and fixed time are what a larger batch spreads
+            first = next(iter(self.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
             steps.insert(0 if waits else len(steps), sweep)
         is_close = self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]
@@ -180,11 +180,11 @@ def explain(
     metric: PartMetricName = "energy",
     subgraph: str = "",
 ) -> ExplainAnswer:
-    """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+    """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
-    `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
-    energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
-    cannot run the configuration; UsageError for a folder of several in place of a hardware.
+    `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
+    the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
+    folder of several hardware.
     """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":
@@ -201,9 +201,9 @@ def explain(
 def explain_pair(
     connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = ""
 ) -> ExplainAnswer:
-    """Return why run B differs from run A in a metric; both are stored.
+    """Explain why stored run B differs from stored run A in a metric.
 
-    Raises UnsupportedError where one was refused, UnknownNameError for a subgraph that runs on neither.
+    Raises UnsupportedError if one was refused, UnknownNameError for a subgraph that is in neither.
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))

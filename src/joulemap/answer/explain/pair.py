@@ -1,4 +1,4 @@
-"""Two runs and every decomposition of what one needs more than the other, and its words."""
+"""Two runs, every decomposition of their difference, and the words for its parts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from joulemap.row.explain import (
 from joulemap.system.record import frozen
 
 MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
-"""A term of a difference in another metric than energy."""
+"""Term of a difference in a metric other than energy."""
 
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
-"""Metric -> what its difference is made of; that of energy has terms of its own."""
+"""Metric -> record of its terms; energy has terms of its own."""
 
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
-"""Metric -> unit in which its terms add up exactly."""
+"""Metric -> unit in which its terms sum exactly."""
 
 PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "energy": ("energy_a_j", "energy_b_j", "difference_fj"),
@@ -39,7 +39,7 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "edp": ("edp_a_js", "edp_b_js", "edp_difference_exact"),
     "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
 }
-"""Metric -> what the row of both runs has of A, of B, and of their difference in the exact unit."""
+"""Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
 
 
 @frozen(kw_only=True)
@@ -48,57 +48,57 @@ class PairAnswer(RunAnswer):
 
     metric: PartMetricName
     subgraph: str
-    """The one that is explained alone; empty for the whole runs. `subgraphs` always holds all."""
+    """Subgraph that is explained; empty for the whole runs. `subgraphs` always holds all."""
     totals: Table[RunPair]
-    """One row."""
+    """Totals of both runs; one row."""
     terms: Table[EnergyTerm]
-    """Of the energy, also where another metric is explained; the largest first."""
+    """Terms of the energy, largest first; present for every metric."""
     metric_terms: Table[MetricTerm] | None
-    """Of the metric, the largest first; None for energy."""
+    """Terms of the metric, largest first; None for energy."""
     effects: Table[Effect]
-    """Of the energy, by kind of cause."""
+    """Energy differences by kind of cause."""
     categories: Table[CategoryDifference]
-    """Of the metric, or of the energy where that is memory; the largest difference first."""
+    """Differences in the metric by category, or in energy if the metric is memory; largest first."""
     roles: Table[RoleDifference]
-    """Of the energy, by what actions are for; the largest difference first."""
+    """Energy differences by role of the actions, largest first."""
     purposes: Table[PurposeDifference]
-    """Energy and time by what the work is for in a language model; the largest difference first."""
+    """Energy and time differences by purpose of the work in a language model, largest first."""
     subgraphs: Table[SubgraphDifference]
-    """The largest difference in the metric first."""
+    """Differences in the metric by subgraph, largest first."""
     traffic: Table[Traffic] | None
-    """Bytes that each memory carries; None unless memory is explained."""
+    """Bytes moved per memory; None unless the metric is memory."""
 
     @property
     def total(self) -> RunPair:
-        """Both runs as a whole."""
+        """Totals of both runs."""
         return self.totals[0]
 
     @property
     def whole(self) -> str:
-        """What its terms add up to, in a word."""
+        """Noun for the total of the terms: subgraph or runs."""
         return "subgraph" if self.subgraph else "runs"
 
     @property
     def are_runs(self) -> bool:
-        """Whether the two are different runs on one hardware, which tells them apart by nothing."""
+        """True if both are different runs on one hardware, so that only run ids distinguish them."""
         return self.total.hardware_a == self.total.hardware_b and self.total.run_a != self.total.run_b
 
     @property
     def probability(self) -> float | None:
-        """That the one predicted to need less does; None where that is not known."""
+        """Probability that the run predicted to need less does; None if unknown."""
         known: float | None = getattr(self.total, f"{self.metric}_probability", None)
         return known
 
     @property
     def names(self) -> tuple[str, str]:
-        """The hardware of A and that of B, marked where they are projections; two runs on one by their numbers."""
+        """Names of A and B: hardware, marked if projected, or run ids if both are on one hardware."""
         if self.are_runs:
             return f"run {self.total.run_a}", f"run {self.total.run_b}"
         return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)
 
     @property
     def values(self) -> tuple[float, float]:
-        """The metric of A and that of B, in its SI unit."""
+        """Metric of A and of B, in its SI unit."""
         return self.ends(self.metric)
 
     def ends(self, metric: PartMetricName) -> tuple[float, float]:
@@ -108,21 +108,21 @@ class PairAnswer(RunAnswer):
 
     @property
     def difference_exact(self) -> int:
-        """The metric of B minus that of A, in its exact unit."""
+        """Metric of B minus that of A, in its exact unit."""
         return int(getattr(self.total, PLACES[self.metric][2]))
 
     @property
     def ratio(self) -> float | None:
-        """The metric of B over that of A; None where A has none."""
+        """Metric of B over that of A; None if that of A is zero."""
         value_a, value_b = self.values
         return value_b / value_a if value_a else None
 
 
 SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory", "board": "rest of the board"}
-"""Common category, all memories on a chip together -> what energy is spent on."""
+"""Common category of energy -> its words; all memories on a chip together."""
 
 BOUND: Final = {"compute": "time computing", "memory": "time for memory", "launch": "fixed time"}
-"""What bounds time -> what is spent on."""
+"""Bound of time -> its words."""
 
 PURPOSES: Final = {
     "weights": "products with weights",
@@ -135,42 +135,42 @@ PURPOSES: Final = {
     "static": "static power",
     "rest": "norms and the rest",
 }
-"""What work is for in a language model -> its words."""
+"""Purpose of work in a language model -> its words."""
 
 Words = tuple[str, str]
-"""What is said of the greater, and of the lesser."""
+"""Words for the greater side, and for the lesser side."""
 
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
 
 CAUSES: Final[dict[str, Words]] = {
-    COUNT: ("more of it", "less"),
-    PRICE: ("dearer", "cheaper"),
-    PRESENCE: ("extra acts", ""),
+    COUNT: ("more actions", "fewer"),
+    PRICE: ("costlier actions", "cheaper"),
+    PRESENCE: ("extra actions", ""),
 }
 
 MORE_PARTS: Final = ("more parts", "")
 
 OF_CATEGORY: Final[dict[tuple[str, str], dict[str, Words]]] = {
-    ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("more watts", "fewer watts")},
+    ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("higher power", "lower power")},
     ("time", "compute"): {COUNT: ("more work", "less"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
     ("time", "memory"): {COUNT: ("more bytes", "fewer"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {
         COUNT: ("more kernels", "fewer"), PRICE: ("longer each", "shorter each"), PRESENCE: MORE_PARTS,
     },
 }  # fmt: skip
-"""Quantity and category -> words in place of those that hold for all."""
+"""Quantity and category -> words that replace the general ones."""
 
 TOLD: Final = 0.25
-"""Of the difference: a cause that moves less is not mentioned beside a larger one."""
+"""Share of a difference below which a cause is not mentioned beside a larger one."""
 
 
 def name_category(row: CategoryDifference) -> str:
-    """Return what is spent on."""
+    """Return the words for a category of energy or time."""
     return (SPENT if row.quantity == "energy" else BOUND)[row.category]
 
 
 def say_why(row: CategoryDifference) -> str:
-    """Return in a few words why the greater is greater: the largest cause, and what goes against it or with it."""
+    """Return the largest cause of a difference in a few words, with any cause of similar size."""
     difference = abs(row.difference_exact)
     if not difference:
         return ""
@@ -187,9 +187,9 @@ def say_why(row: CategoryDifference) -> str:
     along = [words[cause][0] for cause, exact in told if exact > 0]
     against = [f"{but}{words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
     first, *others = [along[0], *against, *along[1:]]
-    return ", ".join([first.removesuffix(" of it"), others[0].removesuffix(" of it")]) if others else first
+    return ", ".join(one.removesuffix(" actions") for one in (first, others[0])) if others else first
 
 
 def find_role(row: RoleDifference) -> Role:
-    """Return the role of a row; one of its own for an action that none is known of."""
+    """Return the role of a row; for an action without a known role, one of its own."""
     return ROLES.get(row.role) or Role(row.role, row.role, "count")

@@ -1,4 +1,4 @@
-"""Sentences on the difference of two runs: each is made of rows, and is left out where they do not carry it."""
+"""Sentences on the difference of two runs; each is built from rows and omitted without them."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from joulemap.present.cell import show_chance, show_quantity, show_share, show_s
 from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
 
 SMALL: Final = 0.02
-"""Of the difference: what is smaller is not mentioned."""
+"""Share of the difference below which a cause is not mentioned."""
 
 LEADING: Final = 0.1
-"""Of the difference: a subgraph that takes less of it does not lead."""
+"""Share of the difference below which a subgraph does not stand out."""
 
 MOST: Final = 3
-"""Sentences that decide."""
+"""Maximum sentences."""
 
 SI: Final = {"B": "byte", "J": "joule", "s": "second"}
 """SI unit -> its word; the units of other roles are words."""
 
 FACTOR: Final = 1.2
-"""From here a ratio is told as a factor, below as a share."""
+"""Ratio above which a difference is stated as a factor, below as a share."""
 
 CONSEQUENCE: Final = "regulator"
-"""The role that only follows from what the others take."""
+"""Role whose energy only follows from that of the others."""
 
 DOERS: Final = {"compute": "computing", "memory": "waiting for memory", "launch": "the fixed time of kernels"}
-"""What bounds time -> who takes it."""
+"""Bound of time -> its activity."""
 
 PRESENT: Final = "bounds more parts of the model there"
 
 
 def say_headline(answer: PairAnswer) -> str:
-    """Return who needs less, by how much, and how sure that is."""
+    """Return the headline: the hardware that needs less, by how much, and the confidence."""
     name_a, name_b = answer.names
     what = "time" if answer.metric == "latency" else METRIC[answer.metric].label
     at = " for its batch" if answer.are_runs else f" at batch {answer.total.batch}"
@@ -52,14 +52,14 @@ def say_headline(answer: PairAnswer) -> str:
     by = say_factor(least, most)
     sure = "" if answer.probability is None else f" ({show_chance(answer.probability)} sure)"
     if answer.probability is not None and answer.probability < TOLD_APART:
-        sure = ": the two cannot be told apart"
+        sure = ": the two are tied"
     where = f" for {answer.subgraph}" if answer.subgraph else ""
     gap = _describe_assumed_gap(answer)
     return f"{less} needs {by}less {what} than {more}{where}{at}{sure}{f'; {gap}' if gap else ''}"
 
 
 def _describe_assumed_gap(answer: PairAnswer) -> str:
-    """Return how much of a difference of energies is of assumed numbers; empty for other metrics and parts of a run."""
+    """Return the assumed share of a difference of energies; empty for other metrics and for parts of a run."""
     assumed = answer.scope.assumed
     ids = [run_id for run_id in answer.scope.run_ids if run_id in assumed]
     if answer.metric != "energy" or answer.subgraph or len(ids) < 2:
@@ -68,7 +68,7 @@ def _describe_assumed_gap(answer: PairAnswer) -> str:
 
 
 def say_host(answer: PairAnswer) -> list[str]:
-    """Return what the engine of a language model adds to both passes, which no ledger of theirs has."""
+    """Return the overhead of a language model's engine on both runs, which their ledgers do not include."""
     static = next((row for row in answer.purposes if row.purpose == "static"), None)
     if static is None or answer.subgraph:
         return []
@@ -79,7 +79,7 @@ def say_host(answer: PairAnswer) -> list[str]:
 
 
 def say_factor(least: float, most: float) -> str:
-    """Return how much less one is than another, before `less`."""
+    """Return the factor or share by which one value is less than another, to precede `less`."""
     if not least:
         return ""
     ratio = most / least
@@ -87,7 +87,7 @@ def say_factor(least: float, most: float) -> str:
 
 
 def say_sure(answer: PairAnswer) -> str:
-    """Return how sure the direction is, and whether one side alone is calibrated."""
+    """Return the confidence in the direction, and whether only one side is calibrated."""
     (value_a, value_b), names = answer.values, answer.names
     lesser = names[value_b < value_a]
     told = [] if answer.probability is None else [f"{show_chance(answer.probability)} that {lesser} needs less"]
@@ -97,7 +97,7 @@ def say_sure(answer: PairAnswer) -> str:
 
 
 def say_insights(answer: PairAnswer) -> list[str]:
-    """Return at most three sentences that decide: the largest causes, and what goes most against them."""
+    """Return at most three sentences: the largest causes, and the largest cause in the opposite direction."""
     if answer.metric == "memory":
         return _memory(answer)[:MOST]
     told = [(row.share_fraction or 0.0, text) for row in answer.categories if (text := _tell(row, answer))]
@@ -110,7 +110,7 @@ def say_insights(answer: PairAnswer) -> list[str]:
 
 
 def _halves(answer: PairAnswer) -> list[str]:
-    """Return how much of the difference in energy x delay is energy, how much time."""
+    """Return the shares of energy and of time in a difference of energy x delay."""
     shares = {
         name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
         for name in ("energy", "time")
@@ -118,13 +118,13 @@ def _halves(answer: PairAnswer) -> list[str]:
     against = [name for name, share in shares.items() if share < 0.0]
     if against:
         (along,) = shares.keys() - against
-        return [f"{along} decides it, {against[0]} goes against it"]
+        return [f"{along} decides the difference, {against[0]} counteracts it"]
     energy, time = map(show_share, shares.values())
-    return [f"energy makes {energy} of the difference, time {time}"]
+    return [f"energy accounts for {energy} of the difference, time for {time}"]
 
 
 def _tell(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return a category in a sentence, energy by the role that moves most of it; empty for what only follows."""
+    """Return a sentence on a category, for energy by its largest role; empty if that only follows from others."""
     if row.quantity == "time":
         return _tell_time(row, answer)
     sign = 1 if row.difference_exact > 0 else -1
@@ -134,13 +134,13 @@ def _tell(row: CategoryDifference, answer: PairAnswer) -> str:
 
 
 def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
-    """Return what a role costs both, how each does it, and by how much of it or at which price they differ."""
+    """Return the cost of a role on both sides, with the count or price that makes the difference."""
     sides = list(zip(answer.names, _sides(row, answer), strict=True))
     (more, (most, way, told)), (less, (least, other, beside)) = sides[::-1] if row.difference_fj > 0 else sides
     noun = find_role(row).noun
     cost = "costs" if row.role == "static" else "cost"
     if not row.is_shared:
-        beside_j = sum(  # what devices of a box spend, under their own names
+        beside_j = sum(  # energy of the devices of a box, which have names of their own
             one.energy_a_j if row.difference_fj > 0 else one.energy_b_j
             for one in answer.roles
             if one.category == row.category and one.role not in ROLES
@@ -153,7 +153,7 @@ def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]]:
-    """Return of A and of B what a role costs, its way, and the count and the price that make the difference."""
+    """Return for A and B the energy of a role, its mechanism, and the count and price that differ."""
     unit = find_role(row).unit
     has_count, has_price = (abs(one) >= TOLD * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj))
     latencies = (answer.total.latency_a_s, answer.total.latency_b_s)
@@ -178,8 +178,8 @@ def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]
 
 
 def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return how long something takes both, with the work and the pace of each where it bounds the same parts."""
-    kinds = ("latency: count", "latency: price", "count", "price")  # of what bounds time on both
+    """Return the time of a category on both sides, with work and rate if the same parts are bound by it."""
+    kinds = ("latency: count", "latency: price", "count", "price")  # terms of the bounds that both share
     terms = (one for one in answer.metric_terms or () if one.place == row.category and one.term in kinds)
     term = next(terms, None)
     spent_each = (row.spent_a, row.spent_b)
@@ -201,7 +201,7 @@ def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
 
 
 def _pace(per: str, count: float, price: float | None) -> str:
-    """Return work, and how long one takes or how many a second does."""
+    """Return an amount of work with its rate, or with the time per kernel."""
     if not price:
         return ""
     if per == "kernel":
@@ -211,7 +211,7 @@ def _pace(per: str, count: float, price: float | None) -> str:
 
 
 def _memory(answer: PairAnswer) -> list[str]:
-    """Return what is kept and what is moved off chip."""
+    """Return sentences on peak memory and off-chip traffic."""
     name_a, name_b = answer.names
     words = {"count": "by how much there is", "price": "by the bytes of each"}
     lines = [
@@ -228,12 +228,12 @@ def _memory(answer: PairAnswer) -> list[str]:
 
 
 def leads(rows: Table[SubgraphDifference]) -> bool:
-    """Whether the subgraph that differs most stands out."""
+    """Return whether the subgraph with the largest difference stands out."""
     return len(rows) > 1 and (rows[0].share_fraction or 0.0) >= LEADING
 
 
 def _leader(answer: PairAnswer) -> list[str]:
-    """Return the subgraph that takes most of the difference, if it stands out."""
+    """Return the subgraph with the largest difference, if it stands out."""
     if answer.metric == "memory" or not answer.subgraphs:
         return []
     if answer.subgraph:

@@ -1,4 +1,4 @@
-"""The tables of a difference: what each spends on what, role by role, action by action, by subgraph."""
+"""Draw the tables of a difference: by category, role, action and subgraph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.role import Role
 
 LONGEST: Final = 20
-"""Characters of two names that head columns; longer ones are A and B, as the title has them."""
+"""Maximum characters of two names as column headings; longer names become A and B."""
 
 
 @frozen(kw_only=True)
@@ -37,7 +37,7 @@ class DividedAnswer(PairAnswer):
     """Two runs, and their difference divided in every way."""
 
     def divide(self, limit: int) -> dict[str, Section]:
-        """Return every table of the difference by what it is divided by."""
+        """Return division -> section with its table."""
         what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
         return {
             "category": Section("", self.draw_categories()),
@@ -58,7 +58,7 @@ class DividedAnswer(PairAnswer):
         return Section("Terms", (*draw_terms(self.metric_terms, limit), proof))
 
     def energy_terms(self, limit: int) -> tuple[Block, ...]:
-        """Return the terms of the energy, and that they sum to the difference."""
+        """Return the terms of the energy, and the check of their sum."""
         drawn = grid(
             self.terms,
             (
@@ -84,7 +84,7 @@ class DividedAnswer(PairAnswer):
         )
 
     def energy_effects(self) -> tuple[Block, ...]:
-        """Return what each kind of cause moved the energy, and that they sum to the difference."""
+        """Return the energy moved by each kind of cause, and the check of its sum."""
         drawn = grid(
             self.effects,
             (
@@ -99,7 +99,7 @@ class DividedAnswer(PairAnswer):
         return drawn, self._prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
 
     def draw_categories(self) -> Grid:
-        """Return what each spends on what, and why the greater is greater."""
+        """Return a grid of the amounts spent by both runs per category, and the reason for each difference."""
         name_a, name_b = self.names if len("".join(self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
         drawn = grid(
             self.categories,
@@ -109,9 +109,9 @@ class DividedAnswer(PairAnswer):
                 (name_b, lambda row: show_quantity(row.spent_b, row.spent_unit)),
                 ("difference", lambda row: show_signed(row.difference, row.unit)),
                 ("share", "share_fraction"),
-                ("why greater", say_why),
+                ("why larger", say_why),
             ),
-            keep=("why greater", name_a, name_b, "difference"),
+            keep=("why larger", name_a, name_b, "difference"),
         )
         whole = self.metric if self.metric != "memory" else "energy"
         unit, (value_a, value_b) = METRIC[whole].unit, self.ends(whole)
@@ -122,7 +122,7 @@ class DividedAnswer(PairAnswer):
         drawn = grid(
             self.purposes,
             (
-                ("what for", lambda row: PURPOSES[row.purpose]),
+                ("purpose", lambda row: PURPOSES[row.purpose]),
                 ("energy A", "energy_a_j"),
                 ("energy B", "energy_b_j"),
                 ("time A", "latency_a_s"),
@@ -144,7 +144,7 @@ class DividedAnswer(PairAnswer):
         drawn = grid(
             self.roles,
             (
-                ("what for", lambda row: find_role(row).noun),
+                ("role", lambda row: find_role(row).noun),
                 ("A", "energy_a_j"),
                 ("B", "energy_b_j"),
                 ("difference", lambda row: show_signed(row.difference_j, "J")),
@@ -241,7 +241,7 @@ def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
 
 
 def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
-    """Return a table with what the rows that are not shown add up to, and all of them."""
+    """Return a grid with two more rows: the sum of the hidden rows, and the sum of all."""
     sums = [("sum of all terms", differences)]
     if rest := differences[limit:]:
         sums.insert(0, (f"{len(rest)} smaller terms", rest))
@@ -254,7 +254,7 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
-    """Return the sentence that compares what terms add up to with the difference of the whole."""
+    """Return the sentence that checks the sum of terms against the total difference."""
     return prove("terms", f"the difference of the {whole}", (sum(terms), exact, unit))
 
 

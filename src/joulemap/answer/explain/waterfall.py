@@ -1,6 +1,6 @@
-"""The difference of two runs as a waterfall: A, its causes one after another, B.
+"""Draw the difference of two runs as a waterfall from A through its causes to B.
 
-Steps are summed in the exact unit of the metric and divided at the end, so that the last ends where B does.
+Steps are summed in the exact unit of the metric and divided at the end, so that the last one ends at B.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14
-"""Causes that have a step of their own; the others have one together."""
+"""Maximum causes with a step of their own; the rest share one step."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
-"""Metric -> how many of its exact unit are one of its SI unit."""
+"""Metric -> exact units per SI unit."""
 
 
 @frozen
 class Step:
-    """A bar of a waterfall: a run, or what one cause of the difference adds to the bars above it."""
+    """Bar of a waterfall: a run, or the contribution of one cause on top of the bars before it."""
 
     step_index: int = told("0 for A, the last for B")
-    step: str = told("hardware, or what is spent on")
+    step: str = told("hardware, or category of the cause")
     kind: str = told("run; term; or rest, all smaller terms together")
-    start: float = told("where the bar begins, in unit")
-    end: float = told("where it ends")
-    difference: float | None = told("end minus start; null of a run")
-    amount: str = told("the value of a run, or the difference, for people")
+    start: float = told("start of the bar, in unit")
+    end: float = told("end of the bar, in unit")
+    difference: float | None = told("end minus start; null for a run")
+    amount: str = told("value of a run, or difference, for people")
     unit: str = told("SI unit of the metric")
     start_exact: int = told("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
-    end_exact: int = told("end in the same", is_wide=True)
+    end_exact: int = told("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
 def list_steps(answer: PairAnswer) -> Table[Step]:
-    """Return the steps from A to B, the largest first."""
+    """Return the steps from A to B, largest cause first."""
     name_a, name_b = answer.names
     ends = list(zip((f"A {name_a}", f"B {name_b}"), _ends(answer), strict=True))
     return form_steps(ends, _list_terms(answer), METRIC[answer.metric].unit, PER_UNIT[answer.metric])
@@ -49,9 +49,9 @@ def list_steps(answer: PairAnswer) -> Table[Step]:
 def form_steps(
     ends: Sequence[tuple[str, int]], terms: Sequence[tuple[str, int]], unit: str, scale: float
 ) -> Table[Step]:
-    """Return the steps from the first of two amounts to the second by terms, those past the first few together.
+    """Return the steps from the first of two amounts to the second, with small terms merged into one.
 
-    Amounts are in an exact unit, of which `scale` are one of `unit`.
+    Amounts are in an exact unit; `scale` is the number of exact units per `unit`.
     """
     rest = terms[SHOWN:]
     shown = [(name, "term", exact) for name, exact in terms[:SHOWN]]
@@ -81,19 +81,19 @@ def form_steps(
 
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
-    """Return the steps as a figure."""
+    """Return the figure of a pair's steps."""
     return draw_steps(list_steps(answer), answer.metric, subject, facts)
 
 
 def draw_steps(steps: Table[Step], metric: PartMetricName, subject: str, facts: str) -> Figure:
-    """Return steps of a metric as a figure."""
+    """Return the figure of steps in a metric."""
     return make_figure("waterfall", steps, subject, facts, tell_metric(METRIC[metric]))
 
 
 def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
-    """Return what each cause is called, and its difference in the exact unit; the largest first.
+    """Return the name of each cause and its difference in the exact unit, largest first.
 
-    Those of energy are of roles, those of latency and energy x delay of categories, those of memory its terms.
+    Causes are roles for energy, categories for latency and energy x delay, and terms for memory.
     """
     if answer.metric == "energy":
         found = [(find_role(row).noun, row.difference_fj) for row in answer.roles]

@@ -1,1 +1,1 @@
-"""What would make the other of two hardware the better one."""
+"""Conditions under which the other of two hardware would be better."""

@@ -1,4 +1,4 @@
-"""Flips: by how much each constant would have to be wrong for another hardware to be the better one."""
+"""Compute by how much each constant must be wrong for another hardware to be better."""
 
 from __future__ import annotations
 
@@ -39,27 +39,29 @@ if TYPE_CHECKING:
 SIDES: Final = ("A", "B", "both")
 
 SHOWN: Final = 10
-"""Constants that decide, of both sides together."""
+"""Default number of constants in the main table, both sides together."""
 
 SHOWN_STILL: Final = 4
-"""Constants among them that no value of their own makes flip it, those of most doubt."""
+"""Maximum constants in that table that cannot reverse the order alone; the most uncertain ones are kept."""
 
 LEAST_LIKELY: Final = 1e-3
-"""What flips it more rarely, and makes less of the doubt than `LEAST_SHARE`, is in the details."""
+"""Likelihood below which a constant, if its share is below `LEAST_SHARE` too, is only in the details."""
 
 LEAST_SHARE: Final = 5e-3
 
+NO_FLIP: Final = ", and none of its constants alone reverses the order"
+
 DIGITS: Final = 3
-"""Of constants where it is decided; the details have more."""
+"""Significant digits of constants in the main table; the details have more."""
 
 SCALE: Final = "_time_scale"
-"""How the name of a constant ends that multiplies a time."""
+"""Suffix of the name of a constant that scales a time."""
 
 DOUBLE: Final = 2.5
-"""Ratio from which on it is said how often predictions are off by two."""
+"""Ratio above which the chance of a factor of two is stated too."""
 
 WORTH_TRYING: Final = 0.02
-"""Likelihood from which on the next thing to look at is what would be, were a constant that wrong."""
+"""Likelihood above which the first next step is a trial with the constant that wrong."""
 
 INTERVALS: Final[Mapping[str, str]] = {
     "energy": "energy_per_inference",
@@ -69,134 +71,133 @@ INTERVALS: Final[Mapping[str, str]] = {
     "edp": "edp_per_inference",
     "power": "power",
 }
-"""Metric -> the one in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
+"""Metric -> metric in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
 
 
 @frozen
 class BatchWinner:
-    """Which of the two is better at a batch."""
+    """Better of the two hardware at one batch size."""
 
-    batch: int = told("samples in one input")
-    value_a: float | None = told("the metric on A")
-    value_b: float | None = told("the metric on B")
-    winner: str | None = told("A or B; null where one has no value")
+    batch: int = told("samples per input")
+    value_a: float | None = told("metric of A")
+    value_b: float | None = told("metric of B")
+    winner: str | None = told("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)
 class FlipAnswer(RunAnswer):
-    """What would make the other hardware the better one, and what to measure next."""
+    """Constants that would make the other hardware better, and the best next measurement."""
 
     metric: VariedMetricName
     paid: str
-    """How chips are paid for, and of which kind of seller; empty for metrics without a price."""
+    """Way of paying, and kind of seller; empty for metrics without a price."""
     names: tuple[str, str]
-    """A and B, with their power modes."""
+    """Names of A and B, with power modes."""
     values: tuple[float, float]
-    """The metric on each."""
+    """Metric of A and of B."""
     probability: float | None
-    """That the winner is better, by the errors of predictions like these; None for metrics without an interval."""
+    """Probability that the winner is better, given the errors of similar predictions; None without an interval."""
     half_width: float | None
-    """Of the 80 % interval of the logarithm of the ratio; None with the probability."""
+    """Half width of the 80 % interval of the ratio's logarithm; None if `probability` is."""
     limits_w: tuple[float, float]
-    """The power limits, which static power stays below."""
+    """Power limits of A and B, which static power cannot exceed."""
     rows: Table[Flip]
-    """What takes least, in spreads of each, first; those that cannot flip it last, the largest variance first."""
+    """Rows by spreads needed for a flip, fewest first; then those that cannot flip, by variance, largest first."""
     batches: Table[BatchWinner]
-    """Empty where the model would have to be traced for them."""
+    """Winner per batch size; empty if the model would have to be traced for them."""
 
     @property
     def winner(self) -> str:
-        """`A` or `B`."""
+        """Better side, `A` or `B`."""
         return _better(self.metric, *self.values)
 
     @property
     def ratio(self) -> float:
-        """How many times better the winner is."""
+        """Factor by which the winner is better."""
         value_a, value_b = self.values
         return max(value_a / value_b, value_b / value_a)
 
     @property
     def largest(self) -> Flip | None:
-        """The constant whose doubt makes most of the doubt about the ratio; None where none moves it."""
+        """Constant with the largest share of the ratio's uncertainty; None if no constant moves it."""
         return max(
             (row for row in self.rows if row.variance_fraction), key=lambda row: row.variance_fraction, default=None
         )
 
     def share(self, side: str) -> float:
-        """Return the share of the variance that constants of a side make: `A`, `B` or `both`."""
+        """Return the share of the variance due to constants of a side: `A`, `B` or `both`."""
         return math.fsum(row.variance_fraction for row in self.rows if row.side == side)
 
     def sentences(self) -> list[str]:
-        """Return who wins, how sure that is, what flips it on each side, and what to measure."""
+        """Return the winner, its confidence, the nearest flip on each side, and the next measurement."""
         return [one for one in (self.say_winner(), self.say_sure(), *self.insights()) if one]
 
     def say_winner(self) -> str:
-        """Return who is better, by how much, and at which batches."""
+        """Return the better hardware, by how much, and at which batch sizes."""
         label = METRIC[self.metric]
         value, other = (show_quantity(one, label.unit) for one in sorted(self.values, reverse=label.is_higher_better))
         first, second = map(
             self.scope.mark, sorted(self.names, key=lambda name: name != self.names["AB".index(self.winner)])
         )
         ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
-        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no number alone flips that'}"
+        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no single constant reverses the order'}"
 
     @property
     def _flips(self) -> bool:
-        """Whether a constant alone makes them alike."""
+        """True if some constant alone can make the two equal."""
         return any(row.flip_ratio is not None for row in self.rows)
 
     def say_sure(self) -> str:
-        """Return how sure the winner is, and how far off predictions must be for the other to win; none without."""
+        """Return the confidence in the winner, and the error needed for the other to win; empty without an interval."""
         if self.probability is None or self.half_width is None:
             return ""
         odds = show_odds(1.0 - self.probability)
-        apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
+        apart = "" if self.probability >= TOLD_APART else ": the two are tied"
         from joulemap.uncertainty.probability import probability_better
 
         half = f", by 2x in {show_odds(probability_better(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
         return (
-            f"{show_chance(self.probability)}{apart}; two predictions like these are off against each other by "
+            f"{show_chance(self.probability)}{apart}; the ratio of two such predictions is off by "
             f"{self.ratio:.3g}x or more in {odds}{half}"
         )
 
     def insights(self) -> list[str]:
-        """Return what of A and of B would flip it, and what to measure next."""
+        """Return the nearest flip on each side, and the next measurement."""
         sides = [self._say_side(side) for side in ("A", "B") if self._of(side)]
         return [*sides, *(f"measure next: {line}" for line in self.measure_next())]
 
     def say_nearest(self) -> str:
-        """Return which constant alone is likeliest to make them alike, or that none does."""
+        """Return the constant most likely to make the two equal alone, or that there is none."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
-            return f"no constant alone flips it, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
+            return f"no single constant reverses the order, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
         return f"the {row.word} of {self._owner(row)} at {_say_flip(row)}"
 
     def measure_next(self) -> list[str]:
-        """Return the measurement of a constant that takes away most doubt; none where none moves the ratio."""
+        """Return the constant whose measurement would remove the most uncertainty; empty if none moves the ratio."""
         largest = self.largest
         if largest is None:
             return []
         share = show_share(largest.variance_fraction)
         what = f" ({largest.meaning})" if largest.kind == "coefficient" and largest.meaning else ""
-        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the doubt"]
+        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the uncertainty"]
 
     def _say_side(self, side: str) -> str:
         name = self.scope.mark(self.names["AB".index(side)])
         share = show_share(self.share(side))
         row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
         if row is None:
-            return (
-                f"{name} makes {share} of the doubt{', and none of its numbers alone flips it' if self._flips else ''}"
-            )
-        return f"{name} makes {share} of the doubt; it flips with its {row.word} at {_say_flip(row)}"
+            return f"{name} contributes {share} of the uncertainty{NO_FLIP if self._flips else ''}"
+        told = f"{name} contributes {share} of the uncertainty"
+        return f"{told}; the order reverses with its {row.word} at {_say_flip(row)}"
 
     def _of(self, side: str) -> list[Flip]:
-        """Return the constants of a side, what is likeliest to flip it first, then what makes most doubt."""
+        """Return the constants of a side, the most likely flips first, then by share of the variance."""
         rows = (row for row in self.rows if row.side == side)
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return the constants that decide, A before B before both: in turn of each side, first what is told."""
+        """Return the constants of the main table, grouped as A, B and both, chosen from each side in turn."""
         sides = []
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         for side in SIDES:
@@ -214,7 +215,7 @@ class FlipAnswer(RunAnswer):
         return [row for side in SIDES for row in self._of(side) if row in taken and row not in still[SHOWN_STILL:]]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with winner, ratio and sentences."""
+        """Return the data for machine formats, with winner, ratio and sentences."""
         largest = self.largest
         return {
             **super().data(),
@@ -231,7 +232,7 @@ class FlipAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
+        """Return the figure of flip factors beside the spread of each constant; empty if no constant flips alone."""
         if not self._flips:
             return ()
         name_a, name_b = map(self.scope.mark, self.names)
@@ -240,7 +241,7 @@ class FlipAnswer(RunAnswer):
         return (self._draw_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` constants of each table; programs get all."""
+        """Return the document with `limit` constants of each table; machine formats hold all."""
         name_a, name_b = map(self.scope.mark, self.names)
         chosen = self._chosen(limit)
         return self._compose(
@@ -257,7 +258,7 @@ class FlipAnswer(RunAnswer):
         )
 
     def _say_own_doubts(self) -> list[str]:
-        """Return what assumed numbers leave open of the metric."""
+        """Return the uncertainty of the metric that is due to assumed numbers."""
         told = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
         return [f"part of that: {line.removeprefix('of which ')}" for line in told]
 
@@ -268,17 +269,17 @@ class FlipAnswer(RunAnswer):
                 ("what", "word"),
                 ("of", "side"),
                 ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
-                ("alike at", self._alike),
+                ("equal at", self._alike),
                 ("off by", lambda row: _show_factor(row.flip_ratio)),
                 ("chance", lambda row: show_odds(row.likelihood)),
-                ("of the doubt", "variance_fraction"),
+                ("uncertainty", "variance_fraction"),
                 ("basis", "basis"),
             ),
-            keep=("of", "alike at", "chance", "of the doubt", "is", "off by"),
+            keep=("of", "equal at", "chance", "uncertainty", "is", "off by"),
         )
 
     def _alike(self, row: Flip) -> str:
-        """Return the value of a constant that makes both alike, or that there is none."""
+        """Return the value of a constant that makes both equal, or that there is none."""
         if row.flip_value is not None:
             return show_constant(row.flip_value, row.unit, DIGITS)
         if row.constant == STATIC:
@@ -293,10 +294,10 @@ class FlipAnswer(RunAnswer):
                 ("constant", "constant"),
                 ("of", self._owner),
                 ("value", lambda row: show_constant(row.value, row.unit)),
-                ("alike at", self._alike),
+                ("equal at", self._alike),
                 ("factor", lambda row: _show_factor(row.flip_ratio)),
                 ("chance", lambda row: show_odds(row.likelihood)),
-                ("of the doubt", "variance_fraction"),
+                ("uncertainty", "variance_fraction"),
                 ("elasticity", lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}"),
                 ("one spread", lambda row: f"/{1.0 / row.low_ratio:.3g} x{row.high_ratio:.3g}"),
                 ("from", "spread"),
@@ -304,7 +305,7 @@ class FlipAnswer(RunAnswer):
                 ("basis", "basis"),
                 ("meaning", "meaning"),
             ),
-            keep=("of", "alike at", "factor", "chance", "of the doubt", "one spread", "basis"),
+            keep=("of", "equal at", "factor", "chance", "uncertainty", "one spread", "basis"),
         )
 
     def _say_batches(self) -> str:
@@ -313,20 +314,20 @@ class FlipAnswer(RunAnswer):
             return ""
         others = [str(row.batch) for row in known if row.winner != self.winner]
         if not others:
-            return f"; so at every batch that was tried, {known[0].batch} to {known[-1].batch}"
-        return f"; not at batch {', '.join(others)}"
+            return f"; the same at all tried batches, {known[0].batch} to {known[-1].batch}"
+        return f"; the order reverses at batch {', '.join(others)}"
 
     def _owner(self, row: Flip) -> str:
         return "both" if row.hardware is None else self.scope.mark(row.hardware)
 
     def _notes(self) -> list[str]:
         return [
-            "each constant alone, all others as they are; looked for between 1/100 and 100 of its value",
-            "chance: of a constant being that wrong on that side, alone; all together are as far off as predictions "
-            "like these were, each by its share of the doubt",
-            "of the doubt: share of what constants leave open of the ratio, by a constant's own range, what its class "
-            "fits it with, or what its basis is worth; they count as independent, one that both have as one",
-            "--details has each constant's name, as --set takes it",
+            "each constant alone, all others unchanged, between 1/100 and 100 times its value",
+            "chance: probability that this constant is that wrong on that side; all constants together have the error "
+            "of similar predictions, each by its share of the uncertainty",
+            "uncertainty: a constant's share in the uncertainty of the ratio, from its own range, that of its class's "
+            "fit, or that of its basis; constants count as independent, and one common to both as one",
+            "--details has each constant's name for --set",
             *self.scope.describe(),
         ]
 
@@ -350,13 +351,13 @@ def _show_factor(factor: float | None) -> str:
 
 
 def _say_flip(row: Flip) -> str:
-    """Return what a constant would have to be, and how likely that is."""
+    """Return the value that a constant would need, and its likelihood."""
     chance = show_odds(row.likelihood)
     factor = row.flip_ratio or 1.0
     if row.constant.endswith(SCALE):
-        return f"{factor:.3g} times what is predicted ({chance})"
+        return f"{factor:.3g} times the prediction ({chance})"
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
-    return f"{there} in place of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
+    return f"{there} instead of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
 
 
 def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:
@@ -373,10 +374,10 @@ def flip(
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
 ) -> FlipAnswer:
-    """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+    """Compute by which factor each constant must be wrong for the other hardware to be better.
 
-    With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
-    the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
+    the metric is a cost. Raises as `explain`; UsageError if the two are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")
@@ -424,9 +425,10 @@ def flip(
 def _try_batches(
     source: Source, model: str, settings: Settings, selection: Any, metric: VariedMetricName, usage: Usage | None
 ) -> list[BatchWinner]:
-    """Return who is better at each batch; none where the model ships at one batch alone, or brings its own inputs.
+    """Return the better hardware at each batch size.
 
-    None for a box either, which would be placed anew at each.
+    Empty if the model ships at a single batch size or brings its own inputs. Empty for a box too, because its placement
+    would change with the batch size.
     """
     if settings.inputs or settings.modules or selection.boxes:
         return []

@@ -1,11 +1,11 @@
-"""The logarithm of the ratio of two runs as a function of each constant that they rest on.
+"""Find the factor of each constant at which two runs are equal, and its share of the uncertainty.
 
-    f_A(k c) = f_B(k c)        solved for the factor k of each constant c that A, B or both rest on
-    v_c = d_c^2                d_c: half of what ln(f_A / f_B) moves between one spread down and one up
+    f_A(k c) = f_B(k c)        solved for the factor k of each constant c of A, B or both
+    v_c = d_c^2                d_c: half the change of ln(f_A / f_B) from one spread down to one up
 
-The shares v_c / sum of v say whose doubt makes the doubt about the ratio. Constants are taken as independent, but for
-those that both sides have from one class: such a one is wrong on both at once. How far all of them are off together is
-what predictions like these were off, so that one of them is never likelier to flip it than all:
+v_c / sum of v is the share of a constant in the uncertainty of the ratio. Constants count as independent, except those
+that both sides take from one class: an error of one applies to both. The total error is that of similar predictions, so
+no single constant is more likely to reverse the order than all together:
 
     P(c wrong by n of its spreads) = 1 / (1 + exp(ln 9 n sqrt(sum of v) / h))     h: half-width of ln(f_A / f_B)
 """
@@ -27,7 +27,7 @@ from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 
 Place = tuple[str, str]
-"""Whose constant, `A`, `B` or `both`, and its name."""
+"""Side of a constant, `A`, `B` or `both`, and its name."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
 
@@ -35,69 +35,69 @@ MOST_EXPONENT: Final = 700.0
 """A double holds the exponential of no more."""
 
 NEGLIGIBLE: Final = 1e-12
-"""Of a logarithm: nothing moves by less."""
+"""Change of a logarithm below which it counts as zero."""
 
 
 @frozen(kw_only=True)
 class Varied:
-    """A constant, and how it was varied."""
+    """Constant of a run, and the method of its variation."""
 
-    constant: str = told("its name, as --set takes it")
-    word: str = told("what people call it")
-    meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
+    constant: str = told("name of the constant, as in --set")
+    word: str = told("name of the constant for people")
+    meaning: str = told("meaning of a coefficient, or counting rule of a price; empty for all other")
     kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = told("as the run has it, that of A for both; in unit")
+    value: float = told("value in the run, for both that of A; in unit")
     unit: str = told("SI unit")
-    per: str = told("what one count of a price is; empty for all other")
-    basis: str = told("where the constant comes from, the less sure of two")
+    per: str = told("unit of count of a price; empty for all other")
+    basis: str = told("origin of the constant; for both, the less certain one")
     source: str = told("document, measurement or arithmetic")
     method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
 
 
 def describe_constant(one: Constant) -> dict[str, Any]:
-    """Return what a row of a constant has of the constant itself."""
+    """Return the columns that describe a constant."""
     names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
 
 
 @frozen
 class Flip(Varied):
-    """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
+    """Factor by which one constant must be wrong for a flip, and its share of the uncertainty."""
 
-    side: str = told("whose constant it is: A, B, or both where they have it from one class")
-    hardware: str | None = told("the hardware that has it; null for both")
-    flip_ratio: float | None = told("factor at which both are alike; null where there is none from 1/100 to 100")
-    flip_value: float | None = told("the constant there, in unit")
-    spread_count: float | None = told("how many of its spreads that is; null where it is stated exactly")
+    side: str = told("owner of the constant: A, B, or both if they take it from one class")
+    hardware: str | None = told("hardware with the constant; null for both")
+    flip_ratio: float | None = told("factor at which both are equal; null if there is none from 1/100 to 100")
+    flip_value: float | None = told("constant at that factor, in unit")
+    spread_count: float | None = told("distance to that factor in spreads of the constant; null for an exact constant")
     likelihood: float | None = told(
-        "probability that it is that wrong, on that side, where all constants together are as far off as predictions "
-        "like these were; null where it is exact"
+        "probability that the constant is that wrong on that side, if all constants together have the error of "
+        "similar predictions; null for an exact constant"
     )
-    low_ratio: float = told("one spread down, as a factor")
-    high_ratio: float = told("one spread up, as a factor")
-    spread: str = told("where the spread comes from: range (its own), class (that fits it), exact, or its basis")
+    low_ratio: float = told("factor one spread down")
+    high_ratio: float = told("factor one spread up")
+    spread: str = told("origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis")
     ratio_elasticity: float | None = told("d ln (metric of A / metric of B) / d ln constant")
-    ratio_spread: float = told("what ln (metric of A / metric of B) moves for one spread, either sign")
+    ratio_spread: float = told("change of ln (metric of A / metric of B) for one spread, either sign")
     variance_fraction: float = told("share of the variance of that logarithm")
 
 
 def _order(row: Flip) -> float:
-    """Return how much it takes: spreads, then what is exact and flips it, then what does not."""
+    """Return the sort key of a row: spreads to the flip, then exact constants that flip, then the rest."""
     return row.spread_count if row.spread_count is not None else 1e9 if row.flip_ratio is not None else math.inf
 
 
 @frozen
 class Pair:
-    """Two runs, and the logarithm of the ratio of their metrics as a function of one constant."""
+    """Two runs, and the logarithm of their metrics' ratio as a function of one constant."""
 
     a: Variation
     b: Variation
     metric: VariedMetricName
     half_width: float | None
-    """Of the 80 % interval of that logarithm, by the errors of predictions like these; None where it has none."""
+    """Half width of its 80 % interval, from the errors of similar predictions; None without one."""
 
     def rows(self) -> list[Flip]:
-        """Return every constant that moves the ratio, and static power of each whether it does or not."""
+        """Return every constant that moves the ratio, and in any case static power of both."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
         found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
@@ -114,7 +114,7 @@ class Pair:
         return sorted(rows, key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side))
 
     def _likelihood(self, count: float, total: float) -> float:
-        """Return the probability that a constant is so many of its spreads off, on one side."""
+        """Return the probability that a constant is off by at least this many spreads, on one side."""
         from joulemap.uncertainty.probability import probability_better
 
         factor = math.exp(-min(count, MOST_EXPONENT))
@@ -134,7 +134,7 @@ class Pair:
                 yield from ((owner, name) for owner in owners)
 
     def _is_shared(self, name: str) -> bool:
-        """Whether both have a constant from their class, or from how any chip is used: it is one constant."""
+        """Return whether a constant is common to both: given by their class, or by the usage of any chip."""
         one, other = self.a.constants[name], self.b.constants[name]
         if one.kind == "use":
             return True
@@ -143,25 +143,25 @@ class Pair:
         return one.basis == other.basis != "measured" and _origin(one.source) == _origin(other.source)
 
     def log_ratio(self, side: str, name: str, factor: float) -> float | None:
-        """Return ln(A / B) where a constant of a side is wrong by a factor; None where it cannot be."""
+        """Return ln(A / B) with a constant of a side multiplied by a factor; None for an impossible value."""
         value_a = self.a.metric(self.metric, name if side != "B" else "", factor)
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
     def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
-        """Return the logarithm at several places, which are evaluated together."""
+        """Return the logarithm at several places, evaluated together."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
         return [self.log_ratio(*place, factor) for place, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
-        """Return the logarithm where a constant is as it is, and one spread down and up as far as it can be that."""
+        """Return the logarithm at the constant's value, and one spread down and up, as far as these are possible."""
         spread = (self.b if side == "B" else self.a).spread(name)
         found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
         return [value for value in found if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
-        """Whether a constant moves the ratio, or may where it cannot be all that is looked for."""
+        """Return whether a constant moves the ratio, or might at values that cannot be evaluated."""
         base, *ends = self._ends(side, name)
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
@@ -207,5 +207,5 @@ class Pair:
 
 
 def _origin(source: str) -> str:
-    """Return what a number comes from, without how it was scaled to a node."""
+    """Return the origin of a number, without its scaling to a process node."""
     return source.partition("; x ")[0]

@@ -1,1 +1,1 @@
-"""The savings of fusing."""
+"""Savings of operator fusion."""

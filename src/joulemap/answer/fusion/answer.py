@@ -1,4 +1,4 @@
-"""The savings of fusing: a run beside its operators as kernels of their own, by pattern, subgraph and operator."""
+"""Compare a fused run with its operators as separate kernels, by pattern, subgraph and operator."""
 
 from __future__ import annotations
 
@@ -76,37 +76,37 @@ RUNTIMES: Final = {
     "eager": "in eager nothing is fused: every operator is a kernel of its own, launched by the host; that run is set "
     "against the same in fused",
 }
-"""How the operators run separately -> what that means."""
+"""Runtime of separate operators -> its meaning."""
 
 
 @frozen(kw_only=True)
 class FusionAnswer(RunAnswer):
-    """What fusing saves of a run: patterns, subgraphs and operators each sum to it exactly, on both sides."""
+    """Savings of fusion in a run; patterns, subgraphs and operators each sum to it exactly, fused and separate."""
 
     totals: Table[FusionTotal]
-    """One row."""
+    """Totals of both runs; one row."""
     patterns: Table[FusionPattern]
-    """Most energy-delay product saved first."""
+    """Rows by saved energy-delay product, largest first."""
     subgraphs: Table[FusionSubgraph]
-    """Most energy-delay product saved first."""
+    """Rows by saved energy-delay product, largest first."""
     operators: Table[FusionOperator]
-    """Most energy-delay product saved first."""
+    """Rows by saved energy-delay product, largest first."""
 
     @property
     def total(self) -> FusionTotal:
-        """The run as a whole."""
+        """Totals of the whole run."""
         return self.totals[0]
 
     def rows(self, by: FusionDivision) -> Table[Any]:
-        """Return the table with a row for each of these."""
+        """Return the table of one division."""
         return self.own_tables["totals" if by == "run" else f"{by}s"]
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences."""
+        """Return the data for machine formats, with the sentences."""
         return {**super().data(), "insights": self.insights()}
 
     def document(self, *, by: FusionDivision = "pattern", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of one table; programs get all tables, csv that one."""
+        """Return the document with `limit` rows of one table; machine formats hold all tables, csv that one."""
         rows, total = self.rows(by), self.total
         merged = total.runtime if total.runtime in MERGING else "fused"
         facts = Section("What fusing saves", self._facts())
@@ -149,7 +149,7 @@ class FusionAnswer(RunAnswer):
         return (attrs.evolve(drawn, in_all=f"saving {rest}"),)
 
     def _proof(self, by: FusionDivision, rows: Table[Any]) -> Text:
-        """Return the sentence that compares what the rows add up to with the run."""
+        """Return the sentence that checks the sums of the rows against the run."""
         names = {
             "fJ": ("energy_fj", "separate_energy_fj"),
             "fs": ("latency_fs", "separate_latency_fs"),
@@ -166,7 +166,7 @@ class FusionAnswer(RunAnswer):
         )
 
     def insights(self) -> list[str]:
-        """Return what the numbers say; nothing that they do not."""
+        """Return sentences on savings, traffic and costs of fusion."""
         total = self.total
         return [
             *tell_saving(total),
@@ -179,7 +179,7 @@ class FusionAnswer(RunAnswer):
         ]
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of these numbers."""
+        """Return notes on these numbers."""
         total = self.total
         lines = [RUNTIMES[total.separate_runtime]]
         if total.separate_run_id != total.run_id and total.separate_runtime == "graph":
@@ -204,10 +204,10 @@ class FusionAnswer(RunAnswer):
 
 
 def fusion(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> FusionAnswer:
-    """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+    """Compute what fusion saves or costs in a run, by pattern, subgraph and operator, each summing to it.
 
-    The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
-    `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+    The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
+    graph or eager, that run is compared with the same in fused. Raises as `analyze`.
     """
     settings.check_single("fusion")
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)

@@ -1,4 +1,4 @@
-"""Sentences on a fusion, each from figures of its own."""
+"""Sentences on fusion; each is built from figures of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAUNCHED = "in eager the host launches every kernel"
 
 
 def tell_saving(total: FusionTotal) -> list[str]:
-    """Return what fusing saves of the run, or that there is nothing to fuse."""
+    """Return the savings of fusion in the run, or that there is nothing to fuse."""
     if not total.fused_subgraph_count:
         every = f"each of the {total.subgraph_count} subgraphs" if total.subgraph_count > 1 else "the only subgraph"
         return [f"nothing is fused: {every} is one operator, or one call, and a kernel of its own in every runtime"]
@@ -35,7 +35,7 @@ def tell_saving(total: FusionTotal) -> list[str]:
 
 
 def tell_bytes(total: FusionTotal) -> list[str]:
-    """Return what becomes of the bytes."""
+    """Return the change in bytes moved and in bytes off chip."""
     if not total.fused_subgraph_count:
         return []
     moved = f"{show_share(total.saved_moved_fraction)} of the bytes that operators read and write stay inside kernels"
@@ -47,7 +47,7 @@ def tell_bytes(total: FusionTotal) -> list[str]:
 
 
 def tell_largest(patterns: Iterable[FusionPattern], total: FusionTotal) -> list[str]:
-    """Return the pattern that saves most, where there are several."""
+    """Return the pattern with the largest saving; empty if there are fewer than two patterns."""
     rows = list(patterns)
     if len(rows) < 2 or not total.fused_subgraph_count or total.saved_edp_js <= 0:
         return []
@@ -60,7 +60,7 @@ def tell_largest(patterns: Iterable[FusionPattern], total: FusionTotal) -> list[
 
 
 def tell_passes(total: FusionTotal) -> list[str]:
-    """Return what passes that the runtime adds write and read, fused and separate."""
+    """Return the bytes of extra passes added by the runtime, fused and separate."""
     lines = []
     if total.pass_bytes:
         kernels = f"{total.passed_count} of {total.subgraph_count} fused kernels"
@@ -74,7 +74,7 @@ def tell_passes(total: FusionTotal) -> list[str]:
 
 
 def tell_bias(total: FusionTotal) -> list[str]:
-    """Return that biases are part of their operators, where there are any."""
+    """Return that biases are part of their operators; empty without biases."""
     if not total.biased_count:
         return []
     verb = "adds a bias as part of itself" if total.biased_count == 1 else "add a bias as part of themselves"
@@ -86,7 +86,7 @@ def tell_bias(total: FusionTotal) -> list[str]:
 
 
 def tell_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[str]:
-    """Return where fusing costs more energy or time than it saves, and why."""
+    """Return the subgraphs in which fusion costs energy or time, with reasons."""
     losses = [row for row in subgraphs if _is_fused(row) and min(row.saved_energy_fj, row.saved_latency_fs) < 0]
     return [
         f"fusing costs in {show_count(len(rows), 'subgraph')}, {_worst(rows)}: {_change(rows)} than separately; "
@@ -96,7 +96,7 @@ def tell_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[
 
 
 def tell_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[str]:
-    """Return what changes in subgraphs that are one kernel either way, and why."""
+    """Return the changes in subgraphs that are one kernel either way, with reasons."""
     changed = [
         row
         for row in subgraphs
@@ -116,7 +116,7 @@ def _is_fused(row: FusionSubgraph) -> bool:
 
 
 def _weigh(rows: Sequence[FusionSubgraph], total: FusionTotal) -> bool:
-    """Return whether what rows save together is not lost in the digits of the run."""
+    """Return whether the rows' total saving is large enough to show in the run's digits."""
     energy, latency = sum(row.saved_energy_fj for row in rows), sum(row.saved_latency_fs for row in rows)
     is_energy = abs(energy) > SHOWN_FRACTION * total.separate_energy_fj
     return is_energy or abs(latency) > SHOWN_FRACTION * total.separate_latency_fs
@@ -155,7 +155,7 @@ def _group(rows: Iterable[FusionSubgraph], reason: Callable[[FusionSubgraph], st
 
 
 def _change(rows: Sequence[FusionSubgraph]) -> str:
-    """Return how much more or less energy and time rows take fused."""
+    """Return the change of energy and time of fused rows relative to separate ones."""
     energy, latency = sum(row.saved_energy_j for row in rows), sum(row.saved_latency_s for row in rows)
     parts = sorted((value, unit) for value, unit in ((energy, "J"), (latency, "s")) if value)
     if energy * latency >= 0.0:

@@ -1,1 +1,1 @@
-"""A report: what the other questions answer about models on several hardware, put together for one page."""
+"""Report on models and several hardware: the answers of other questions on one page."""

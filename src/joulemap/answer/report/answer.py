@@ -1,4 +1,4 @@
-"""A report: what the questions answer about models on several hardware, as one page."""
+"""Compose a report on models and several hardware from the answers of other questions, as one page."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 def report_answer(answer: Answer, document: Document, *, subject: str, command: str = "") -> Report:
-    """Return the page of an answer from its document, a chapter for each kind of figure.
+    """Return the page of an answer from its document, with a chapter for each kind of figure.
 
-    `subject` says above the title what was asked, `command` what makes the page again. The page holds every row of
-    every table; those behind no figure are named with their query at the end.
+    `subject` is the line above the title, `command` the command that reproduces the page. The page holds every row of
+    every table; tables without a figure are listed with their queries at the end.
     """
     sure = (f"How sure: {document.sure}",) if document.sure else ()
     return Report(
@@ -56,7 +56,7 @@ def report_answer(answer: Answer, document: Document, *, subject: str, command: 
 
 
 def form_chapter(name: str, title: str, answer: Answer, document: Document) -> Chapter:
-    """Return an answer as one chapter of a longer report: what it says, what decides, figures, all else folded away."""
+    """Return an answer as one chapter of a longer report, with details, notes and queries folded."""
     told = (*document.insights, *((f"How sure: {document.sure}",) if document.sure else ()))
     tables = tuple(block for section in document.sections for block in read_blocks(section))
     folds = tuple(Fold(title=one.title, blocks=read_blocks(one)) for one in document.details if one.texts)
@@ -81,7 +81,7 @@ def _list_queries(document: Document) -> Fold:
 
 
 def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
-    """Yield the tables that decide, a chapter for each kind of figure, tables of details, notes with the queries."""
+    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
         yield Chapter(name="answer", title="Side by side", blocks=blocks)
@@ -95,22 +95,22 @@ def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
 
 @frozen(kw_only=True, repr=False)
 class ReportAnswer(Answer):
-    """Models on several hardware, from the answer to its sources; `html` is the page."""
+    """Report on models and several hardware, from the verdict to the sources; `html` returns the page."""
 
     findings: tuple[ModelFinding, ...]
-    """Model by model."""
+    """Findings, one per model."""
     models: ModelsAnswer | None
-    """The models beside each other, where there are several."""
+    """Comparison of the models; None for a single model."""
     report: Report
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
-        """Every query behind it."""
+        """Query results behind the report."""
         own = self.models.tables if self.models else ()
         return (*own, *self.report.tables)
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: every row of every table."""
+        """Return the data for machine formats: every row of every table."""
         return {
             "title": self.report.title,
             "verdict": self.report.verdict,
@@ -119,7 +119,7 @@ class ReportAnswer(Answer):
         }
 
     def document(self) -> Document:
-        """Return what it says first, and the comparison that its table is."""
+        """Return the document: the verdict and the chapters, with the comparison as its table."""
         shown = [
             Section(one.title, tuple(block for block in one.blocks if isinstance(block, Block)))
             for one in self.report.chapters
@@ -133,11 +133,11 @@ class ReportAnswer(Answer):
         )
 
     def html(self) -> str:
-        """Return it as one page that needs no network; without vl-convert-python in characters."""
+        """Return one page that needs no network; figures are text drawings without vl-convert-python."""
         return write_page(self.report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the page to a file; UsageError where that holds something that joulemap did not write."""
+        """Write the page to a file; UsageError if the file holds anything that joulemap did not write."""
         page = self.html()
         write_file(Path(path), lambda draft: draft.write_text(page, encoding="utf-8"), (), force=force)
 
@@ -164,14 +164,13 @@ def report(
     asked: Mapping[str, Any] | None = None,
     repeated: Sequence[str] = (),
 ) -> ReportAnswer:
-    """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+    """Return a report on models on each hardware; its `save` writes one page that needs no network.
 
-    It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
-    `between` names the two hardware that are explained, by default the best against each other. `asked` is what is
-    asked for of further chapters, by name: a `Demand` of "fleet", for how many of the same hardware serve it; a box of
-    "placed", for which part of a model runs where. `repeated` are the options that the page's own command line has.
-    Raises as `compare`, `fleet` and `place`, UsageError for several batches, precisions or runtimes, UnknownNameError
-    for a chapter that does not exist.
+    The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
+    `between` names the two hardware to explain, by default the best and each other one. `asked` maps further chapters
+    to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
+    Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
+    for an unknown chapter.
     """
     settings.check_single("report")
     if between and len(between) != 2:
@@ -222,7 +221,7 @@ def _compose(
 
 
 def _compare_models(beside: ModelsAnswer) -> Chapter:
-    """Return the models beside each other."""
+    """Return the chapter that compares the models."""
     sections = beside.document().shown
     told = beside.insights()[1:]
     blocks = tuple(
@@ -232,7 +231,7 @@ def _compare_models(beside: ModelsAnswer) -> Chapter:
 
 
 def _judge(found: ModelFinding) -> list[str]:
-    """Return which hardware is best for what, why, how sure that is, and what would flip it."""
+    """Return the verdict: the best hardware, the reason, the confidence, and the nearest flip."""
     answer = found.compare
     lines = [tell_winners(answer)]
     if found.explain:

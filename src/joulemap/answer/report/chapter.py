@@ -1,4 +1,4 @@
-"""The chapters of a report on one model: figures first, what they say, and the query behind each."""
+"""Compose the chapters of a report on one model: figures, sentences, and the query behind each."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
-"""How near measurements are -> how a badge looks."""
+"""Standing of a prediction -> grade of its badge."""
 
 LEAST_FRACTION: Final = 0.005
-"""Of a run: an action of less is told together with its like."""
+"""Share of the run below which actions are merged into one leaf."""
 
 SHOWN_PARTS: Final = 30
-"""Subgraphs whose figures on each hardware stand in the table; the data has all."""
+"""Maximum subgraphs in the table across hardware; the data has all."""
 
 SHOWN_LINES: Final = 6
-"""Sentences of a list that are seen at once."""
+"""Maximum sentences of a list shown unfolded."""
 
 SHOWN_SOURCES: Final = 200
 
 SHOWN_USERS: Final = 4
-"""Hardware that a source is told with."""
+"""Maximum hardware named with a source."""
 
 SHOWN_NAMES: Final = 90
-"""Characters of the names of numbers that a source is told with."""
+"""Maximum characters of the names of numbers listed with a source."""
 
 
 def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
-    """Return the chapters on one model; `prefix` begins the name of each, and tells models apart."""
+    """Return the chapters on one model; `prefix` starts the name of each and distinguishes models."""
     drawn = Drawn(found, prefix)
     made = (
         *drawn.added(is_first=True),
@@ -67,7 +67,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
 
 
 def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
-    """Return how predictions like those of the winner have scored."""
+    """Return badges for the accuracy of predictions like those of the winner."""
     return tuple(
         _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == found.best.run_id
     )
@@ -90,13 +90,13 @@ def _tell_standing(row: PredictionStanding) -> str:
 
 @frozen
 class Drawn:
-    """What is found out, as blocks."""
+    """Findings on one model, drawn as chapters."""
 
     found: ModelFinding
     prefix: str
 
     def compare(self) -> Chapter:
-        """Return every hardware in figures."""
+        """Return the chapter that compares all hardware."""
         compared = self.found.compare
         document = compared.document(limit=len(compared.rows))
         exhibits = self._exhibit("comparison", [("", compared)])
@@ -115,7 +115,7 @@ class Drawn:
         )
 
     def energy(self) -> Chapter:
-        """Return where the energy goes, to look into level by level."""
+        """Return the chapter on energy, with trees to expand level by level."""
         scope = self.found.compare.scope
         name = f"{self.prefix}tree"
         exhibits = self._exhibit("breakdown", [("", self.found.runs), ("", self.found.compare)], opens=name)
@@ -133,7 +133,7 @@ class Drawn:
         return self._chapter("energy", "Where the energy goes", (*exhibits, drill))
 
     def pareto(self) -> Chapter | None:
-        """Return latency against energy."""
+        """Return the chapter on latency against energy."""
         answer = self.found.pareto
         if answer is None:
             return None
@@ -141,7 +141,7 @@ class Drawn:
         return self.tell("pareto", "Latency against energy", "pareto", answer, (), tables)
 
     def roofline(self) -> Chapter:
-        """Return the subgraphs under the roof of each hardware."""
+        """Return the chapter on the rooflines of each hardware."""
         scope = self.found.compare.scope
         names = [self._mark(row.hardware) for row in self.found.answered]
         choices = tuple(
@@ -155,7 +155,7 @@ class Drawn:
         return self._chapter("roofline", "Under the roof of each hardware", (*together, exhibit))
 
     def parts(self) -> Chapter | None:
-        """Return who wins each subgraph."""
+        """Return the chapter on the best hardware for each subgraph."""
         answer = self.found.parts
         if answer is None:
             return None
@@ -164,7 +164,7 @@ class Drawn:
         return self.tell("parts", "Which hardware is best for which part", "heatmap", answer, told, tables)
 
     def edp(self) -> Chapter:
-        """Return what makes up energy x delay, hardware by hardware."""
+        """Return the chapter on energy x delay per hardware."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
         told = tuple(
             Fold(title=f"What it says of {name}", blocks=(Lines(one.insights()), Source(table=one.bounds)))
@@ -173,7 +173,7 @@ class Drawn:
         return self._chapter("edp", "What makes up energy x delay", (*self._exhibit("edp", asked), *told[:1]))
 
     def sweep(self) -> Chapter | None:
-        """Return what the batch changes."""
+        """Return the chapter on the effect of the batch size."""
         answer = self.found.sweep
         if answer is None:
             return None
@@ -182,7 +182,7 @@ class Drawn:
         return self.tell("sweep", "What the batch changes", "sweep", answer, told, tables)
 
     def explain(self) -> Chapter:
-        """Return why the best hardware differs from each other one."""
+        """Return the chapter on the differences between the best hardware and each other one."""
         asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
         told = tuple(
             Fold(title=f"From {name}", blocks=(Lines(one.sentences()), one.draw_categories())) for name, one in asked
@@ -195,7 +195,7 @@ class Drawn:
         )
 
     def flip(self) -> Chapter | None:
-        """Return what would make the other hardware the better one."""
+        """Return the chapter on constants that would reverse the order."""
         answer = self.found.flip
         if answer is None:
             return None
@@ -203,7 +203,7 @@ class Drawn:
         return self.tell("flip", "What would flip it", "flip", answer, told, tables)
 
     def cost(self) -> Chapter | None:
-        """Return what a million inferences cost, and what that assumes."""
+        """Return the chapter on the cost of a million inferences, and its assumptions."""
         answer = self.found.cost
         if answer is None:
             return None
@@ -215,13 +215,13 @@ class Drawn:
         return self.tell("cost", "What a million inferences cost", "cost", answer, told, tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
-        """Yield the chapters that wings add, before those of the core or among them."""
+        """Yield the chapters of wings: those before the core's chapters, or those among them."""
         for one in list_parts():
             if one.is_first == is_first and one.name in self.found.added:
                 yield one.draw(self, self.found.added[one.name])
 
     def accuracy(self) -> Chapter:
-        """Return how predictions for each hardware have scored."""
+        """Return the chapter on the accuracy of predictions for each hardware."""
         rows = self.found.accuracy
         drawn = grid(
             rows,
@@ -253,7 +253,7 @@ class Drawn:
         )
 
     def sources(self) -> Chapter:
-        """Return every note, assumption and source."""
+        """Return the chapter with every note, assumption and source."""
         document = self.found.compare.document()
         return self._chapter(
             "sources",
@@ -268,7 +268,7 @@ class Drawn:
         )
 
     def _list_assumed(self) -> Iterator[tuple[str, str]]:
-        """Return each hardware, and how much of the energy on it rests on assumptions."""
+        """Yield each hardware, with the share of its energy that rests on assumptions."""
         for _, group in groupby(self.found.sources, lambda row: row.run_id):
             rows = tuple(group)
             assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
@@ -280,7 +280,7 @@ class Drawn:
         return f"{count:,} sources, what prices most energy first{rest}"
 
     def _list_sources(self) -> dict[tuple[str, str], list[NumberSource]]:
-        """Return (basis, source) -> its rows, that which prices most energy first."""
+        """Return (basis, source) -> its rows, sorted by the energy that a source prices, largest first."""
         groups: dict[tuple[str, str], list[NumberSource]] = {}
         for row in self.found.sources:
             groups.setdefault((row.basis, row.source), []).append(row)
@@ -296,7 +296,7 @@ class Drawn:
         )
 
     def _list_users(self, rows: Sequence[NumberSource]) -> str:
-        """Return the hardware that numbers of a source are of, those with most of their energy at its prices first."""
+        """Return the hardware whose numbers come from a source, sorted by the share of energy, largest first."""
         ranked = sorted(rows, key=lambda row: -(row.run_fraction or 0.0))
         named = [f"{self._mark(row.hardware)} {_show_fraction(row.run_fraction)}".rstrip() for row in ranked]
         rest = len(named) - SHOWN_USERS
@@ -317,14 +317,14 @@ class Drawn:
         told: Iterable[Block],
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
-        """Return the chapter of one answer: its figure, what is told of it, and its tables with those behind them."""
+        """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
         return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *told, *folds))
 
     def _exhibit(
         self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""
     ) -> tuple[Exhibit, ...]:
-        """Return the figures of this name that answers have, as one exhibit; none where they have none."""
+        """Return one exhibit of the answers' figures with this name; empty if there are none."""
         choices = tuple(
             Choice(label=label or self._mark(figure.title.rpartition(": ")[2]), figure=figure)
             for label, answer in asked
@@ -341,24 +341,24 @@ class Drawn:
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
-    """Return the tables of an answer folded away, with the query behind them."""
+    """Return the tables of an answer as folds, with the query behind them."""
     return tuple(Fold(title=one.title, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 
 def read_blocks(section: Section) -> tuple[Block, ...]:
-    """Return what a page takes of a section: all but sketches, in whose place it has figures."""
+    """Return the blocks of a section that a page shows: all but text drawings, which its figures replace."""
     return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
 
 
 def _list(texts: Sequence[str], title: str) -> tuple[Block, ...]:
-    """Return sentences, those past the first few folded away."""
+    """Return sentences as lines, with those after the first few folded."""
     rest = texts[SHOWN_LINES:]
     folded = (Fold(title=f"{len(rest)} more {title}", blocks=(Lines(rest),)),) if rest else ()
     return (Lines(texts[:SHOWN_LINES]), *folded) if texts else ()
 
 
 def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:
-    """Return the energy of a run: categories, actions, and the subgraphs that act most."""
+    """Return the energy tree of a run: categories, actions, and the subgraphs with the most energy per action."""
     whole = sum(leaf.energy_fj for leaf in leaves)
 
     def tell(label: str, energy_fj: int) -> Leaf:

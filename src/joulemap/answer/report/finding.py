@@ -1,4 +1,4 @@
-"""Findings on one model for a report: the answers of other questions on the same hardware."""
+"""Collect the findings on one model for a report: answers of other questions on the same hardware."""
 
 from __future__ import annotations
 
@@ -39,52 +39,52 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", bound=RunAnswer)
 
 LEAVES: Final = 3
-"""Subgraphs that are told of each action of a run."""
+"""Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Hardware up to which so many are; of more, one."""
+"""Maximum hardware for which `LEAVES` subgraphs are listed; for more hardware, one is."""
 
 SWEPT: Final = 8
-"""Hardware whose batches are drawn, those of least energy: more curves are not told apart."""
+"""Maximum hardware in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
 
 
 @frozen(kw_only=True)
 class ModelFinding:
-    """One model on several hardware, the same in every answer; None where a question does not arise."""
+    """Answers on one model, all on the same hardware; None for a question without an answer."""
 
     compare: CompareAnswer
     runs: BreakdownAnswer
     tree: Table[EnergyLeaf]
     roofs: tuple[Table[SubgraphRoof], ...]
-    """Of each hardware, the lowest energy first."""
+    """Subgraphs of each hardware, lowest energy first."""
     accuracy: Table[PredictionStanding]
     sources: Table[NumberSource]
     pareto: ParetoAnswer | None
     parts: ContestAnswer | None
     edp: tuple[EdpAnswer, ...]
-    """Of each hardware, the lowest energy first."""
+    """One answer per hardware, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
-    """The hardware of lowest energy, of what can be had, against each other, the runner-up first."""
+    """Available hardware of the lowest energy against each other one, the runner-up first."""
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer
     added: Mapping[str, Answer]
-    """Answers of chapters that wings add, by name."""
+    """Chapter of a wing -> its answer."""
 
     @property
     def model(self) -> str:
-        """The model."""
+        """Name of the model."""
         return self.compare.scope.model
 
     @property
     def answered(self) -> tuple[Comparison, ...]:
-        """What was not refused, the lowest energy first."""
+        """Rows of hardware that was not refused, lowest energy first."""
         return tuple(row for row in self.compare.rows if row.status == "ok")
 
     @property
     def best(self) -> Comparison:
-        """What needs the least energy, of what can be had unless there is nothing else."""
+        """Available hardware with the lowest energy; of all hardware if none is available."""
         return next((row for row in self.answered if row.is_available), self.answered[0])
 
 
@@ -95,9 +95,10 @@ def find_out(
     pair: Sequence[str | Hardware],
     asked: Mapping[str, Any],
 ) -> ModelFinding:
-    """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
+    """Collect the findings of a report on one model.
 
-    `asked` is what is asked for of chapters that wings add, by name. Raises as `compare`, and as those chapters do.
+    `pair` names the hardware to explain, by default the best and each other one. `asked` maps chapters of wings to
+    their requests. Raises as `compare`, and as those chapters do.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
@@ -121,7 +122,7 @@ def find_out(
     several = len(named) > 1
 
     def ask_each(ask: Callable[..., Found], pairs: Sequence[tuple[Any, ...]]) -> list[Found]:
-        """Return an answer for each pair; for one that was named, raises what it does."""
+        """Return an answer for each pair; exceptions propagate only if the caller named the pair."""
         found = (
             ask(source, model, *one, plain) if pair else attempt(partial(ask, source, model, *one, plain))
             for one in pairs
@@ -149,7 +150,7 @@ def find_out(
 
 @frozen
 class _Named:
-    """A hardware of an answer, and how to ask for it again."""
+    """Hardware of an answer, and its name in a question."""
 
     name: str
     spelling: str | Hardware
@@ -163,7 +164,7 @@ class _Named:
 
 
 def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Settings:
-    """Return settings that take these hardware and no other."""
+    """Return settings that select exactly these hardware."""
     return attrs.evolve(
         settings,
         hardware=tuple(hardware),
@@ -176,7 +177,7 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
 
 
 def attempt(ask: Callable[[], Found]) -> Found | None:
-    """Return an answer; None where the question has none for this hardware."""
+    """Return an answer; None if the question has none for this hardware."""
     try:
         return ask()
     except (UnsupportedError, UsageError):

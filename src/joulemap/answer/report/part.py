@@ -1,4 +1,4 @@
-"""Chapters that wings add to a report on a model."""
+"""Interface for chapters that wings add to a report on a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Drawing(Protocol):
-    """Means of a report to make a chapter on one model."""
+    """Functions of a report for building a chapter on one model."""
 
     @property
     def prefix(self) -> str:
-        """Beginning of the name of each chapter, which tells models apart."""
+        """Start of the name of each chapter; distinguishes models."""
         ...
 
     def tell(
@@ -34,12 +34,12 @@ class Drawing(Protocol):
         told: Iterable[Block],
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
-        """Return the chapter of one answer: its figure, what is told of it, and its tables with those behind them."""
+        """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""
         ...
 
 
 class ReportPart:
-    """One chapter that a wing adds; it registers an instance of a subclass at `report`."""
+    """Chapter that a wing adds; the wing registers an instance of a subclass at `report`."""
 
     name: str
     """Name in the data of a report, and in `asked` of `report`."""
@@ -47,15 +47,15 @@ class ReportPart:
     """True for a chapter before those of the core."""
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return the answer of the chapter, None where the question does not arise.
+        """Return the answer of the chapter; None if the chapter does not apply.
 
-        `settings` take the hardware of the report and no other; `wanted` is what `report` was asked for by this name,
-        None for nothing.
+        `settings` select exactly the hardware of the report; `wanted` is the request passed to `report` under this
+        name, None for no request.
         """
         raise NotImplementedError(self.name)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return the chapter of an answer; `drawn` has the means of the report to make one."""
+        """Return the chapter of an answer, built with the functions of `drawn`."""
         raise NotImplementedError(self.name)
 
     def describe(self, answer: Any) -> str:

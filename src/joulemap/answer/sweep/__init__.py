@@ -1,1 +1,1 @@
-"""A sweep over batches."""
+"""Sweep over batch sizes."""

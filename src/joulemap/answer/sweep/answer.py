@@ -1,4 +1,4 @@
-"""A sweep over batches: the best batch of each hardware, and where the best hardware changes."""
+"""Sweep batch sizes: the best batch of each hardware, and the batches at which the best hardware changes."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ HEADINGS: Final[dict[SweepDivision, str]] = {
     "hardware": "Best batch of each hardware",
     "batch": "Every batch",
     "winner": "Best hardware at each batch",
-    "crossing": "Whose order turns round",
+    "crossing": "Pairs whose order reverses",
 }
 
 SHOWN: Final = 12
-"""Rows that a table has, unless it is told else, and sentences of a figure."""
+"""Default number of rows per table, and maximum sentences of a figure."""
 
 SHOWN_MODELS: Final = 4
 
 
 @frozen(kw_only=True)
 class SweepAnswer(RunAnswer):
-    """What batch suits each hardware, and where the best hardware changes with the batch."""
+    """Best batch size of each hardware, and the batch sizes at which the best hardware changes."""
 
     tally: RunTally
     max_latency_s: float
-    """The budget; 0 for none."""
+    """Latency budget; 0 for none."""
     series: Table[SweepSeries]
-    """One per model, hardware, precision and runtime."""
+    """One row per model, hardware, precision and runtime."""
     points: Table[SweepPoint]
-    """One per run."""
+    """One row per run."""
     winners: Table[SweepWinner]
-    """One per model, precision, runtime, metric and batch."""
+    """One row per model, precision, runtime, metric and batch."""
     crossings: Table[SweepCrossing]
-    """Pairs of hardware whose order turns round with the batch."""
+    """Pairs of hardware whose order reverses with the batch size."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences."""
+        """Return the data for machine formats, with the sentences."""
         return {
             **super().data(),
             "tally": attrs.asdict(self.tally),
@@ -65,7 +65,7 @@ class SweepAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return energy, latency and throughput over the batch."""
+        """Return energy, latency and throughput over the batch size."""
         varied = (("precision", self.scope.precisions), ("runtime", self.scope.settings.runtime))
         series = ["{hardware}", *(f"{{{name}}}" for name, values in varied if len(values) > 1)]
         texts = {"series": " ".join(series), "of": " of {model}" if len(self.scope.models) > 1 else ""}
@@ -79,9 +79,9 @@ class SweepAnswer(RunAnswer):
         again: Sequence[str] = (),
         repeated: Sequence[str] = (),
     ) -> Document:
-        """Return it with `limit` rows of one table; programs get all, csv that one.
+        """Return the document with `limit` rows of one table; machine formats hold all, csv that one.
 
-        `again` is what the same sweep must repeat besides `repeated`, which every follow-up command must.
+        `again` holds options that only a repeat of this sweep needs, `repeated` those of every follow-up command.
         """
         tables: dict[SweepDivision, tuple[Callable[[int | None], Grid], Table[Any]]] = {
             "hardware": (self._series, self.series),
@@ -102,22 +102,22 @@ class SweepAnswer(RunAnswer):
         )
 
     def say_best(self) -> str:
-        """Return what has the least energy per inference and the highest throughput, what can be had first."""
+        """Return the headline: least energy per inference and highest throughput, available hardware first."""
         found, had = self._find_answered()
         if not found:
             return ""
         frugal, swift = _find_frugal(had), _find_swift(had)
-        among = "" if len(had) == len(found) else " of what can be had"
+        among = "" if len(had) == len(found) else " of the available hardware"
         text = f"Least energy per inference{among}: {self._say_energy(frugal)}. "
         text += f"Highest throughput: {self._say_rate(swift)}."
         beyond = [
             *([self._say_energy(row)] if (row := _find_frugal(found)) not in had else []),
             *([self._say_rate(row)] if (row := _find_swift(found)) not in had else []),
         ]
-        return f"{text} If it could be had: {'; '.join(beyond)}." if beyond else text
+        return f"{text} If available: {'; '.join(beyond)}." if beyond else text
 
     def _find_answered(self) -> tuple[list[SweepSeries], list[SweepSeries]]:
-        """Return the series with answers, and those of them that can be had; all of them where none can."""
+        """Return the series with answers, and the available ones among them; all if none is available."""
         found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
         return found, [row for row in found if row.is_available or self.scope.settings.takes_all] or found
 
@@ -132,7 +132,7 @@ class SweepAnswer(RunAnswer):
         return f"{self._call(row)} at batch {row.throughput_batch}, {show_quantity(row.throughput_per_s, '1/s')}"
 
     def _call(self, row: SweepSeries) -> str:
-        """Return what tells a series from the others."""
+        """Return the name of a series: its hardware and the settings that vary."""
         return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in self._varying)))
 
     def _title(self) -> str:
@@ -149,7 +149,7 @@ class SweepAnswer(RunAnswer):
 
     @property
     def _varying(self) -> tuple[str, ...]:
-        """Which of model, precision and runtime differ between rows, so that tables must show them."""
+        """Names among model, precision and runtime that differ between rows, so that tables must show them."""
         settings = self.scope.settings
         values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": settings.runtime}
         return tuple(name for name, found in values.items() if len(found) > 1)
@@ -276,12 +276,12 @@ class SweepAnswer(RunAnswer):
         return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"), limit)
 
     def _group(self, row: SweepSeries | SweepWinner | SweepCrossing) -> str:
-        """Return what a sentence begins with where there are several models, precisions or runtimes."""
+        """Return the start of a sentence that names model, precision and runtime if they vary."""
         text = ", ".join(getattr(row, name) for name in self._varying)
         return f"{text}: " if text else ""
 
     def changes(self) -> list[str]:
-        """Return for each metric who is best at the smallest batch, and who takes over from which batch on."""
+        """Return for each metric the best hardware at the smallest batch, and each change of it at larger ones."""
         mark = self.scope.mark
         groups: dict[tuple[str, ...], list[SweepWinner]] = {}
         for row in self.winners:
@@ -303,7 +303,7 @@ class SweepAnswer(RunAnswer):
                 )
             close = [row for row in (first, *moves) if self._is_close(row)]
             text += "".join(
-                f"; at batch {row.batch} it cannot be told apart from {mark(row.runner_up)}"
+                f"; at batch {row.batch} it is tied with {mark(row.runner_up)}"
                 for row in close
                 if row.runner_up is not None
             )
@@ -315,7 +315,7 @@ class SweepAnswer(RunAnswer):
         return row.probability_ahead is not None and row.probability_ahead < TOLD_APART
 
     def overtakings(self) -> list[str]:
-        """Return who overtakes whom from which batch on, but for the changes of the best."""
+        """Return the crossings of pairs of hardware, except changes of the best."""
         known = {
             (row.model, row.precision, row.runtime, row.metric, row.batch, row.winner, row.previous_winner)
             for row in self.winners
@@ -330,7 +330,7 @@ class SweepAnswer(RunAnswer):
         ]
 
     def _notes(self) -> list[str]:
-        """Return what a reader must know of these rows."""
+        """Return notes on these rows."""
         tally = self.tally
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
         lines = [f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"]
@@ -338,8 +338,8 @@ class SweepAnswer(RunAnswer):
         if self.max_latency_s:
             budget = show_quantity(self.max_latency_s, "s")
             lines += [
-                f"{self._group(row)}{self.scope.mark(row.hardware)} keeps {budget} at no batch: its least latency is "
-                f"{show_quantity(row.least_latency_s, 's')}, at batch {row.least_latency_batch}"
+                f"{self._group(row)}{self.scope.mark(row.hardware)} exceeds {budget} at every batch: its lowest "
+                f"latency is {show_quantity(row.least_latency_s, 's')}, at batch {row.least_latency_batch}"
                 for row in self.series
                 if row.budget_batch is None and row.least_latency_s is not None
             ]
@@ -381,10 +381,10 @@ def _pair(unit: str, one: float, other: float) -> str:
 def sweep(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
 ) -> SweepAnswer:
-    """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+    """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each hardware.
 
-    Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
-    Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
+    `evaluate`; UnsupportedError if no hardware can run any of it.
     """
     asked = attrs.evolve(settings, batch=settings.batch or BATCHES)
     with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:

@@ -1,1 +1,1 @@
-"""How well models use hardware, where it idles, and what would help."""
+"""Utilization of hardware by models, with causes and remedies."""

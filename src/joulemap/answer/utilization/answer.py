@@ -1,4 +1,4 @@
-"""The use that a model makes of each hardware, what is unhealthy about it and why, and what would use it better."""
+"""Compute the utilization of each hardware by a model, flag low values with reasons, and search for remedies."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final = 10
-"""Hardware that a table has, unless it is told else."""
+"""Default number of hardware in a table."""
 
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
 
 SHOWN_RIVALS: Final = 3
-"""Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
+"""Hardware that the next step pairs with models of other sizes, in addition to the least utilized one."""
 
 ZONE: Final = (
     "hardware", "zone_batches", "best_batch", "best_utilization_fraction", "least_energy_per_inference_j", "latency_s",
     "peak_memory_bytes", "refused_batch",
 )  # fmt: skip
-"""What is shown of good batches."""
+"""Columns shown of efficient batch sizes."""
 
 GAIN: Final = (
     "hardware", "precision", "speedup_ratio", "energy_ratio", "peak_ratio", "memory_ratio",
     "compute_utilization_fraction", "baseline_precision",
 )  # fmt: skip
-"""What is shown of a precision."""
+"""Columns shown of a precision."""
 
 SHOWN_REMEDIES: Final = 3
-"""Remedies for one hardware that people see; programs get all."""
+"""Maximum remedies shown per hardware; machine formats list all."""
 
 NAMED: Final = ("larger batch", "lower precision")
-"""Remedies whose choice says by itself what it is."""
+"""Remedies whose choice needs no further description."""
 
 FIGURES: Final = (
     "hardware", "compute_utilization_fraction", "compute_grade", "roofline_fraction", "roofline_grade",
@@ -68,7 +68,7 @@ FIGURES: Final = (
     "sustained_bandwidth_fraction", "dram_intensity_ops_per_byte", "ridge_ops_per_byte", "roof", "units_used_count",
     "units_total_count", "average_power_w", "ops_per_j", "flags",
 )  # fmt: skip
-"""What is shown of the use of each hardware."""
+"""Columns shown of the utilization of each hardware."""
 
 GAIN_NOTE: Final = (
     "a remedy is a run that differs in one thing and takes 5 % less energy x time per inference, or better; of larger "
@@ -78,33 +78,33 @@ GAIN_NOTE: Final = (
 
 @frozen(kw_only=True)
 class UtilizationAnswer(RunAnswer):
-    """One model on several hardware: how much of each it uses, what is unhealthy about it, and what would be better."""
+    """Utilization of several hardware by one model, with flags and remedies."""
 
     rows: Table[Utilization]
-    """Highest compute utilization first, unsupported ones last."""
+    """Rows by compute utilization, highest first; unsupported ones last."""
     grades: Table[Grade]
-    """What the words mean."""
+    """Grades, with the least share of each."""
     flags: Table[UtilizationFlag]
-    """In the order that the hardware was asked for."""
+    """Rows by hardware, in the order of the question."""
     remedies: Table[Remedy] | None
-    """What would use each hardware better; None where it was not asked for."""
+    """Remedies for each hardware; None unless requested."""
     zones: Table[BatchZone] | None
-    """The batches at which each is used well; None where it was not asked for."""
+    """Efficient batch sizes of each hardware; None unless requested."""
     precisions: Table[PrecisionGain] | None
-    """What each precision gains; None where it was not asked for."""
+    """Gains of each precision; None unless requested."""
     pairings: Table[Pairing] | None
-    """Who wins among all stored runs of models of each size, at this precision; None unless asked for."""
+    """Best hardware for stored models of each size, at this precision; None unless requested."""
     untraced: str
-    """Why the model could not be traced at other batches; empty where it could, or was not asked for."""
+    """Reason why the model could not be traced at other batches; empty if it could, or if advice was not requested."""
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get, with the sentences; a list is empty where its table was not asked for."""
+        """Return the data for machine formats, with the sentences; a table that was not requested is an empty list."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
         told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
         return {**empty, **super().data(), **told}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` hardware; csv holds the rows."""
+        """Return the document with `limit` hardware; csv holds the rows."""
         below = self.scope.say_left_out()
         return self._compose(
             self.scope.title,
@@ -124,27 +124,27 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def say_use(self) -> str:
-        """Return what is used best and least, what bounds that, and what would use it better."""
+        """Return the headline: the most and the least utilized hardware, its bottleneck, and the first remedy."""
         used = [row for row in self.rows if row.status == "ok"]
         worst = used[-1]
         name, share = self.scope.mark(worst.hardware), show_share(worst.compute_utilization_fraction)
         text = f"{name} uses {share} of its peak ({worst.compute_grade})"
         if len(used) > 1:
             best = show_share(used[0].compute_utilization_fraction)
-            first = f"{self.scope.mark(used[0].hardware)} is used best, {best} of its peak ({used[0].compute_grade})"
-            text = f"{first}; {name} least, {share} ({worst.compute_grade})"
+            first = f"{self.scope.mark(used[0].hardware)} has the highest utilization, {best} of its peak"
+            text = f"{first} ({used[0].compute_grade}); {name} the lowest, {share} ({worst.compute_grade})"
         cause, _, time = tell_bound(worst).partition(" ")
         text += f", where {cause} bounds {time} of the time" if time else ""
         better = self._find_better(worst)
         return f"{text}. Better: {self._name(better)}, {tell_gain(better)}." if better else f"{text}."
 
     def _find_better(self, row: Utilization) -> Remedy | None:
-        """Return the first remedy for what bounds a run that is better."""
+        """Return the first remedy for the bottleneck of a run that improves it."""
         rows = (one for one in self.remedies or () if one.run_id == row.run_id and one.is_better)
         return next((one for one in rows if one.place is not None), None)
 
     def _use(self, limit: int) -> Grid:
-        """Return how each hardware is used, what bounds that, and what would use it better."""
+        """Return a grid with the utilization, bottleneck and best remedy of each hardware."""
         rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok"))
         found = {row.run_id: one for row in rows if (one := self._find_better(row))}
         choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
@@ -173,7 +173,7 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return what each hardware attains of its peak and roof, and all under their roofs; none where all refuse."""
+        """Return figures of utilization and of rooflines for all hardware; empty if all were refused."""
         used = [row for row in self.rows if row.status == "ok"]
         if not used:
             return ()
@@ -200,7 +200,7 @@ class UtilizationAnswer(RunAnswer):
         return [f"{self.scope.mark(row.hardware)}: {tell_flag(row)}" for row in self.flags]
 
     def _insights(self) -> list[str]:
-        """Return the flags of each hardware in a line, of what is used least first; the first with its reason."""
+        """Return the flags of each hardware on one line, least utilized first; the first flag has its reason."""
         lines = []
         for row in reversed(self.rows):
             flags = [flag for flag in self.flags if flag.run_id == row.run_id]
@@ -209,7 +209,7 @@ class UtilizationAnswer(RunAnswer):
         return lines
 
     def advice(self) -> list[str]:
-        """Return for each hardware what its time is spent on, and what would be better; empty if not asked for."""
+        """Return the time distribution and the remedies of each hardware; empty unless requested."""
         if self.remedies is None:
             return []
         remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
@@ -220,7 +220,7 @@ class UtilizationAnswer(RunAnswer):
         ]
 
     def _advise(self, remedies: Sequence[Remedy]) -> str:
-        """Return what gains follow from what bounds a run, and what was tried for that in vain."""
+        """Return the remedies for the bottleneck of a run, and those tried without a gain."""
         following = [row for row in remedies if row.place is not None]
         better = [row for row in following if row.is_better]
         vain = [f"{self._name(row)} ({tell_gain(row)})" for row in following if not row.is_better]
@@ -291,7 +291,7 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def notes(self) -> list[str]:
-        """Return what a reader must know of these rows."""
+        """Return notes on these rows."""
         bounds = ", ".join(f"{row.grade} from {show_chosen_share(row.least_fraction)}" for row in self.grades.rows[:-1])
         lines = self.scope.describe_refusals()
         lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
@@ -323,14 +323,14 @@ def utilization(
     has_advice: bool = True,
     is_pairing: bool = False,
 ) -> UtilizationAnswer:
-    """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+    """Compute the utilization of each hardware by the model, and flag unhealthy values with a reason.
 
-    A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
-    its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
-    that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
-    and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
-    models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
-    as `compare`, UsageError for a limit or grade that is not from 0 to 1.
+    A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
+    class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
+    excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
+    hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
+    then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+    Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {
         "min_compute_fraction": min_compute_fraction,
@@ -379,7 +379,7 @@ def _check_fraction(name: str, value: float) -> None:
 
 
 def _check_grades(bounds: Sequence[float]) -> list[float]:
-    """Return bounds of grades; UsageError unless there are none, or four that fall."""
+    """Return the bounds of grades; UsageError unless there are none, or four in descending order."""
     for bound in bounds:
         _check_fraction("grades", bound)
     if bounds and (len(bounds) != 4 or list(bounds) != sorted(set(bounds), reverse=True)):

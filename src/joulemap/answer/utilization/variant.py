@@ -1,4 +1,4 @@
-"""Runs that differ in one thing from those that are asked about: what they could be instead."""
+"""Evaluate variants of runs that differ in one setting, as possible remedies."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 
 TRACED_BATCHES: Final = (1, 4, 16, 64)
-"""Of a model that has to be traced at each."""
+"""Batch sizes of a model that must be traced at each."""
 
 _LEADING: Final = re.compile(r"((?:[^=]*=)?\s*)(\d+)")
-"""The first size of an input as it is written, after its name."""
+"""Pattern of the first size of an input specification, after its optional name."""
 
 MODELS_OF_A_SIZE: Final = 2
-"""Models that are run for each class of FLOPs, to say what suits it."""
+"""Models evaluated per class of FLOPs for the pairing of models and hardware."""
 
 
 @frozen(kw_only=True)
 class Variants:
-    """Ids of the runs that differ in one thing, by the thing; those that are asked about among them."""
+    """Ids of the runs that differ in one setting, by the setting; each includes the original runs."""
 
     batch: tuple[int, ...]
     precision: tuple[int, ...]
     other: tuple[int, ...]
-    """Power modes, runtimes and hardware."""
+    """Runs at other power modes and runtimes, and on other hardware."""
     untraced: str
-    """Why the model could not be traced at other batches; empty where it could."""
+    """Reason why the model could not be traced at other batches; empty if it could."""
 
     @property
     def ids(self) -> list[int]:
-        """All, each once."""
+        """All ids, without duplicates."""
         return list(dict.fromkeys((*self.batch, *self.precision, *self.other)))
 
 
 def evaluate_variants(source: Source, plan: Plan) -> Variants:
-    """Return the runs of a plan's model that differ in one thing, evaluated if they were not stored.
+    """Return the runs of a plan's model that differ in one setting; evaluate those that are not stored.
 
-    Batches are those of a sweep, fewer where each has to be traced; precisions all that the hardware has; power modes
-    all of it; and other hardware is all of the catalogue at its default mode. Raises as `holding_runs`.
+    Batches are those of a sweep, or fewer if each must be traced. Precisions and power modes are all of the hardware's.
+    Other hardware is the whole catalogue at default power mode. Raises as `holding_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
     runtimes = _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
@@ -74,7 +74,7 @@ def _evolve(plan: Plan, **settings: object) -> Plan:
 
 
 def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]:
-    """Return the runs at several batches, and why the model could not be traced at one of them."""
+    """Return the runs at several batches, and the reason if the model could not be traced at one of them."""
     model = plan.models[0]
     own = model.request.batch or (model.traced.batch if model.traced else None)
     if own is None:
@@ -94,7 +94,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
 
 
 def rebatch(text: str, own: int, batch: int) -> str:
-    """Return an input with another batch, where it has the model's; one of another size first stays as it is."""
+    """Return an input with another batch size if its first size is the model's batch size; others are unchanged."""
     found = _LEADING.match(text)
     return f"{found[1]}{batch}{text[found.end() :]}" if found and int(found[2]) == own else text
 
@@ -114,7 +114,7 @@ def _vary_place(plan: Plan) -> Plan:
 
 
 def evaluate_sizes(source: Source, plan: Plan) -> None:
-    """Evaluate a few of the models that ship traced, of every class of FLOPs, on the configurations of a plan."""
+    """Evaluate a few shipped models of every class of FLOPs on the configurations of a plan."""
     batch = plan.models[0].request.batch or 1
     entries = [entry for entry in load_shipped().values() if batch == 1 or entry.is_affine]
     names = [name for group in _by_size(entries) for name in _middle(group)]
@@ -140,6 +140,6 @@ def _by_size(entries: Iterable[ShippedWorkload]) -> list[list[ShippedWorkload]]:
 
 
 def _middle(group: Sequence[ShippedWorkload]) -> list[str]:
-    """Return the models in the middle of a group that is in the order of sizes."""
+    """Return the models in the middle of a group sorted by size."""
     first = max(0, (len(group) - MODELS_OF_A_SIZE) // 2)
     return [entry.model for entry in group[first : first + MODELS_OF_A_SIZE]]
