@@ -274,4 +274,4 @@ COMPUTED: Final[Mapping[str, Computed]] = {
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _CALL: Final = re.compile(rf"\bnumpy\.({'|'.join(COMPUTED)})\((\w+)\)")
 _EXPRESSION: Final = re.compile(r"^\w+ AS (?:MATERIALIZED )?\(", re.MULTILINE)
-"""How a common table expression begins."""
+"""Start of a common table expression."""

@@ -47,7 +47,7 @@ Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
 COMPUTED: Final = "numpy."
-"""What the calls of functions begin with that `joulemap.store.computed` answers."""
+"""Prefix of calls that `joulemap.store.computed` answers."""
 
 Answered = TypeVar("Answered", bound="Table[Any] | Statement")
 
