@@ -369,7 +369,7 @@ def test_the_commands_say_how_many(joulemap: Run, source: Path, tmp_path: Path) 
     done = joulemap("db", "export", "archive", "--run", 1, "--run", 2, "--db", source)
     assert (done.returncode, done.stdout) == (ExitCode.OK, "archive: 2 runs\n")
     done = joulemap("db", "import", "archive", "--db", "new.duckdb")
-    assert (done.returncode, done.stdout) == (ExitCode.OK, "new.duckdb: 2 new, 0 stored already\n")
+    assert (done.returncode, done.stdout) == (ExitCode.OK, "new.duckdb: 2 new, 0 already stored\n")
     (tmp_path / "archive" / "run.parquet").write_bytes(b"PAR1")
     done = joulemap("db", "import", "archive", "--db", "other.duckdb")
     assert done.returncode == ExitCode.CATALOGUE

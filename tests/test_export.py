@@ -388,7 +388,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
     [
         (("xml", "resnet18", "tpu_v4"), ExitCode.USAGE, "No such command 'xml'"),
         (("pprof", "resnet18"), ExitCode.USAGE, "name a hardware after the model"),
-        (("pprof", "resnet18", "tpu_v4"), ExitCode.USAGE, "a profile is no text: name a file with --output"),
+        (("pprof", "resnet18", "tpu_v4"), ExitCode.USAGE, "name it with --output"),
         (("pprof", "resnet18", "tpu_v44", "-o", "x.pb.gz"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4"),
         (
             ("pprof", "resnet18", "tpu_v4", "-o", "x.json"),

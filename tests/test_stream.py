@@ -210,7 +210,7 @@ def test_one_file_is_open_to_the_engine(database: Path, tmp_path: Path) -> None:
 def test_a_limit_shows_the_first_rows_and_tells_of_the_rest(joulemap: Run, database: Path) -> None:
     done = joulemap("sql", "SELECT range AS n FROM range(5000)", "--limit", 3, "--db", database)
     assert done.stdout.splitlines()[2:] == [
-        "0", "1", "2", "", "4,997 more rows; --limit 5000 shows all, and `-o FILE` or a pipe takes all"
+        "0", "1", "2", "", "4,997 more rows; --limit 5000 shows all, `-o FILE` or a pipe gets all"
     ]  # fmt: skip
     asked = ("query", "run", "run.list", "--limit", 1, "--db", database)
     assert "more row" in joulemap(*asked).stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from pathlib import Path
 
 import pytest
@@ -107,13 +105,6 @@ def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:
         assert (one.least_ops_per_s, one.most_ops_per_s) == (peak, peak)
         assert one.is_of_size(SAME_SIZE * peak) and not one.is_of_size(1.01 * SAME_SIZE * peak)
     assert all(one.is_of_size(1.0) and one.is_of_size(1e18) for one in scales if not one.architecture)
-
-
-def test_constants_of_the_surface_are_those_of_the_code() -> None:
-    text = SURFACE.read_text(encoding="utf-8")
-    for macro, value in (("same_size", SAME_SIZE), ("unmeasured_half_width", UNMEASURED)):
-        (found,) = re.findall(rf"MACRO {macro}\(\) AS ([0-9.]+)e0", text)
-        assert math.isclose(float(found), value)
 
 
 def test_what_no_board_is_sold_of_ranks_behind(workspace: Workspace) -> None:
