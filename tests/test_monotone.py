@@ -71,8 +71,6 @@ OPEN: Final[dict[tuple[str, str], str]] = {
         (one, "channels"): "a library takes Winograd's algorithm, of fewer multiplications, from 128 channels on"
         for one in ("apple_m2", "apple_m4", "jetson_orin_nano_8gb", "jetson_orin_nx_16gb")
     },
-    ("inferentia2", "queries"): "a larger count of queries fills its blocks of rows better",
-    ("trainium1", "queries"): "as inferentia2",
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
     ("h20", "engine"): "0.04 % of one model at fp8, not explained yet",
 }
