@@ -6,7 +6,7 @@ LOCKS := $(wildcard lock/*.txt)
 PYTHONS := 3.11 3.12 3.13
 UV ?= build/uv/bin/uv
 
-.PHONY: demo install lock test tests test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -147,6 +147,9 @@ docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a refer
 
 questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
+
+examples: $(STAMP)  ## run all printed commands in order, each in a process of its own (half an hour)
+	$(BIN)/python benchmarks/examples.py --docs
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write

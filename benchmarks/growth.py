@@ -31,7 +31,7 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.cli.app import list_commands, run
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.system.errors import ExitCode
-from query import Timing, ask_queries
+from query import BATCH, HARDWARE, MODEL, Timing, ask_queries
 
 FAILURES: Final = (ExitCode.INTERNAL, ExitCode.UNKNOWN_NAME, ExitCode.DATABASE, ExitCode.CHECK_FAILED)
 
@@ -94,8 +94,10 @@ class Growth:
             self.failures += other.failures
 
     def ask_everything(self, examples: Sequence[tuple[str, ...]]) -> tuple[list[float], list[Timing]]:
-        """Ask every example and every query; return how long each took."""
-        return [self.ask(*words) for words in examples], ask_queries(self.path, self.failures, repeats=0)
+        """Ask every example and every query; return how long each took. Queries of one run need one with a ledger."""
+        seconds = [self.ask(*words) for words in examples]
+        self.ask("explain", MODEL, *HARDWARE[1:3], "--batch", str(BATCH))
+        return seconds, ask_queries(self.path, self.failures, repeats=0)
 
 
 def list_examples(*, is_brief: bool = False) -> list[tuple[str, ...]]:

@@ -71,13 +71,20 @@ class Timing:
 def choose(connection: Connection) -> tuple[dict[str, Any], list[int]]:
     """Return a value for each parameter of queries, about runs of one model with ledgers, and the ids of all runs.
 
-    The model is `MODEL` on `HARDWARE` where it is stored, else that of most runs.
+    The model is `MODEL` on `HARDWARE` where its ledgers are stored, else that of most runs with a ledger.
     """
     rows = connection.execute(
-        "SELECT run_id, workload_id, hardware, model FROM runs "
-        "WHERE model = coalesce((SELECT any_value(model) FROM runs WHERE model = $model), "
-        "(SELECT mode(model) FROM runs)) AND has_ledger "
-        "QUALIFY batch = max(CASE WHEN batch = $batch THEN batch ELSE -batch END) OVER () ORDER BY run_id",
+        """
+        SELECT run_id, workload_id, hardware, model
+        FROM runs
+        WHERE has_ledger
+            AND model = coalesce(
+                (SELECT any_value(model) FROM runs WHERE has_ledger AND model = $model),
+                (SELECT mode(model) FROM runs WHERE has_ledger)
+            )
+        QUALIFY batch = abs(max(CASE WHEN batch = $batch THEN batch ELSE -batch END) OVER ())
+        ORDER BY run_id
+        """,
         {"model": MODEL, "batch": BATCH},
     ).fetchall()
     by_hardware = {hardware: run_id for run_id, _, hardware, _ in rows}

@@ -22,7 +22,7 @@ def limit_memory() -> None:
 
 @pytest.mark.slow
 def test_a_grown_database_answers_everything(tmp_path: Path) -> None:
-    script = [sys.executable, str(BENCHMARK), "--runs", "20000", "--steps", "1", "--brief"]
+    script = [sys.executable, str(BENCHMARK), "--runs", "8000", "--steps", "1", "--brief"]
     done = subprocess.run(
         [*script, "--keep", str(tmp_path / "grown.duckdb")], capture_output=True, text=True, preexec_fn=limit_memory
     )
