@@ -48,6 +48,9 @@ NEEDING_MORE: Final = (
 )
 """Files of a person, which an example stands for."""
 
+NEEDING_OTHERS: Final = ("lake",)
+"""Commands whose examples read what examples of other commands wrote."""
+
 NOT_ASKED: Final = ("measure", "completion", "calibrate", "model trace", "db recover", "db import", "db migrate")
 """Commands that need torch or another database, or change one."""
 
@@ -103,7 +106,8 @@ class Growth:
 def list_examples(*, is_brief: bool = False) -> list[tuple[str, ...]]:
     """Return the words of the examples of `--help` that need no file of a person; of each command one if brief."""
     found = _list_examples()
-    return list({words[0]: words for words in reversed(found)}.values()) if is_brief else found
+    alone = [words for words in reversed(found) if words[0] not in NEEDING_OTHERS]
+    return list({words[0]: words for words in alone}.values()) if is_brief else found
 
 
 def _list_examples() -> list[tuple[str, ...]]:

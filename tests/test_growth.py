@@ -12,8 +12,8 @@ import pytest
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "growth.py"
 
-MOST_BYTES = 4 << 30
-"""Most memory that the process may write to. At 20,000 runs it took PEAK."""
+MOST_BYTES = 6 << 30
+"""Most memory that the process may write to: compare.recommendation about all 13,000 configurations needs over 4 GB."""
 
 
 def limit_memory() -> None:
@@ -34,4 +34,4 @@ def test_examples_of_every_command_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     list_examples = runpy.run_path(str(BENCHMARK))["list_examples"]
     asked = {words[0] for words in list_examples()}
     assert asked >= {"compare", "explain", "pareto", "recommend", "cost", "sweep", "sql", "query", "report", "validate"}
-    assert sorted(words[0] for words in list_examples(is_brief=True)) == sorted(asked)
+    assert sorted(words[0] for words in list_examples(is_brief=True)) == sorted(asked - {"lake"})
