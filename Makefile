@@ -6,7 +6,7 @@ LOCKS := $(wildcard lock/*.txt)
 PYTHONS := 3.11 3.12 3.13
 UV ?= build/uv/bin/uv
 
-.PHONY: demo install lock test tests test-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -42,10 +42,12 @@ lock: $(UV)  ## write the versions and hashes that `make install` takes: the new
 	done
 
 define SPEND
-import os, subprocess, sys
+import os, subprocess, sys, time
+began = time.monotonic()
 code = subprocess.call(sys.argv[1:])
-spent = os.times()
-print(f"{spent.children_user + spent.children_system:.0f} s of processor time", file=sys.stderr)
+spent, took = os.times(), time.monotonic() - began
+told = f"{spent.children_user + spent.children_system:.0f} s of processor time in {took:.0f} s"
+print(f"{sys.argv[-1]}: {told}", file=sys.stderr)
 sys.exit(code)
 endef
 export SPEND
@@ -59,10 +61,14 @@ tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-test-slow: $(STAMP)  ## sweeps over everything in the catalogue, properties with many examples, then the newest and oldest
+test-slow: $(STAMP)  ## sweeps over the catalogue and properties with many examples (half an hour), then test-newest and test-oldest
+	@for target in tests-slow test-newest test-oldest; do \
+		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
+	done
+
+tests-slow: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough \
 		-o faulthandler_timeout=7200
-	$(MAKE) --no-print-directory test-newest test-oldest
 
 # An environment of its own, made anew, in which the suite runs; lint and types are those of the locked set.
 define RUN_IN
@@ -141,6 +147,9 @@ docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a refer
 
 questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
+
+examples: $(STAMP)  ## run all printed commands in order, each in a process of its own (half an hour)
+	$(BIN)/python benchmarks/examples.py --docs
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write

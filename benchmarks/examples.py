@@ -1,10 +1,11 @@
-"""Whether every example that help prints works as it is printed (`make test-slow` runs this with --docs).
+"""Whether every example that help prints works as it is printed (`make examples`; `make test-slow` adds --together).
 
-python benchmarks/examples.py [--docs] [--match TEXT] [--folder FOLDER]
+python benchmarks/examples.py [--docs] [--together] [--match TEXT] [--folder FOLDER]
 
 The examples of each `joulemap COMMAND --help` run in the order of the help, then the commands of README, and with
 --docs those of docs/. Each is a line of a shell in one scratch folder, so all share one database and the files that
-earlier ones wrote. The folder begins with the files of a person that examples name: a model, a chip, prices,
+earlier ones wrote. With --together, a line that is one command and nothing else of a shell runs in this process, which
+saves its start. The folder begins with the files of a person that examples name: a model, a chip, prices,
 measurements, a saved program, a repository. Examples that need what no script can make are named and left out.
 
 Prints each failure (the line, its exit code, the last line that it printed) and the slowest examples. Exit code 1 after
@@ -31,6 +32,7 @@ import attrs
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from command import run_here  # noqa: E402
 from example import Example, list_examples, prepare, prepare_program, prepare_repository  # noqa: E402
 from joulemap.system.errors import ExitCode  # noqa: E402
 
@@ -38,6 +40,12 @@ DATABASE: Final = "joulemap.duckdb"
 DAMAGED: Final = "damaged.duckdb"
 LONGEST_S: Final = 1800
 """Most seconds that an example may take on a busy machine."""
+SHELL: Final = frozenset("|<>;&$`~*")
+"""Characters that a shell acts on."""
+SERVING: Final = ("mcp",)
+"""Commands that read the streams of their process."""
+OWN: Final = ("HOME", "JOULEMAP_CALIBRATION", "PATH")
+"""Variables of the scratch folder."""
 SLOWEST: Final = 5
 """Examples whose times are told."""
 
@@ -95,19 +103,22 @@ def make_folder(folder: Path) -> dict[str, str]:
     return {**kept, **own}
 
 
-def run_example(example: Example, folder: Path, variables: Mapping[str, str]) -> Outcome:
-    """Run an example as a line of a shell."""
+def run_example(example: Example, folder: Path, variables: Mapping[str, str], *, is_together: bool) -> Outcome:
+    """Run an example as a line of a shell, or in this process where it is one command that a shell adds nothing to."""
     start = time.monotonic()
     try:
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", example.line],
-            cwd=folder,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-        )
+        if is_together and example.words[0] not in SERVING and not SHELL & set(example.line):
+            done = run_here(example.words, folder, {name: variables[name] for name in OWN})
+        else:
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", example.line],
+                cwd=folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_S,
+            )
     except subprocess.TimeoutExpired:
         return Outcome(example=example, code=124, said=f"no end in {LONGEST_S} s", seconds=time.monotonic() - start)
     lines = [line for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
@@ -119,12 +130,12 @@ def run_example(example: Example, folder: Path, variables: Mapping[str, str]) ->
     )
 
 
-def run_examples(examples: list[Example], folder: Path) -> list[Outcome]:
+def run_examples(examples: list[Example], folder: Path, *, is_together: bool) -> list[Outcome]:
     """Run examples in order on one database; keep a copy of it as the damaged one that an example recovers."""
     variables = make_folder(folder)
     outcomes = []
     for example in examples:
-        outcome = run_example(example, folder, variables)
+        outcome = run_example(example, folder, variables, is_together=is_together)
         outcomes.append(outcome)
         if outcome.failed:
             print(f"FAILED {outcome.example.line}\n  exit {outcome.code}: {outcome.said}", flush=True)
@@ -136,6 +147,7 @@ def run_examples(examples: list[Example], folder: Path) -> list[Outcome]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--docs", action="store_true", help="run the commands of docs/ too")
+    parser.add_argument("--together", action="store_true", help="run plain commands in this process")
     parser.add_argument("--match", default="", help="run only examples that hold this text")
     parser.add_argument("--folder", type=Path, help="an empty folder to run in, which is kept")
     options = parser.parse_args()
@@ -150,7 +162,8 @@ def main() -> int:
     for line, need in lacks.items():
         print(f"left out, needs {need}: {line}")
     with tempfile.TemporaryDirectory() as scratch:
-        outcomes = run_examples([one for one in asked if one.line not in lacks], options.folder or Path(scratch))
+        kept = [one for one in asked if one.line not in lacks]
+        outcomes = run_examples(kept, options.folder or Path(scratch), is_together=options.together)
     failed = sum(outcome.failed for outcome in outcomes)
     for outcome in sorted(outcomes, key=lambda one: -one.seconds)[:SLOWEST]:
         print(f"{outcome.seconds:.1f} s: {outcome.example.line}")

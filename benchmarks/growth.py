@@ -1,10 +1,11 @@
-"""One database that grows as a person's does: whether everything still answers, and how long that takes.
+"""One database that grows as a person's does: whether everything still answers, how long and how much memory it takes.
 
-python benchmarks/growth.py [--runs 20000] [--steps 5] [--keep DATABASE]
+python benchmarks/growth.py [--runs 20000] [--steps 5] [--brief] [--keep DATABASE]
 
 It grows by sweeps, recommendations and imports of different models. At every step each example of `--help` that needs
-no file of a person and no torch is asked, and every query that ships, about one model and about all runs. A failure is
-an exit code 1, 3, 5 or 6 (internal, an unknown name, the database, rows that break a rule); the last line counts them.
+no file of a person and no torch is asked (with --brief, one example of each command), and every query that ships, about
+one model and about all runs. A failure is an exit code 1, 3, 5 or 6 (internal, an unknown name, the database, rows that
+break a rule); the last line counts them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import contextlib
 import io
 import itertools
 import os
+import resource
 import shlex
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -28,7 +31,7 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.cli.app import list_commands, run
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.system.errors import ExitCode
-from query import Timing, ask_queries
+from query import BATCH, HARDWARE, MODEL, Timing, ask_queries
 
 FAILURES: Final = (ExitCode.INTERNAL, ExitCode.UNKNOWN_NAME, ExitCode.DATABASE, ExitCode.CHECK_FAILED)
 
@@ -44,6 +47,9 @@ NEEDING_MORE: Final = (
     "gemm.csv",
 )
 """Files of a person, which an example stands for."""
+
+NEEDING_OTHERS: Final = ("lake",)
+"""Commands whose examples read what examples of other commands wrote."""
 
 NOT_ASKED: Final = ("measure", "completion", "calibrate", "model trace", "db recover", "db import", "db migrate")
 """Commands that need torch or another database, or change one."""
@@ -91,12 +97,20 @@ class Growth:
             self.failures += other.failures
 
     def ask_everything(self, examples: Sequence[tuple[str, ...]]) -> tuple[list[float], list[Timing]]:
-        """Ask every example and every query; return how long each took."""
-        return [self.ask(*words) for words in examples], ask_queries(self.path, self.failures, repeats=0)
+        """Ask every example and every query; return how long each took. Queries of one run need one with a ledger."""
+        seconds = [self.ask(*words) for words in examples]
+        self.ask("explain", MODEL, *HARDWARE[1:3], "--batch", str(BATCH))
+        return seconds, ask_queries(self.path, self.failures, repeats=0)
 
 
-def list_examples() -> list[tuple[str, ...]]:
-    """Return the words of each example of `--help` that a database and what ships suffice for."""
+def list_examples(*, is_brief: bool = False) -> list[tuple[str, ...]]:
+    """Return the words of the examples of `--help` that need no file of a person; of each command one if brief."""
+    found = _list_examples()
+    alone = [words for words in reversed(found) if words[0] not in NEEDING_OTHERS]
+    return list({words[0]: words for words in alone}.values()) if is_brief else found
+
+
+def _list_examples() -> list[tuple[str, ...]]:
     manuals = [read_manual(name) for name in list_commands()]
     shown = [
         line.partition(" > ")[0].replace(" | head -3", " --limit 3") for one in manuals for line in _list_lines(one)
@@ -114,13 +128,20 @@ def _list_lines(manual: Manual) -> list[str]:
     return [*manual.examples, *(line for inner in manual.commands for line in _list_lines(inner))]
 
 
-def grow(path: Path, run_count: int, step_count: int) -> list[str]:
+def read_peak_bytes() -> int:
+    """Return the highest resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def grow(path: Path, run_count: int, step_count: int, examples: Sequence[tuple[str, ...]]) -> list[str]:
     """Grow a database to so many runs in so many steps, print how it answers at each, and return every failure."""
     shipped = load_shipped()
     models = itertools.cycle([name for name, one in load_models().items() if one.task != "block" and name in shipped])
-    examples = list_examples()
     growth = Growth(path)
-    print(f"{'runs':>7} {'MB':>7} {'growing s':>10} {'slowest command s':>18} {'slowest query s':>16} {'failures':>9}")
+    print(
+        f"{'runs':>7} {'MB':>7} {'growing s':>10} {'slowest command s':>18} {'slowest query s':>16} "
+        f"{'peak RSS MB':>12} {'failures':>9}"
+    )
     for step in range(1, step_count + 1):
         start = time.perf_counter()
         count = growth.grow(models, run_count * step**2 // step_count**2)
@@ -130,24 +151,27 @@ def grow(path: Path, run_count: int, step_count: int) -> list[str]:
         slowest = max(timings, key=lambda one: one.seconds)
         print(
             f"{count:>7,} {path.stat().st_size / 1e6:>7.0f} {grown:>10.1f} {max(seconds):>18.2f} "
-            f"{slowest.seconds:>16.2f} {len(growth.failures):>9}",
+            f"{slowest.seconds:>16.2f} {read_peak_bytes() / 1e6:>12,.0f} {len(growth.failures):>9}",
             flush=True,
         )
     return growth.failures
 
 
-def main() -> None:
-    """Print a line a step, then each failure."""
+def main() -> int:
+    """Print a line a step, then each failure; return 1 after a failure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--brief", action="store_true", help="ask one example of each command")
     parser.add_argument("--keep", type=Path, help="where the database stays")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.keep or Path(folder) / "grown.duckdb"
-        failures = grow(Path(os.path.abspath(path)), arguments.runs, arguments.steps)
+        examples = list_examples(is_brief=arguments.brief)
+        failures = grow(Path(os.path.abspath(path)), arguments.runs, arguments.steps, examples)
         print(*failures, f"{len(failures)} failures", sep="\n")
+    return len(failures) > 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

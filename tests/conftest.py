@@ -28,7 +28,7 @@ RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
 
 # a shared machine is as slow as others make it: what takes long is no failure
 settings.register_profile("quick", deadline=None, max_examples=15)
-settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import attrs
 from torch import nn
@@ -10,7 +10,7 @@ from torch import nn
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import evaluate
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
 from models import columns, image
@@ -45,10 +45,14 @@ def with_level(hardware: Hardware, name: str, capacity_bytes: float) -> Hardware
     return attrs.evolve(hardware, memory_levels=levels)
 
 
+evaluator = lru_cache(maxsize=16)(Evaluator)
+"""Make the evaluator of a workload once: its kernels, half the time of a run, serve every hardware."""
+
+
 def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str = "fused") -> RunColumns:
     """Return the run of a workload on a hardware."""
     configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
-    return evaluate(work, hardware, configuration)
+    return evaluator(work).evaluate(hardware, configuration)
 
 
 def compute_s(found: RunColumns) -> float:

@@ -121,7 +121,7 @@ def test_every_calibration_can_be_evaluated(architecture: str, data: st.DataObje
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", list_architectures())
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_calibration_can_be_evaluated_at_length(architecture: str, data: st.DataObject) -> None:
     hardware, calibration = data.draw(calibrations(architecture))

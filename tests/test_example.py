@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from command import run_alone, run_here
-from example import PAGES, ROOT, Example, list_examples, prepare
+from command import run_here
+from example import PAGES, ROOT, list_examples, prepare
 from joulemap.workspace import Workspace
 
 DATABASE = "joulemap.duckdb"
-
-SLOW = (
-    "architectures", "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "flip",
-    "hardware check", "hardware detect", "hardware sanity", "measure", "measurements", "pareto", "plot", "recommend",
-    "report", "sweep", "utilization", "validate",
-)  # fmt: skip
-"""Commands whose examples take a second or more each, torch, or what the others have left."""
-
-
-def run_all(examples: Iterable[Example], folder: Path) -> list[str]:
-    """Run examples in order; return those that fail, with what they say."""
-    own = {"HOME": str(folder), "JOULEMAP_CALIBRATION": str(folder / "calibration")}
-    failures = []
-    for example in examples:
-        run = run_alone if example.words[0] == "mcp" else run_here  # a server reads the streams of its process
-        done = run(example.words, folder, own)
-        if example.target and not example.target.startswith("~"):
-            (folder / example.target).write_text(done.stdout, encoding="utf-8")
-        if done.returncode:
-            failures.append(f"{example.place}: {example.line}: exit {done.returncode}: {done.stderr.strip()}")
-        if (folder / DATABASE).exists() and not (folder / "damaged.duckdb").exists():
-            shutil.copy(folder / DATABASE, folder / "damaged.duckdb")
-    return failures
-
-
-@pytest.mark.slow
-def test_the_first_example_of_each_command_answers(tmp_path: Path) -> None:
-    prepare(tmp_path)
-    first: dict[str, Example] = {}
-    for example in list_examples():
-        if example.place.startswith("joulemap ") and not example.place.removeprefix("joulemap ").startswith(SLOW):
-            first.setdefault(example.place, example)
-    asked = [one for one in list_examples() if one.place == "joulemap" or one in first.values()]
-    assert len(asked) >= 20
-    assert run_all(asked, tmp_path) == []
 
 
 def test_what_a_shell_would_take_away_is_left() -> None:
@@ -64,8 +27,8 @@ def test_what_a_shell_would_take_away_is_left() -> None:
 
 @pytest.mark.slow
 def test_every_example_answers_in_order(tmp_path: Path) -> None:
-    """As a person has them, each in a process of its own: those of help, then those of README and docs."""
-    script = [sys.executable, str(ROOT / "benchmarks" / "examples.py"), "--docs", "--folder", str(tmp_path)]
+    """Those of help and README; `make examples` runs those of docs too, and each in a process of its own."""
+    script = [sys.executable, str(ROOT / "benchmarks" / "examples.py"), "--together", "--folder", str(tmp_path)]
     done = subprocess.run(script, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert Workspace(tmp_path / DATABASE).check().findings.rows == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -116,8 +117,7 @@ def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", [8, *(pytest.param(batch, marks=pytest.mark.slow) for batch in (2, 32))])
-@pytest.mark.parametrize("name", [*SAMPLE, *[param for param in SLOW if param.values[0] in CLASSIFIERS]])
+@pytest.mark.parametrize(("name", "batch"), list(zip(CLASSIFIERS, itertools.cycle((2, 8, 32)))))
 def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch: int) -> None:
     if load_shipped()[name].is_affine:
         assert_shipped_is_traced(name, batch)
