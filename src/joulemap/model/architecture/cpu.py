@@ -56,30 +56,30 @@ LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
-"""A system-level cache is an `l3`."""
+"""Names of cache levels; a system-level cache is an `l3`."""
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 WINOGRAD_CHANNELS: Final = 8.0
-"""Channels on either side from which an engine takes Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
+"""Minimum channels on either side for an engine to use Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
 STRIDED: Final = 1.9
-"""Input positions for each output position from which on a convolution leaves some out."""
+"""Input positions per output position above which a convolution counts as strided."""
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
-"""(queries of a sequence from which on, queries of a block) of fused attention."""
+"""(minimum queries of a sequence, queries of a block) of fused attention."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
 
 
 @frozen(kw_only=True)
 class _Vector:
-    """What one core's vector unit does at a precision."""
+    """Widths and rates of one core's vector unit at a precision."""
 
     instruction_bytes: Floats | float
-    """Operands of one vector instruction."""
+    """Operand bytes of one vector instruction."""
     lanes: Floats | float
     """Elements that one instruction computes on outside dot products."""
     lane_rate: Floats | float
-    """FMAs of such elements per second."""
+    """FMAs per second on such elements."""
     macs_per_dot: Floats | float
     """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
 
@@ -89,9 +89,9 @@ class CpuPlacement(Placement):
     """Operators on the cores."""
 
     multiplied_macs: Floats
-    """MACs, less those that Winograd's algorithm saves and those that a causal mask hides."""
+    """MACs, excluding those that Winograd's algorithm saves and those that a causal mask hides."""
     seen_share: Floats
-    """Of an attention's work, what it does not leave out behind a causal mask; 1 for all else."""
+    """Share of an attention's work that is not skipped behind a causal mask; 1 for all other operators."""
 
 
 def _vector(hardware: Hardware, precision: str) -> _Vector:
@@ -116,16 +116,16 @@ def _vector(hardware: Hardware, precision: str) -> _Vector:
 
 
 def _mode(precision: str, hardware: Hardware) -> str:
-    """Return what computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
+    """Return the unit that computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
     if f"matrix_macs_per_instruction_{precision}" in hardware.geometry:
         return "matrix"
     return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
 
 
 def _last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the level that decides what reaches DRAM; private caches count together, as each holds its core's part.
+    """Return the last level before DRAM; private caches count together, because each holds its core's part.
 
-    Raises UnsupportedError for a level of another name than those that have prices.
+    Raise UnsupportedError for a level whose name has no price.
     """
     for level in hardware.memory_levels:
         if level.name not in CACHE_LEVELS:
@@ -140,7 +140,7 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
 
 
 def _idle_share(hardware: Hardware) -> Floats | float:
-    """Return the part of the cores that a power mode leaves idle."""
+    """Return the share of the cores that a power mode leaves idle."""
     total = hardware.geometry.get(ALL_UNITS)
     return 0.0 if total is None else 1.0 - np.rint(hardware.unit_count.value) / total.value
 
@@ -157,7 +157,7 @@ def _is_winograd(kernels: KernelColumns) -> Booleans:
 
 
 def _seen_share(kernels: KernelColumns) -> Floats:
-    """Return the part of each operator's work that fused attention does under a causal mask; 1 for all else."""
+    """Return the share of each operator's work that fused attention does under a causal mask; 1 for all others."""
     work = kernels.work
     share = np.ones(kernels.kernel_count)
     masked = np.flatnonzero(work.is_causal & work.has_macs)
@@ -329,9 +329,9 @@ class Cpu(Indifferent):
 
 
 def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
-    """Return the bytes read from each cache level: loads from the first, from each other what the one before misses.
+    """Return the bytes read from each cache level: loads from the first, misses of the previous level from the others.
 
-    No level is read less than the one behind it, because what comes from there passes through it.
+    Each level is read at least as much as the one behind it, whose data passes through it.
     """
     crossing = kernels.input_bytes + kernels.weight_bytes
     item = PRECISION_BYTES[kernels.precision]
@@ -347,9 +347,9 @@ def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, h
 
 
 def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:
-    """Return the accesses of the cache levels that the chip has, and of the network to a shared last one.
+    """Return the accesses of the chip's cache levels, and of the network to a shared last level.
 
-    Results are written through every level; what a level does not hold is filled from the next one that exists.
+    Results are written through every level; misses of a level are filled from the next one that exists.
     """
     names = [level.name for level in hardware.memory_levels]
     counts: ActionCounts = {}

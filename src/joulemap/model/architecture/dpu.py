@@ -57,27 +57,28 @@ CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
 """Kinds that no DPU instruction computes. Source: AMD UG1414, operators supported by the DPU."""
 HARD: Final = ("sigmoid", "silu", "hardsigmoid", "hardswish")
-"""What the misc engine runs, of lines: the quantizer makes them hard. Source: AMD UG1414, supported operations."""
+"""Special functions that the misc engine computes piecewise linearly: the quantizer makes them hard. Source: AMD
+UG1414, supported operations."""
 ACCUMULATOR_BYTES: Final = 4.0
 
 
 @frozen(kw_only=True, eq=False)
 class DpuPlacement(Placement):
-    """Operators on the engines of the cores."""
+    """Operators placed on the engines of the cores."""
 
     on_array: Booleans
-    """What the convolution engine computes."""
+    """True for operators that the convolution engine computes."""
     array_cycles: Floats
-    """Of the convolution engine, all images."""
+    """Cycles of the convolution engine, over all images."""
     misc_cycles: Floats
-    """Of the misc engine, all images."""
+    """Cycles of the misc engine, over all images."""
 
 
 class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether there are several cores."""
+        """Return whether the hardware has several cores."""
         return (np.greater(hardware.peaks[precision].unit_count, 1),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
@@ -147,7 +148,7 @@ class Dpu:
 
     @staticmethod
     def _input_steps(kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return clocks for all input channels and taps of a block of outputs."""
+        """Return the clocks for all input channels and taps of a block of outputs."""
         work = kernels.work
         parallelism = hardware.geometry["input_channel_parallelism"].value
         taps = np.maximum(work.tap_count, 1.0)
@@ -172,7 +173,9 @@ class Dpu:
         return needs
 
     def _processor_operations(self, kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return operations that the Arm cores execute, per operator; one for each element of an uncounted one."""
+        """Return the operations that the Arm cores execute per operator; one per output element of an uncounted
+        operator.
+        """
         work = kernels.work
         special = hardware.coefficient("special_function_operations") * work.special_count
         uncounted = np.where(work.of_kind("uncounted"), work.output_element_count, 0.0)
@@ -180,10 +183,10 @@ class Dpu:
         return np.where(self._on_processor(kernels), operations, 0.0)
 
     def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return (read, written) per operator.
+        """Return (read, written) bytes per operator.
 
-        Activations move once and weights once per image; the larger operand of an image's product moves again for
-        every further part of the smaller one that the buffers of a core do not hold.
+        Activations move once, and weights once per image. The larger operand of an image's product moves again for
+        every further part of the smaller one. Each part is as much as the buffers of a core hold.
         """
         batch = kernels.batch
         buffer = hardware.level("buffer").capacity.value

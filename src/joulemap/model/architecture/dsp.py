@@ -41,12 +41,12 @@ from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
-"""Precisions that the matrix engine has. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
+"""Precisions of the matrix engine. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_ELEMENTWISE_BYTES: Final = 2.0
-"""8-bit elementwise work is widened to 16 bits before it is requantized."""
+"""Minimum bytes of an element in elementwise work: 8 bits are widened to 16 before requantization."""
 ELEMENTS_PER_TASK: Final = 4096.0
-"""Outputs that one context takes of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
+"""Outputs per context of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -54,7 +54,7 @@ class DspPlacement(Placement):
     """Operators on the vector unit and the matrix engine."""
 
     on_matrix: Booleans
-    """What the matrix engine computes."""
+    """True for operators that the matrix engine computes."""
     matrix_packets: Floats
     """Packets that drive the matrix engine."""
     tile_rows: Floats
@@ -131,7 +131,7 @@ class Dsp(Indifferent):
 
     @staticmethod
     def _lanes(precision: str, hardware: Hardware) -> float:
-        """Elements of one vector register in elementwise work."""
+        """Return the elements of one vector register in elementwise work."""
         item = max(PRECISION_BYTES[precision], NARROWEST_ELEMENTWISE_BYTES)
         return hardware.geometry["simd_width"].value / 8.0 / item
 
@@ -202,7 +202,7 @@ class Dsp(Indifferent):
     def _matrix_counts(
         macs: Floats, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware
     ) -> ActionCounts:
-        """Return what the matrix engine does: MACs, panels loaded, partial sums, slots without a MAC."""
+        """Return the matrix engine's counts: MACs, panel loads, partial sums, and slots without a MAC."""
         rows = hardware.geometry["matrix_rows"].value
         on_matrix = placement.on_matrix
         depth_blocks = ceil_divide(kernels.work.gemm_k, rows) * on_matrix

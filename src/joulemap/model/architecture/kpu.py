@@ -38,10 +38,10 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True, eq=False)
 class KpuPlacement(Placement):
-    """Operators on the tiles."""
+    """Operators placed on the tiles."""
 
     cycles: Floats
-    """Of all waves."""
+    """Cycles of all waves."""
 
 
 class Kpu(Indifferent):

@@ -46,18 +46,18 @@ from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen, vary
 
 VECTOR_BYTES: Final = 4.0
-"""The vector unit computes in fp32."""
+"""Bytes of an element in the vector unit, which computes in fp32."""
 PAGED: Final = "ragged_paged_attention"
-"""Family of attention kernels, as workloads name it."""
+"""Family name of paged attention kernels in workloads."""
 
 VECTOR_SOURCES: Final = 2.0
-"""Operands that one of its operations reads; it writes one."""
+"""Operands that one vector operation reads; it writes one."""
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the level before DRAM, all cores' instances together.
+    """Return the level before DRAM, with the instances of all cores combined.
 
-    A bandwidth that nobody published is bytes per clock of a vector lane times lanes times clock.
+    An unpublished bandwidth is bytes per clock of a vector lane times lanes times clock.
     """
     level = hardware.memory_levels[-1]
     cores = hardware.geometry["core_count"].value
@@ -72,26 +72,26 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
 
 @frozen(kw_only=True, eq=False)
 class TpuPlacement(Placement):
-    """Operators on the arrays, or on the vector unit."""
+    """Operators placed on the arrays or on the vector unit."""
 
     on_mxu: Booleans
-    """What the arrays compute."""
+    """True for operators that the arrays compute."""
     weight_tiles: Floats
     row_blocks: Floats
-    """Blocks of rows that each weight tile is streamed in."""
+    """Blocks of rows that are streamed through each weight tile."""
     cycles: Floats
-    """Of arrays and vector unit."""
+    """Cycles of the arrays and the vector unit."""
     slots: Floats
-    """MAC slots of all arrays over those cycles, at one pass."""
+    """MAC slots of all arrays over those cycles, for one pass."""
     seen_share: Floats
-    """Of the scores of a paged attention, that no mask hides; 1 for all else."""
+    """Share of a paged attention's scores that no mask hides; 1 for all other operators."""
 
 
 class Tpu:
     """Systolic-array machines."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return how many passes products take."""
+        """Return whether products take more than one pass."""
         return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
@@ -153,7 +153,7 @@ class Tpu:
 
     @staticmethod
     def _seen_share(kernels: KernelColumns, paged: Booleans) -> Floats:
-        """Return the part of the keys that the mean query of a paged attention sees; 1 for all else."""
+        """Return the share of the keys that the mean query of a paged attention sees; 1 for all other operators."""
         work = kernels.work
         scores = paged & kernels.leads
         keys = np.where(scores, np.maximum(work.gemm_n, 1.0), 1.0)
@@ -163,13 +163,13 @@ class Tpu:
 
     @staticmethod
     def _paging_clocks(kernels: KernelColumns, paged: Booleans, hardware: Hardware) -> Floats:
-        """Return what a paged attention takes for its sequences and queries; 0 for all else."""
+        """Return the paging clocks of sequences and queries in a paged attention; 0 for all other operators."""
         sequence, query = (hardware.coefficient(f"paged_{name}_clocks") for name in ("sequence", "query"))
         return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
     @staticmethod
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
-        """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
+        """Return the rows that an array takes per cycle: more than one if narrow integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         rate: Floats | float = np.maximum(
             1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements

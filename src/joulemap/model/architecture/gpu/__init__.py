@@ -63,23 +63,23 @@ ELEMENTS_PER_BLOCK: Final = 1024.0
 """Outputs of one thread block of a kernel that is not a GEMM: 256 threads, four elements each."""
 
 SHARED_LANE_BYTES: Final = 16.0
-"""What one lane reads of shared memory with one instruction."""
+"""Maximum bytes of shared memory that one lane reads with one instruction."""
 
 WARP_SHARE: Final = (64.0 + 32.0) / (64.0 * 32.0)
 """Elements of shared memory that a warp reads for each of its MACs, of CUTLASS's default part of 64 x 32 outputs."""
 
 BLOCK_THREADS: Final = 256.0
-"""Of a block of a product or of any other kernel, as libraries launch them."""
+"""Threads per block of a product or of any other kernel, as libraries launch them."""
 
 K_STEP: Final = 32.0
 """Elements along K between two barriers of a block, CUTLASS's default."""
 
 COPIES: Final = 6.0
-"""Layers of a model that one alone stands for: benchmarks run so many in turn, each with weights of its own.
+"""Copies of a lone kernel that are assumed to run around it, each with its own weights, as benchmarks run layers.
 Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
 
 LANES_PRICED: Final = 32.0
-"""Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
+"""Lanes of the warp instruction that the catalogue prices; driving the lanes of a wavefront of 64 costs twice that."""
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -92,34 +92,34 @@ _VECTOR_MAC: Final = {
     "int8": "fp16_mac",
     "int4": "fp16_mac",
 }
-"""What a MAC costs on the vector lanes, for what does not run on tensor cores."""
+"""Action of one MAC on the vector lanes by precision, for work that does not run on tensor cores."""
 
 
 @frozen(kw_only=True, eq=False)
 class GpuPlacement(Placement):
-    """Operators on the multiprocessors."""
+    """Operators placed on the streaming multiprocessors."""
 
     engine: Engine
-    """Of the device that a kernel sees."""
+    """Engine of the device that a kernel sees."""
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats
-    """What the instructions of other work than products take at their rate, without waiting."""
+    """Seconds of instructions at their issue rate, without stalls; excludes tiled products."""
     product_s: Floats
-    """What products take, times the part of the units that are at it."""
+    """Seconds of products, times the share of the units that work on them."""
     multiplied_macs: Floats
-    """MAC slots, less those behind a causal mask and those that Winograd's algorithm saves."""
+    """MAC slots, excluding those behind a causal mask and those that Winograd's algorithm saves."""
     seen_share: Floats
-    """Of the scores of an attention, that no mask hides; 1 for all else."""
+    """Share of an attention's scores that no mask hides; 1 for all other operators."""
     near_bytes: Floats
-    """Found in the last cache."""
+    """Bytes found in the last cache."""
 
 
 class Gpu:
     """SIMT data-parallel processors."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return what computes products, and whether the board is several devices."""
+        """Return the engine that computes products, and whether the board is one device."""
         count = hardware.geometry.get("device_count")
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),

@@ -36,41 +36,43 @@ from joulemap.model.workload import Booleans, Floats, Integers, Texts, put
 from joulemap.system.record import frozen
 
 ROWS: Final = 128.0
-"""Queries of one block, those of all heads of a group together."""
+"""Maximum queries of one block, over all heads of a group."""
 
 LEAST_ROWS: Final = 64.0
-"""What a block of fewer queries is padded to."""
+"""Minimum queries that a block is padded to."""
 
 KEY_BLOCK: Final = 64.0
 PART_KEYS: Final = 256.0
-"""Keys of a part, at least, where the keys of one pair are split over units."""
+"""Minimum keys of a part if the keys of one pair are split over units."""
 
 
 OLDER_MACS: Final = 1536.0
-"""MACs at two bytes of a unit in a clock, between those of Ampere (1024) and Hopper (2048), the first with wgmma."""
+"""Threshold between the MACs per unit and clock at two bytes of Ampere (1024) and Hopper (2048), the first with
+wgmma."""
 
 NEWER_MACS: Final = 3072.0
-"""The same, between Hopper (2048) and Blackwell (4096), whose kernels multiply a cache of one byte as it is stored."""
+"""Threshold between the MACs of Hopper (2048) and Blackwell (4096), whose kernels multiply a one-byte cache as
+stored."""
 
 LATENT_ROWS: Final = 64.0
-"""Heads that a block takes of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
+"""Heads per block of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
 
 
 @frozen
 class Family:
-    """Kernels of one design."""
+    """Attention kernels of one design."""
 
     name: str
-    """Of its rows of the class's table of attention."""
+    """Name of the family's rows in the class's attention table."""
     appends: bool = False
-    """Whether its rows were timed with what appends keys and values to a cache."""
+    """True if the family's rows were timed including the append of keys and values to a cache."""
     most_packed: tuple[float, float] = (np.inf, np.inf)
-    """Heads of a group that a block takes at most, of several queries and of one: of a larger group, each is alone."""
+    """Maximum heads of a group in one block, for several queries and for one; larger groups have one head per block."""
     widens: bool = False
-    """Whether keys and values that are stored narrow are first copied to what they are multiplied as; if not, several
-    queries with their keys and values are made as narrow."""
+    """True if narrow keys and values are first copied to the multiplied width. Otherwise, with several queries, the
+    queries, keys and values are narrowed."""
     has_older: bool = False
-    """Whether units without wgmma load keys before they multiply, and leave all of one query to one of them."""
+    """True if units without wgmma load keys before they multiply, and one unit processes all of a query."""
 
 
 PLAIN: Final = Family("sdpa")
@@ -89,20 +91,20 @@ _NAMES: Final = (
 )
 
 FAMILIES: Final = {name: family for names, family in _NAMES for name in names}
-"""Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
+"""Kernel name in workloads and sources -> family; any other name runs as `sdpa`."""
 
 
 _EACH: Final = (PLAIN, *(family for _, family in _NAMES))
 
 
 def _find_families(names: Texts, engine: Engine) -> Integers:
-    """Return the place in `_EACH` of the kernels of each name."""
+    """Return the index in `_EACH` of each kernel name."""
     place = {name: _find_family(engine, name) for name in set(names.tolist())}
     return np.array([place[name] for name in names.tolist()], dtype=np.int64)
 
 
 def _find_family(engine: Engine, name: str) -> int:
-    """Return the place of a family; of several words that of the hardware's generation, as `Hopper:flash_attention`."""
+    """Return the index of a family; of several words, use the hardware generation's, as in `Hopper:flash_attention`."""
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]
     return _EACH.index(FAMILIES.get(words.get(generation, words.get("", "")), PLAIN))
@@ -110,19 +112,19 @@ def _find_family(engine: Engine, name: str) -> int:
 
 @frozen(kw_only=True, eq=False)
 class Attention:
-    """Of each operator of a fused attention; 0 for all else."""
+    """Times of each operator of a fused attention; 0 for all other operators."""
 
     start_s: Floats
-    """If it leads its kernel."""
+    """Seconds to start the kernel, at its leader."""
     busy_s: Floats
     """Half of the kernel's busy time for each of its two products."""
     blocks: Floats
     seen_share: Floats
-    """Of the keys, that the kernel does not skip behind a causal mask; 1 for all else."""
+    """Share of the keys that the kernel does not skip behind a causal mask; 1 for all other operators."""
 
 
 def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -> Attention:
-    """Return the times of fused attention kernels; `products` are their scores and weighted sums."""
+    """Return the times of fused attention kernels, given their scores and weighted sums in `products`."""
     work, engine = kernels.work, carried_engine(engine)
     start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
     rows = np.flatnonzero(products)
@@ -161,13 +163,15 @@ class _Numbers:
 
     @property
     def is_older(self) -> Booleans:
-        """Whether a unit loads keys before it multiplies, and takes all of a query."""
+        """True if a unit loads keys before it multiplies, and processes all of a query."""
         older: Booleans = np.asarray(self.engine.macs_per_clock < OLDER_MACS) & self.family.has_older
         return older
 
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
-        """Return those of a unit: at four bytes an element on the vector lanes, whatever products do; at the rate of
-        one byte where a narrow cache is multiplied as it is stored.
+        """Return the MACs of a unit per clock.
+
+        Four-byte elements run on the vector lanes, whatever products do. A narrow cache that is multiplied as stored
+        runs at the one-byte rate.
         """
         macs = _attending_macs(self.engine) * self.value("share")
         narrow = macs if self.family.widens else macs * _narrow_gain(self.engine)
@@ -193,28 +197,29 @@ def _attending_macs(engine: Engine) -> Floats | float:
 
 @frozen(kw_only=True, eq=False)
 class _Shapes:
-    """Of each kernel."""
+    """Dimensions and formats of each attention kernel."""
 
     queries: Floats
     keys: Floats
     depth: Floats
     values: Floats
-    """Elements of a value."""
+    """Elements of one value."""
     token_bytes: Floats
-    """Keys and values of one head, for each token."""
+    """Bytes of one head's keys and values per token."""
     pairs: Floats
-    """Keys and values of one head, over all samples."""
+    """Pairs of keys and values of one head, over all samples."""
     group: Floats
-    """Query heads that share them."""
+    """Query heads that share one pair of keys and values."""
     is_causal: Booleans
     is_latent: Booleans
     is_narrow: Booleans
-    """Whether keys and values are stored in one byte each."""
+    """True if keys and values are stored in one byte each."""
     is_float: Booleans
-    """Whether that is fp8, which products of some units take as it is; integers are made wide as they arrive."""
+    """True if keys and values are stored as fp8, which some units multiply directly; integers are widened on
+    arrival."""
 
     def packed(self, most: float) -> _Shapes:
-        """Return the shapes where a block takes all heads of a group, if they are at most so many, else each alone."""
+        """Return the shapes with all heads of a group in one block, or one head each if there are more than `most`."""
         fits = self.group <= most
         return attrs.evolve(
             self,
@@ -224,12 +229,12 @@ class _Shapes:
 
     @property
     def everything(self) -> Floats:
-        """Keys in whole blocks."""
+        """Keys, rounded up to whole blocks."""
         return ceil_divide(self.keys, KEY_BLOCK) * KEY_BLOCK
 
     @property
     def seen(self) -> Floats:
-        """Keys in the blocks that the mean query looks at."""
+        """Keys in the blocks that the mean query sees."""
         diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
         diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
         masked = np.minimum(self.everything, self.keys - self.queries + diagonal)
@@ -262,7 +267,7 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
 
 
 def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the fixed cost, with that of appending keys and values to a cache where the family's rows have it in."""
+    """Return the fixed cost, including the append of keys and values if the family's rows include it."""
     engine = numbers.engine
     start = np.ones_like(shapes.depth) * (numbers.value("start_clocks") / engine.clock_hz)
     if shapes.is_narrow.any():
@@ -275,7 +280,7 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return what making a narrow cache wide takes, an address for each element, or wide queries and keys narrow."""
+    """Return the seconds to widen a narrow cache, an address per element, or to narrow wide queries and keys."""
     engine = numbers.engine
     if numbers.family.widens:
         held = shapes.keys * shapes.pairs * shapes.token_bytes
@@ -289,7 +294,7 @@ def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:
-    """Return into how many parts the keys are split, that all units have one."""
+    """Return the number of parts that the keys are split into so that every unit has one."""
     parts: Floats = np.clip(np.floor(engine.units / blocks), 1.0, ceil_divide(shapes.keys, PART_KEYS))
     return parts
 

@@ -22,24 +22,26 @@ from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen, vary
 
 TENSOR: Final = "tensor_core"
-"""The engine of a peak that the tensor or matrix cores give."""
+"""Engine name of a peak that tensor or matrix cores provide."""
 
 BEYOND_LANES: Final = 1.5
-"""A peak that names no engine is that of tensor cores if it exceeds the packed vector lanes by this factor."""
+"""Minimum ratio of a peak without a named engine to the packed vector lanes for it to count as a tensor core peak."""
 
 REGISTER_BYTES: Final = 4.0
 
 FAMILY_SLOTS: Final = 128.0
-"""Of a unit of all boards that attention and experts were timed on, Ampere to Blackwell: four warps in a clock."""
+"""Issue slots of a unit on the boards timed for attention and experts, Ampere to Blackwell: four warps per clock."""
 
 
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
-    """Whether the peak at this precision is that of the tensor cores: as the target says, else as the rate shows."""
+    """Return whether the tensor cores provide the peak at this precision, by the target's statement or else by its
+    rate.
+    """
     return decide(shows_tensor_cores(hardware, precision))
 
 
 def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
-    """Return the same of each of several hardware, whose rates may show either."""
+    """Return whether tensor cores provide the peak, for each of several hardware targets."""
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR
@@ -50,7 +52,7 @@ def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
 
 
 def find_device(hardware: Hardware) -> Hardware:
-    """Return what one kernel sees: the hardware, or its share where the board is several devices to the software."""
+    """Return the device that one kernel sees: the board, or its share if software sees several devices."""
     count = hardware.geometry.get("device_count")
     if count is None or decide(np.equal(count.value, 1.0)):
         return hardware
@@ -80,7 +82,7 @@ def find_device(hardware: Hardware) -> Hardware:
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the cache before DRAM; a bandwidth that nobody published is bytes per clock times units times clock."""
+    """Return the cache before DRAM; an unpublished bandwidth is bytes per clock times units times clock."""
     level = hardware.memory_levels[-1]
     if level.bandwidth is not None:
         return level
@@ -90,7 +92,7 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
 
 
 def find_clock_hz(hardware: Hardware) -> Floats | float:
-    """Return the highest clock that the board reaches: its boost clock, or that of the fp32 peak, or the chip's."""
+    """Return the highest clock of the board: its boost clock, or the clock of the fp32 peak, or the chip's."""
     if hardware.clock_boost is not None:
         return hardware.clock_boost.value
     peak = hardware.peaks.get("fp32")
@@ -98,7 +100,7 @@ def find_clock_hz(hardware: Hardware) -> Floats | float:
 
 
 def packing(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the MACs that one vector lane does each clock, at least 1: four in DP4A, two in packed fp32."""
+    """Return the MACs of one vector lane per clock, at least 1: four in DP4A, two in packed fp32."""
     if uses_tensor_cores(hardware, precision):
         return 1.0
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
@@ -107,7 +109,7 @@ def packing(hardware: Hardware, precision: str) -> Floats | float:
 
 
 def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the elements per clock and unit that plain arithmetic at this precision runs at."""
+    """Return the elements per clock and unit of plain arithmetic at this precision."""
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
     single = hardware.peaks.get("fp32")
     if single is None:
@@ -119,33 +121,33 @@ def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
 
 @frozen(kw_only=True)
 class Engine:
-    """The units of a device at one precision, and where its coefficients are found.
+    """Units of a device at one precision, with the lookup of its coefficients.
 
-    Of a run that multiplies at two, numbers and coefficients that differ are columns of operators; `split` gives the
-    engine of each.
+    If a run multiplies at two precisions, values that differ are columns of operators; `split` returns the engine of
+    each.
     """
 
     hardware: Hardware
     precision: str
     mode: str
-    """`tensor` or `vector`: what qualifies the coefficients of products."""
+    """Qualifier of product coefficients: `tensor` or `vector`."""
     width: str
-    """`wide` from four bytes an element, `narrow` below: what qualifies those of everything else."""
+    """Qualifier of all other compute coefficients: `wide` from four bytes per element, `narrow` below."""
     memory: str
-    """`stacked`, `planar` or `protected`: what qualifies those of memory."""
+    """Qualifier of memory coefficients: `stacked`, `planar` or `protected`."""
     units: Floats | float
     clock_hz: Floats | float
-    """The highest that the board reaches."""
+    """Highest clock of the board, in Hz."""
     item_bytes: float
     macs_per_clock: Floats | float
-    """Of a unit."""
+    """MACs of one unit per clock."""
     slots_per_clock: Floats | float
-    """MACs that a unit could issue in a clock, were there nothing else to issue: what tensor cores are supplied
-    for, as int8 shows, or one for each thread of the warps that its schedulers issue."""
+    """Maximum MACs that a unit can issue per clock if it issues nothing else. For tensor cores this is their supply
+    rate, as int8 shows; for lanes, one per thread of the scheduled warps."""
     packed: Floats | float
-    """As `packing`."""
+    """MACs of one vector lane per clock, as returned by `packing`."""
     parts: tuple[tuple[Booleans, Engine], ...] = ()
-    """Operators and their engine, of a run that multiplies at two precisions: every operator once."""
+    """Operators and their engine in a run that multiplies at two precisions; each operator occurs once."""
 
     @staticmethod
     def of(hardware: Hardware, precision: str) -> Engine:
@@ -175,20 +177,20 @@ class Engine:
         )
 
     def beside(self, other: Engine, is_other: Booleans) -> Engine:
-        """Return this engine with the numbers of another of the same width for some operators."""
+        """Return this engine, with values of another engine of the same width for some operators."""
         numbers = ("units", "macs_per_clock", "slots_per_clock", "packed")
         columns = {name: np.where(is_other, getattr(other, name), getattr(self, name)) for name in numbers}
         return attrs.evolve(self, parts=((~is_other, self), (is_other, other)), **columns)
 
     def split(self, rows: Integers) -> tuple[tuple[Integers, Engine], ...]:
-        """Return operators with the engine that multiplies them, those of one engine together."""
+        """Return operators with the engine that multiplies them, grouped by engine."""
         if not self.parts:
             return ((rows, self),) if len(rows) else ()
         each = [(rows[mine[rows]], engine) for mine, engine in self.parts]
         return tuple([one for one in each if len(one[0])])
 
     def value(self, name: str) -> Floats | float:
-        """Return a coefficient at this engine, width and memory."""
+        """Return a coefficient for this engine, width and memory."""
         own = self.hardware.coefficient(name, self.mode, self.width, self.memory)
         if not self.parts:
             return own
@@ -234,7 +236,7 @@ class Engine:
 
 
 def carried_engine(engine: Engine) -> Engine:
-    """Return the engine of what is no product with weights: that of 16 bits where an engine's precision is narrower."""
+    """Return the engine of work other than weight products: 16-bit if the engine's precision is narrower."""
     carried = carried_precision(engine.precision)
     if carried == engine.precision or carried not in engine.hardware.peaks:
         return engine

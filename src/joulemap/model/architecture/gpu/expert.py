@@ -40,16 +40,17 @@ from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import frozen
 
 BLOCKS: Final = ((16.0, 64.0), (64.0, 128.0), (128.0, 128.0))
-"""Rows x columns of outputs."""
+"""Rows x columns of outputs of a thread block."""
 
 K_BLOCK: Final = 32.0
-"""Elements along K that a block takes at a time. Source: vLLM, fused_moe.py, the least BLOCK_SIZE_K of its defaults."""
+"""Elements along K that a block processes at a time. Source: vLLM, fused_moe.py, the least BLOCK_SIZE_K of its
+defaults."""
 
 BETWEEN_BYTES: Final = 2.0
-"""Of an activation between kernels."""
+"""Bytes of an activation between kernels."""
 
 HELD_SHARE: Final = 0.5
-"""Of the last cache, that activations find beside weights: an even split, assumed."""
+"""Share of the last cache that is left to activations beside weights: an even split, assumed."""
 
 NAMES: Final = (
     (("mul_mat_id",), "mul_mat_id"),
@@ -68,26 +69,25 @@ NAMES: Final = (
     (("gptq",), "marlin"),
     (("",), "triton"),
 )
-"""Words that the name of a kernel and of how weights are stored have -> family; the first that applies. Marlin is what
-engines choose for integers of four bits. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang
-`sglang_marlin_moe` (names of the kernels that were measured)."""
+"""Words in the names of a kernel and of its weight format -> family; the first match applies. Engines choose Marlin for
+4-bit integers. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang `sglang_marlin_moe` (names of the measured
+kernels)."""
 
 SHARED_BYTES: Final = 0.5
-"""Bytes of registers that a MAC of a tensor core reads at most, where it takes operands from shared memory (wgmma,
-tcgen05)."""
+"""Maximum register bytes that a MAC of a tensor core reads if its operands come from shared memory (wgmma, tcgen05)."""
 
 TENSOR_EDGE: Final = 128.0
-"""Rows of an instruction of tensor cores with a memory of their own (tcgen05), at least."""
+"""Minimum rows of an instruction of tensor cores with their own memory (tcgen05)."""
 
 TENSOR_STORED: Final = frozenset({"", "fp8_block", "mxfp8", "mxfp4", "nvfp4"})
-"""Weights of the kernels that were built for those. Source: vLLM 0.24 and SGLang 0.5.14, which run all of these by
-FlashInfer's TensorRT-LLM kernels on a B200 and none of them on an H100 (names of the kernels that were measured)."""
+"""Weight formats that the kernels for tensor cores with their own memory support. Source: vLLM 0.24 and SGLang 0.5.14
+run all of them by FlashInfer's TensorRT-LLM kernels on a B200, and none on an H100 (names of the measured kernels)."""
 
 GATES: Final = ("gated", "relu")
-"""What stands behind the first product of a call that is told whole, with a row for each choice on any device."""
+"""Gate operations after the first product of a whole call, with a row for each choice on any device."""
 
 PASSING: Final = frozenset({"triton", "triton_wide", "marlin", "trtllm_block"})
-"""Families whose gate and sum pass over the choices of other devices too."""
+"""Families whose gate and sum also process the choices of other devices."""
 
 
 def find_family(name: str) -> str:
@@ -97,19 +97,19 @@ def find_family(name: str) -> str:
 
 @frozen(kw_only=True, eq=False)
 class Experts:
-    """Of each product of a call of experts; 0 for all else."""
+    """Times and traffic of each product of a call of experts; 0 for all other operators."""
 
     start_s: Floats
-    """If it leads its kernel."""
+    """Seconds to start the kernel, at its leader."""
     busy_s: Floats
     memory_s: Floats
     blocks: Floats
     pass_bytes: Floats
-    """Between kernels, at the leader."""
+    """Bytes written and read between kernels, at the leader."""
 
 
 def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> Experts:
-    """Return the times of calls of experts; `products` are their first and second ones."""
+    """Return the times of calls of experts, given their first and second products in `products`."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
     rows = np.flatnonzero(products)
@@ -135,7 +135,7 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
 
 
 def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
-    """Return whether tensor cores have a memory of their own, and whether they take operands from shared memory."""
+    """Return whether tensor cores have their own memory, and whether they take operands from shared memory."""
     edge = hardware.coefficient("instruction_edge")
     return np.greater_equal(edge, TENSOR_EDGE), np.less_equal(
         hardware.coefficient("tensor_register_bytes_per_mac"), SHARED_BYTES
@@ -143,12 +143,12 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
 
 
 def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], formats: list[str]) -> list[str]:
-    """Return the kernel of each call and how its weights are stored; where none is named, what an engine takes.
+    """Return the kernel of each call and its weight format; a call without a name uses an engine's choice.
 
-    `formats` are those of the weights of each call, empty where they are as wide as activations.
+    `formats` holds the weight format of each call, empty for weights as wide as activations.
 
-    Triton's for 16 bits and MXFP4 are of another design where tensor cores read shared memory; before, MXFP4 is
-    Marlin's.
+    Triton kernels for 16 bits and MXFP4 have another design if tensor cores read shared memory. On older tensor cores,
+    MXFP4 runs on Marlin.
     """
     hardware = engine.hardware
     has_own, reads_shared = map(decide, find_supply(hardware))
@@ -168,20 +168,20 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], forma
 
 @frozen(kw_only=True, eq=False)
 class _Call:
-    """Of each call."""
+    """Dimensions and weights of each call of experts."""
 
     tokens: Floats
-    """Of one that was traced: choices of each expert that is hit, so that one token is 1."""
+    """Tokens of the call; for a traced call, choices per hit expert, so that one token is 1."""
     choices: Floats
-    """On all devices."""
+    """Choices of experts on all devices."""
     rows: Floats
-    """Choices on this one."""
+    """Choices of experts on this device."""
     hidden: Floats
     columns: Floats
-    """Of the first product."""
+    """Columns of the first product."""
     inner: Floats
     weight_bytes: Floats
-    """Of the experts that are hit, of all calls of a workload."""
+    """Bytes of the hit experts' weights, over all calls of a workload."""
 
     @staticmethod
     def read(kernels: KernelColumns, ups: Integers, downs: Integers) -> _Call:
@@ -207,7 +207,7 @@ def _number(engine: Engine, name: str, family: str) -> Floats | float:
 def _tile(
     kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (compute, memory) seconds and blocks of one of the products of each call."""
+    """Return (compute, memory) seconds and blocks of one product of each call."""
     work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows
     n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
     weights = kernels.weight_bytes[..., mine]
@@ -235,7 +235,7 @@ def _tile(
 
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
-    """Return (seconds besides products, bytes between kernels) of each call."""
+    """Return (seconds outside products, bytes between kernels) of each call."""
     clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
         engine.units * engine.issue_share
     )

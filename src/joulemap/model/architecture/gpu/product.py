@@ -48,59 +48,59 @@ BUILT_TILES: Final = {
     "vector": TILES["vector"],
     "tensor": ((64, 64), (128, 64), (128, 128), (256, 64), (256, 128)),
 }
-"""Those that an engine measures when it builds a kernel."""
+"""Blocks of outputs that an engine measures when it builds a kernel."""
 
 NATIVE_TILES: Final = dict.fromkeys(TILES, ((64, 32), (128, 32)))
-"""Those of groups of few channels that one kernel on tensor cores computes side by side."""
+"""Blocks of outputs for groups of few channels that one kernel on tensor cores computes side by side."""
 
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
-"""Parts that K is cut into."""
+"""Numbers of parts that K may be cut into."""
 
 INSTRUCTION_ROWS: Final = 8.0
-"""Of a product, that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
+"""Minimum rows of a product that a tensor core instruction takes. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
 
 K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
-"""Elements along K that a block takes at a time."""
+"""Elements along K that a block processes at a time."""
 
 SPLIT_WAVES: Final = {"vector": 1.0, "tensor": np.inf}
-"""Waves that a split product may take: on vector lanes K is cut only where there are units for all parts."""
+"""Maximum waves of a split product: on vector lanes K is cut only if there are units for all parts."""
 
 LEAST_BLOCKS: Final = 4.0
-"""Such blocks that a part takes at least, however short it is."""
+"""Minimum blocks of K that a part takes, however short it is."""
 
 SPLIT_BYTES: Final = 8.0 / 7.0
-"""Bytes of DRAM for each output and part: a part is written and read, at 4 bytes, mostly in the last cache."""
+"""DRAM bytes per output and part: a part is written and read at 4 bytes, mostly in the last cache."""
 
 SHARPNESS: Final = 2.5
-"""How abruptly the longer of two overlapping times takes over."""
+"""Exponent of the p-norm of two overlapping times; larger is closer to their maximum."""
 
 
 def smooth_max(first: Floats, second: Floats) -> Floats:
-    """Return what two times take that overlap."""
+    """Return the total time of two overlapping times."""
     return p_norm(first, second, SHARPNESS)
 
 
 @define(kw_only=True, eq=False)
 class Shapes:
-    """Products to be tiled, one each."""
+    """Products to be tiled, one per column."""
 
     rows: Floats
     columns: Floats
     inner: Floats
     groups: Floats
     share: Floats
-    """Of the peak, that a full unit reaches."""
+    """Share of the peak that a full unit reaches."""
     reach: Floats
-    """What a row or a column of operands costs to supply for each step, in outputs."""
+    """Cost of supplying one row or column of operands per step of K, in outputs."""
     stored: Floats
-    """Bytes of a column as they arrive, for each as it is multiplied by: below 1 for weights that are stored narrow."""
+    """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored narrow."""
     at_once: Floats
-    """Groups that run at once; the others wait for them."""
+    """Groups that run at once; the other groups wait for them."""
     splits: Booleans
-    """Whether K may be cut into parts, and few rows be the short side of an instruction: of linear layers and products
-    of activations."""
+    """True if K may be cut into parts and few rows may be the short side of an instruction. Set for linear layers and
+    for products of activations."""
     turn: Floats
-    """Clocks that a block takes beside its loop, besides the epilogue of a library's."""
+    """Clocks of a block outside its loop, in addition to the epilogue of a library kernel."""
     memory_s: Floats
 
 
@@ -115,13 +115,13 @@ class Tiling:
     tile_count: Floats
     waves: Floats
     executed_macs: Floats
-    """MAC slots of the tiles, padding included."""
+    """MAC slots of the tiles, including padding."""
     occupancy: Floats
-    """Part of the units that have a block, over the time of the product."""
+    """Share of the units that have a block, over the time of the product."""
 
 
 def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
-    """Return the best tiles of each product, and the time that they keep the units busy."""
+    """Return the fastest tiles of each product, with their time."""
     edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = (before_points(one)[:, None] for one in edges.T)
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0
@@ -176,5 +176,5 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
 
 @lru_cache(maxsize=64)
 def _index(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
-    """Return what picks every place of an array."""
+    """Return indices that select every element of an array."""
     return np.ix_(*map(np.arange, shape))

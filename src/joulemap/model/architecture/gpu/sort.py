@@ -30,39 +30,40 @@ from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
-"""A product of at most so many rows is one of a matrix with a few vectors: no tile pads it."""
+"""Maximum rows of a product that counts as a matrix with a few vectors, which no tile pads."""
 
 VECTOR_BYTES: Final = 16.0
-"""Widest load of a thread."""
+"""Widest load of a thread, in bytes."""
 
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",
     "new_full", "new_ones", "new_zeros", "ones", "slice_scatter", "zeros",
 )  # fmt: skip
-"""Movements of whole rows, which bytes bound; all others compute an address for each element."""
+"""Movements of whole rows, which bytes bound; all other movements compute an address per element."""
 
 
 @frozen
 class Sort:
-    """A sort of kernel: a row of the table."""
+    """Kernel class: one row of the table."""
 
     name: str
     applies: Callable[[Traits], Booleans]
     start: str = attrs.field(kw_only=True)
-    """Of the coefficient `start_clocks`."""
+    """Qualifier of the coefficient `start_clocks`."""
     share: str | None = None
-    """Of the coefficient `peak_share`: what a product on tiles reaches of the peak; empty for what all reach."""
+    """Qualifier of the coefficient `peak_share`, the peak share of a tiled product; empty for the general
+    coefficient."""
     amount: Callable[[Traits], Floats] | None = None
     slots: str | None = None
-    """Of the coefficient `issue_slots`: instructions of a thread for each of the amount."""
+    """Qualifier of the coefficient `issue_slots`: thread instructions per unit of the amount."""
     alone: Callable[[Traits], Floats] | None = None
-    """What of the amount one unit issues whatever others do, where anything."""
+    """Part of the amount that one unit issues regardless of the others; none by default."""
     chain: str | None = None
-    """Of the coefficient `chain_clocks`."""
+    """Qualifier of the coefficient `chain_clocks`."""
     links: Callable[[Traits], Floats] | None = None
-    """How many such chains one thread goes through, where not one."""
+    """Number of chains that one thread executes in sequence; one by default."""
     traffic: str | None = None
-    """Of the coefficient `traffic_ratio`: how much longer than its bytes it takes."""
+    """Qualifier of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
 
 
 def _kind(*kinds: str) -> Callable[[Traits], Booleans]:
@@ -74,7 +75,7 @@ def _operation(*operations: str) -> Callable[[Traits], Booleans]:
 
 
 def _general(applies: Callable[[Traits], Booleans]) -> Callable[[Traits], Booleans]:
-    """Return the same where a library computes an address for each element; an engine moves vectors."""
+    """Return the condition, limited to libraries that compute an address per element; an engine moves vectors."""
     return lambda traits: applies(traits) & traits.is_general
 
 
@@ -125,16 +126,16 @@ SORTS: Final = (
     Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
     Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
 )  # fmt: skip
-"""All sorts; the last applies to everything."""
+"""All kernel classes; the last applies to every operator."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
 class SortedTraits(Traits):
-    """Operators with the row of the table that each is of."""
+    """Traits of operators with the table row of each."""
 
     @cached_property
     def index(self) -> Integers:
-        """Row of the table."""
+        """Table row of each operator."""
         found = np.full(self.kernels.work.operator_count, -1)
         for number, sort in enumerate(SORTS):
             found[(found < 0) & sort.applies(self)] = number
@@ -142,17 +143,17 @@ class SortedTraits(Traits):
 
     @cached_property
     def amount(self) -> Floats:
-        """What each issues."""
+        """Amount of work that each operator issues."""
         return self._of_sort(lambda sort: sort.amount, 0.0)
 
     @cached_property
     def alone(self) -> Floats:
-        """What of that one unit issues whatever others do."""
+        """Part of each operator's amount that one unit issues regardless of the others."""
         return self._of_sort(lambda sort: sort.alone, 0.0)
 
     @cached_property
     def links(self) -> Floats:
-        """How many chains one thread goes through."""
+        """Number of chains that one thread executes in sequence; 1 by default."""
         return self._of_sort(lambda sort: sort.links, 1.0)
 
     def _of_sort(self, find: Callable[[Sort], Callable[[Traits], Floats] | None], elsewhere: float) -> Floats:
@@ -165,18 +166,18 @@ class SortedTraits(Traits):
 
     @cached_property
     def members(self) -> tuple[tuple[Sort, Integers], ...]:
-        """The sorts that there are, and the operators of each."""
+        """Kernel classes that occur, with the operators of each."""
         present = np.flatnonzero(np.bincount(self.index, minlength=len(SORTS))).tolist()
         return tuple((SORTS[number], np.flatnonzero(self.index == number)) for number in present)
 
     @cached_property
     def is_product(self) -> Booleans:
-        """Operators that multiply at a share of the peak."""
+        """True for operators that multiply at a share of the peak."""
         mask: Booleans = np.array([sort.share is not None for sort in SORTS])[self.index]
         return mask
 
     def is_of(self, *names: str) -> Booleans:
-        """Return the operators of these sorts."""
+        """Return a mask of the operators in these kernel classes."""
         mask = self._masks.get(names)
         if mask is None:
             mask = self._masks[names] = np.array([sort.name in names for sort in SORTS])[self.index]
@@ -184,24 +185,24 @@ class SortedTraits(Traits):
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """What was asked for by names of sorts."""
+        """Cached masks by names of kernel classes."""
         return {}
 
 
 @define(kw_only=True, eq=False)
 class Sorted:
-    """What the table says of each operator: seconds and shares, one row each."""
+    """Coefficients of the table per operator: seconds and shares, one row each."""
 
     start_s: Floats
     share: Floats
-    """Of the peak; 0 where nothing is multiplied on tiles."""
+    """Share of the peak; 0 for operators that multiply nothing on tiles."""
     issue_s: Floats
     chain_s: Floats
     traffic_ratio: Floats
 
 
 def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
-    """Return what the table says of each operator on its engine."""
+    """Return the table's values for each operator on its engine."""
     members = [(sort, *part) for sort, rows in traits.members for part in engine.split(rows)]
 
     def column(name: str, find: Callable[[Sort], str | None], elsewhere: float) -> Floats:
@@ -228,9 +229,9 @@ def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
 
 
 def read_again(traits: Traits, engine: Engine) -> Floats:
-    """Return how much more a kernel moves that reads its rows again, where not all rows at work fit the last cache.
+    """Return the traffic ratio of kernels that read rows again because the active rows exceed the last cache.
 
-    A layer norm reads twice, a softmax of long rows three times; 1 for all else.
+    A layer norm reads its rows twice, a softmax of long rows three times; the ratio is 1 for all other operators.
     """
     work, length = traits.kernels.work, traits.row_length
     is_long = work.of_kind("softmax") & (length > LONG_ROW)

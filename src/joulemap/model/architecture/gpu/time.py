@@ -68,14 +68,15 @@ class Times:
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
     starts: Booleans
-    """Whether an operator that does not lead needs all of another's result, and so a kernel of its own, whatever the
-    runtime merges: a gate's reduction and each of its products."""
+    """True if a non-leading operator needs all of another's result, and so its own kernel in any runtime. Examples: a
+    gate's reduction and each of its products."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
-    """What products take on their tiles, without waiting."""
+    """Seconds of products on their tiles, without stalls."""
     issue_s: Floats
-    """What instructions take at their rate, without waiting: of all but products, and of kernels for small groups."""
+    """Seconds of instructions at their issue rate, without stalls; excludes products, except kernels for small
+    groups."""
     tiles: Floats
     """Blocks of products; 0 for all else."""
     waves: Floats
@@ -84,15 +85,15 @@ class Times:
     executed_macs: Floats
     """MAC slots of products, padding included; 0 for all else."""
     multiplied_macs: Floats
-    """Those of them that are computed: not behind a causal mask, nor saved by Winograd's algorithm."""
+    """MAC slots that are computed: not behind a causal mask, nor saved by Winograd's algorithm."""
     seen_share: Floats
-    """Of the scores of an attention, that no mask hides; 1 for all else."""
+    """Share of an attention's scores that no mask hides; 1 for all other operators."""
     occupancy: Floats
     """Part of the units that have a block, over the time of a product; 0 for all else."""
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
-    """What passes of their own read and write again, and kernels that move more than their operands."""
+    """Bytes that extra passes read and write again, and that kernels move beyond their operands."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
@@ -116,7 +117,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 
 
 def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
-    """Return the times of products, of all else those of a kernel that starts and reads and writes."""
+    """Return the times of products; of other operators, only the start and the memory time."""
     kernels, work = traits.kernels, traits.kernels.work
     is_product = traits.is_product
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
@@ -162,14 +163,14 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
 
 @frozen
 class _Tiled:
-    """Tilings of some operators, whose values it returns as a column of all, 0 elsewhere.
+    """Operators' values from the tilings of some of them; 0 for operators without a tiling.
 
-    Siblings have those of the product that they join.
+    Sibling operators have the values of the product that they join.
     """
 
     parts: tuple[tuple[Integers, Tiling], ...]
     source: Integers
-    """Of each operator: whose value it has."""
+    """Index of the operator whose value each operator has."""
     share: Floats
     """The part of a product's columns that is each operator's own."""
 
@@ -184,14 +185,14 @@ class _Tiled:
         return np.asarray(column[..., self.source])
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
-        """Return what each has of values that its kernel's siblings share."""
+        """Return each operator's own part of values that its kernel's siblings share."""
         return self(read) * self.share
 
 
 def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
-    """Return the tiles of products; those of small groups, and those whose K is never cut, apart.
+    """Return the tilings of products; small groups, and products whose K is never cut, are tiled separately.
 
-    Products whose weights a checkpoint leaves at 16 bits run at the rate of those.
+    Products whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
     """
     kernels = traits.kernels
     tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
@@ -211,10 +212,11 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
+    """Return the seconds that the bytes of products take.
 
-    Activations that the last cache holds from kernel to kernel, and weights where it holds those of the whole model,
-    arrive at `product_near_bytes` for each unit and clock, or as from DRAM where that is faster.
+    Operands stream at a lower efficiency than copies, and results at a lower one than operands. Bytes found in the last
+    cache arrive at `product_near_bytes` per unit and clock, or at the DRAM rate if that is faster. It holds activations
+    from kernel to kernel, and weights if it fits those of the whole model.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
@@ -230,10 +232,10 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the tiled products, of siblings the one whose columns are those of all.
+    """Return the shapes of the tiled products; sibling products are one, with the columns of all of them.
 
-    Convolutions spend more on operands, whose addresses lanes compute: on tensor cores where channels fill no line.
-    Small groups side by side are one as wide as NATIVE_WIDTH, of zeros but for its diagonal.
+    Convolutions spend more on operands, because lanes compute the addresses; on tensor cores, only if channels fill no
+    line. Small groups side by side are one product as wide as NATIVE_WIDTH, zero except for its diagonal.
     """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
@@ -272,23 +274,23 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
 
 
 def _is_followed(kernels: KernelColumns) -> Booleans:
-    """Return the operators of kernels in which something computes on the result of the leader."""
+    """Return the operators of kernels that compute further on the leader's result."""
     follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
     mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
     return mask
 
 
 def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
-    """Return the linear layers at fp8 that quantize their activations first, a row at a time, and scale their result.
+    """Return the fp8 linear layers that first quantize their activations, row by row, and scale their result.
 
-    A compiler leaves that to whatever makes the activations.
+    A compiler merges the quantization into the operator that makes the activations.
     """
     mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (kernels.runtime not in MERGING)
     return mask
 
 
 def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return what an operator costs that runs in another's epilogue: plain arithmetic on what is in registers."""
+    """Return the seconds of an operator in another's epilogue: plain arithmetic on registers."""
     work = kernels.work
     lanes = lanes_per_unit(engine.hardware, engine.precision)
     special = engine.hardware.geometry["special_function_lanes_per_unit"].value
@@ -304,10 +306,10 @@ class _Passes:
 
 
 def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
-    """Return the further kernels of an operator: those of a program that runs call by call, or of compiled code.
+    """Return the further kernels of an operator that runs call by call or as compiled code.
 
-    torch.compile leaves products to cuBLAS and cuDNN and generates the rest, so that their result goes through memory
-    once more; `epilogue_passes` is how often that happens where something follows, 0 for a compiler that generates
+    torch.compile leaves products to cuBLAS and cuDNN and generates the rest, so their result passes through memory
+    again. `epilogue_passes` is the number of such passes if an operator follows; 0 for a compiler that generates
     products too.
     """
     work = kernels.work
@@ -337,10 +339,10 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes with those that quantize activations, before their products begin.
+    """Return the passes, including those that quantize activations before their products begin.
 
-    A thread block for each row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time; what it
-    does once for a row is `row_elements.quantize` more. A unit is full of `row_blocks` of them.
+    A thread block per row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time. The fixed
+    work per row equals `row_elements.quantize` more elements. A unit is full with `row_blocks` of these blocks.
     """
     work = kernels.work
     rows = work.gemm_m * np.maximum(work.gemm_groups, 1.0)

@@ -1,4 +1,4 @@
-"""Operators as the kernels of a SIMT machine see them: what sorts are told apart by, and what they issue."""
+"""Operators as the kernels of a SIMT machine see them: traits that select a kernel class, and issued work."""
 
 from __future__ import annotations
 
@@ -14,60 +14,62 @@ from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
 ACTIVATION_OPERATIONS: Final = 4.0
-"""Elementwise operations per output from which on an operator counts as an activation function."""
+"""Minimum elementwise operations per output of an activation function."""
 
 STEM_CHANNELS: Final = 8.0
-"""Channels below which a tensor core's wide loads find no row to load: those of an image."""
+"""Channels below which the wide loads of a tensor core find no full row, such as the channels of an image."""
 
 NATIVE_WIDTH: Final = 32.0
-"""Channels of a group, a power of two, up to which one kernel on tensor cores computes all groups."""
+"""Maximum channels of a group, a power of two, for which one kernel on tensor cores computes all groups."""
 
 WHOLE_CHANNELS: Final = 64.0
-"""Channels side by side that tensor cores take together: a line of 128 bytes at half precision."""
+"""Adjacent channels that tensor cores take together: a line of 128 bytes at half precision."""
 
 PLAIN_WIDTH: Final = 48.0
-"""Channels of a group, no power of two, up to which a library multiplies on lanes what tensor cores could."""
+"""Maximum channels of a group, not a power of two, for which a library uses vector lanes instead of tensor cores."""
 
 WINOGRAD_CHANNELS: Final = 128.0
-"""Channels on either side from which a library takes Winograd's algorithm."""
+"""Minimum channels, input and output, for which a library uses Winograd's algorithm."""
 
 SAMPLE_STEP: Final = 2.0**17
-"""Elements of a sample that a batch norm takes in one pass of its grid."""
+"""Elements of a sample that a batch norm processes in one pass of its grid."""
 
 LONG_ROW: Final = 1024.0
-"""Elements of a row from which on a softmax does not keep it in registers."""
+"""Elements of a row above which a softmax does not keep the row in registers."""
 
 NORM_BLOCK: Final = 512.0
-"""Elements of a row that the threads of a layer norm's block take at a time, four each."""
+"""Elements of a row that the threads of a layer norm's block process at a time, four each."""
 
 NORM_ROW: Final = 780.0
-"""Elements of a layer norm that cost what its block does once for a row: it starts, and adds up what its threads have
-found. Source: fp32 layer norms of rows of 1,024 to 12,288 on an A100 PCIe 40 GB (NeuSight, commit 6945927d9a) and of
-768 on one H200; V100, P100 and MI100 left out: 6.3, 14.2 and 4.8 % off with whole NORM_BLOCKs, 4.4, 7.5 and 7.4 so."""
+"""Fixed work of a layer norm's block per row, in elements: its start, and the sum over its threads' results. Source:
+fp32 layer norms of rows of 1,024 to 12,288 on an A100 PCIe 40 GB (NeuSight, commit 6945927d9a) and of 768 on one H200.
+Errors on held-out V100, P100 and MI100: 4.4, 7.5 and 7.4 %; with rows padded to whole NORM_BLOCKs, 6.3, 14.2 and 4.8
+%."""
 
 NORM_THREADS: Final = 128.0
-"""Of such a block. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu, rowwise moments of vectorized rows."""
+"""Threads of a layer norm's block. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu, rowwise moments of
+vectorized rows."""
 
 LONGEST_ROW: Final = 2.0**15
-"""Elements that one thread block reduces; a longer row is of several, which meet in a second phase."""
+"""Maximum elements that one thread block reduces; several blocks share a longer row and combine in a second phase."""
 
 STRIDED: Final = 1.9
-"""Input positions for each output position from which on a convolution leaves some out."""
+"""Input positions per output position above which a convolution counts as strided."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
 class Traits:
-    """Operators as their kernels see them: what sorts are told apart by, and what they issue. One row each."""
+    """Traits of operators that select a kernel class, and the work they issue; one row each."""
 
     kernels: KernelColumns
     on_tensor_cores: Booleans
-    """Operators whose engine is that of tensor cores, whether they multiply or not."""
+    """True if the operator's engine uses tensor cores, even if the operator does not multiply."""
     width: str
-    """As `Engine.width`."""
+    """Element width of the engine, `wide` or `narrow`, as in `Engine.width`."""
 
     @classmethod
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
-        """Return those of the kernels on an engine; all engines of a mode and a width share them."""
+        """Return the traits of the kernels on an engine; all engines of one mode and width share them."""
         key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
         found = kernels.memo.get(key)
         if not isinstance(found, cls):
@@ -79,75 +81,75 @@ class Traits:
 
     @property
     def macs(self) -> Floats:
-        """Without padding."""
+        """MACs, excluding padding."""
         return self.kernels.work.mac_count
 
     @property
     def taps(self) -> Floats:
-        """Of a window."""
+        """Positions in a convolution or pooling window."""
         return self.kernels.work.tap_count
 
     @property
     def rows(self) -> Floats:
-        """Of a product."""
+        """Rows of a product's result."""
         return self.kernels.work.gemm_m
 
     @cached_property
     def channels(self) -> Floats:
-        """Channels in, of one group."""
+        """Input channels of one group."""
         work = self.kernels.work
         return work.gemm_k / np.maximum(work.tap_count, 1.0)
 
     @cached_property
     def positions(self) -> Floats:
-        """Positions of a convolution's input, all samples."""
+        """Input positions of a convolution, over all samples."""
         work = self.kernels.work
         elements = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.item_bytes
         return elements / np.maximum(self.channels * np.maximum(work.gemm_groups, 1.0), 1.0)
 
     @cached_property
     def is_strided(self) -> Booleans:
-        """Convolutions that leave out input positions."""
+        """True for convolutions that skip input positions."""
         mask: Booleans = self.positions > STRIDED * self.kernels.work.gemm_m
         return mask
 
     @cached_property
     def is_conv(self) -> Booleans:
-        """Convolutions of all channels."""
+        """True for convolutions over all channels."""
         return self.kernels.work.of_kind("conv") & self.kernels.work.has_macs
 
     @cached_property
     def is_grouped(self) -> Booleans:
-        """Convolutions of groups of several channels."""
+        """True for convolutions over groups of several channels."""
         return self.kernels.work.of_kind("grouped_conv") & self.kernels.work.has_macs
 
     @cached_property
     def is_depthwise(self) -> Booleans:
-        """Convolutions of each channel by itself."""
+        """True for convolutions of each channel by itself."""
         return self.kernels.work.of_kind("depthwise_conv")
 
     @cached_property
     def is_general(self) -> Booleans:
-        """Everywhere or nowhere: kernels of a library that serve any shape; an engine builds one for each."""
+        """True for every operator if library kernels serve any shape; false if an engine builds one for each."""
         return np.full(self.kernels.work.operator_count, self.kernels.runtime != "engine")
 
     @cached_property
     def is_image(self) -> Booleans:
-        """Convolutions of several taps over an image, on tensor cores, whose few channels a library does not pack."""
+        """True for multi-tap convolutions on tensor cores over images, whose few channels a library does not pack."""
         is_stem = self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS)
         return is_stem & self.on_tensor_cores & self.is_general
 
     @cached_property
     def is_patch(self) -> Booleans:
-        """Convolutions whose windows do not overlap."""
+        """True for convolutions whose windows do not overlap."""
         mask: Booleans = self.positions >= 0.99 * self.kernels.work.gemm_m * self.taps
         return mask
 
     @cached_property
     def is_winograd(self) -> Booleans:
-        """3 x 3 convolutions of stride 1 with enough channels for an algorithm of fewer multiplications to pay.
+        """True for 3 x 3 convolutions of stride 1 with enough channels for Winograd's algorithm to pay off.
 
-        At fp64 no library has it (cuDNN's WINOGRAD takes half and single precision).
+        No library has it at fp64 (cuDNN's WINOGRAD takes half and single precision).
         """
         work = self.kernels.work
         fewest = np.minimum(self.channels, work.gemm_n)
@@ -156,19 +158,19 @@ class Traits:
 
     @cached_property
     def sample_steps(self) -> Floats:
-        """Passes over a sample that a batch norm's fixed grid makes."""
+        """Passes over a sample that the fixed grid of a batch norm makes."""
         sample = self.outputs / np.maximum(self.kernels.batch, 1.0)
         steps: Floats = np.clip(2.0 ** np.ceil(np.log2(sample)) / SAMPLE_STEP, 1.0, 16.0)
         return steps
 
     @cached_property
     def is_batch_norm(self) -> Booleans:
-        """Kernels of batch norm; compiled code computes it as any other elementwise function."""
+        """True for batch norm kernels; compiled code computes batch norm as an elementwise function."""
         return self.kernels.work.of_kind("batch_norm") & (self.kernels.runtime not in MERGING)
 
     @cached_property
     def is_attention(self) -> Booleans:
-        """Operators of kernels that compute scores, softmax and weighted sum in one."""
+        """True for operators of kernels that fuse scores, softmax and weighted sum."""
         work, kernels = self.kernels.work, self.kernels
         has_softmax = kernels.per_kernel(np.where(work.of_kind("softmax"), 1.0, 0.0)) > 0.0
         products = kernels.per_kernel(np.where(work.of_kind("matmul"), 1.0, 0.0))
@@ -177,7 +179,7 @@ class Traits:
 
     @cached_property
     def is_in_step(self) -> Booleans:
-        """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
+        """True for products of a recurrence, or of a loop whose units share no weights: no kernel tiles them."""
         kernels = self.kernels
         shares_none = kernels.loops & (kernels.own_weight_bytes == 0.0) & kernels.work.of_kind("matmul")
         mask: Booleans = ((kernels.work.step_count > 1.0) | shares_none) & kernels.work.has_macs
@@ -185,39 +187,39 @@ class Traits:
 
     @cached_property
     def is_native(self) -> Booleans:
-        """Groups of a small power of two of channels, which one kernel on tensor cores computes."""
+        """True for groups of a small power of two of channels, which one kernel on tensor cores computes."""
         is_power: Booleans = np.log2(np.maximum(self.channels, 1.0)) % 1.0 == 0.0
         return self.is_grouped & self.on_tensor_cores & is_power & (self.channels <= NATIVE_WIDTH)
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """Other groups of few channels, for which a library has no kernel on tensor cores."""
+        """True for other groups of few channels, for which a library has no tensor core kernel."""
         return (
             self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
         )
 
     @cached_property
     def is_looped(self) -> Booleans:
-        """Groups that a library takes as a product each."""
+        """True for grouped convolutions that a library computes as one product per group."""
         return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
 
     @cached_property
     def is_ragged(self) -> Booleans:
-        """Groups whose channels do not fill whole lines, so that a library computes an address for each vector."""
+        """True for groups whose channels do not fill whole lines, so that a library computes an address per vector."""
         together = np.where(self.is_native, self.kernels.work.gemm_groups, 1.0)
         mask: Booleans = self.channels * together % WHOLE_CHANNELS != 0.0
         return mask & self.is_grouped & self.on_tensor_cores & self.is_general
 
     @cached_property
     def is_activation(self) -> Booleans:
-        """Elementwise functions of several operations or a special one."""
+        """True for elementwise functions of several operations or of a special function."""
         work = self.kernels.work
         many = work.elementwise_count >= ACTIVATION_OPERATIONS * self.outputs
         return work.of_kind("elementwise") & ((work.special_count > 0.0) | many)
 
     @cached_property
     def is_indexed(self) -> Booleans:
-        """Movements, and elementwise operators that read one operand in full and another that is smaller."""
+        """True for data movement, and for elementwise operators that read one operand in full and a smaller one."""
         work = self.kernels.work
         read = self.kernels.own_read_bytes / self.kernels.carried_bytes / self.outputs
         broadcasts: Booleans = work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
@@ -230,49 +232,49 @@ class Traits:
 
     @cached_property
     def reduced(self) -> Floats:
-        """Elements read for each output."""
+        """Elements read per output."""
         read = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.carried_bytes
         return read / self.outputs
 
     @cached_property
     def is_row(self) -> Booleans:
-        """Kernels of a thread block for each row: normalizations, and reductions of compiled code."""
+        """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
         is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime in MERGING)
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property
     def row(self) -> Floats:
-        """Elements that one thread block normalizes or reduces."""
+        """Elements that one thread block normalizes or reduces, with its fixed work or padding."""
         padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
         normalized = np.where(self.is_layer_norm, self.row_length + NORM_ROW, padded)
         return np.where(self.kernels.work.of_kind("normalization"), normalized, self.reduced)
 
     @property
     def is_layer_norm(self) -> Booleans:
-        """Norms whose kernel takes several elements of a row at once."""
+        """True for norms whose kernel processes several elements of a row at once."""
         return self.kernels.work.of_operation("layer_norm")
 
     @cached_property
     def row_elements(self) -> Floats:
-        """Those of all rows."""
+        """Elements of all rows that thread blocks normalize or reduce."""
         normalized = self.outputs / self.row_length * self.row
         return np.where(self.kernels.work.of_kind("normalization"), normalized, self.outputs * self.row)
 
     @cached_property
     def padded_rows(self) -> Floats:
-        """Outputs if rows were of the next power of two, as a softmax kernel takes them."""
+        """Outputs if each row is padded to the next power of two, as a softmax kernel processes it."""
         length = np.maximum(self.kernels.work.row_length, 1.0)
         padded: Floats = self.kernels.work.output_element_count / length * 2.0 ** np.ceil(np.log2(length))
         return padded
 
     @cached_property
     def softmax_elements(self) -> Floats:
-        """What a softmax of short rows computes; bytes alone bound one of long rows."""
+        """Elements that a softmax of short rows computes; 0 for long rows, which only bytes bound."""
         return np.where(self.kernels.work.row_length > LONG_ROW, 0.0, self.padded_rows)
 
     @cached_property
     def row_length(self) -> Floats:
-        """Elements of what is normalized together: the length of a norm's weights and biases, or the last dimension."""
+        """Elements that are normalized together: the length of a norm's weights and biases, or the last dimension."""
         each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
         weights = self.kernels.own_weight_bytes / self.kernels.carried_bytes / each
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
@@ -280,11 +282,11 @@ class Traits:
 
     @cached_property
     def stride(self) -> Floats:
-        """Positions of a window that the one before it did not load, along one dimension."""
+        """Positions of a window that the previous window did not load, along one dimension."""
         edge = np.sqrt(np.maximum(self.taps, 1.0))
         return np.minimum(edge, np.sqrt(np.maximum(self.reduced, 1.0)))
 
     @cached_property
     def loads(self) -> Floats:
-        """Loads of a pooling window that its neighbour has not made."""
+        """Loads of pooling windows that no neighbouring window has made."""
         return self.outputs * np.sqrt(np.maximum(self.taps, 1.0)) * self.stride
