@@ -23,16 +23,17 @@ class Architecture(Protocol[Placed]):
     """The model of one architecture class."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return what formulas decide by, beside what a hardware has: only those alike are placed together.
+        """Return the values that formulas branch on, in addition to the hardware's features.
 
-        Texts, numbers and truth values; of several hardware each but a text may be an array of theirs.
+        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several hardware
+        targets, each except a text may be an array.
         """
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:
-        """Return where the work goes, and how long the units, the memory and the launches take."""
+        """Return the placement of the work, with the seconds of the units, the memory and the launches."""
 
     def count(self, kernels: KernelColumns, placement: Placed, hardware: Hardware) -> ActionCounts:
-        """Return how often each action happens, per operator, without the static line."""
+        """Return the count of each action per operator, excluding static energy."""
 
 
 @cache

@@ -37,17 +37,17 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 WORD_BYTES: Final = 4.0
-"""Lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""
+"""Bytes of a word: lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""
 
 
 @frozen(kw_only=True, eq=False)
 class CgraPlacement(Placement):
-    """Operators on the pattern compute units."""
+    """Operators placed on the pattern compute units."""
 
     configuration_bytes: Floats
-    """Loaded before the operator's unit starts; a part of what is read from DRAM."""
+    """Bytes that are loaded before the operator's unit starts; part of the DRAM reads."""
     cycles: Floats
-    """Of all waves."""
+    """Cycles of all waves."""
 
 
 def _products_at_once(hardware: Hardware) -> Floats | float:

@@ -51,7 +51,7 @@ ELEMENTS_PER_TASK: Final = 4096.0
 
 @frozen(kw_only=True, eq=False)
 class DspPlacement(Placement):
-    """Operators on the vector unit and the matrix engine."""
+    """Operators placed on the vector unit and the matrix engine."""
 
     on_matrix: Booleans
     """True for operators that the matrix engine computes."""

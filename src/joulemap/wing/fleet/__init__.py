@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the commands, questions, report parts and queries that this wing adds to the core."""
     return Wing(
         name="fleet",
         commands={"fleet": "joulemap.wing.fleet.command"},

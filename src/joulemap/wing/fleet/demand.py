@@ -1,4 +1,4 @@
-"""What a fleet is asked for: requests that come, what they are promised, and what it may take."""
+"""Demand on a fleet: the requests that arrive, their latency targets, and the limits of the fleet."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 Objective = Literal["cost", "energy", "carbon"]
 
 PROMISED: Final = 0.99
-"""Share of the requests that a promise is kept to."""
+"""Share of the requests that must meet a latency target."""
 
 MOST_RATE: Final = 1e9
-"""Requests a second that can be asked for."""
+"""Maximum request rate, per second."""
 
 MOST_NODE: Final = 1024
-"""Devices of a node."""
+"""Maximum devices per node."""
 
 MOST_CARRIED: Final = 16.0
-"""Times a rate that a fleet is asked for at most, to see how much it carries."""
+"""Maximum multiple of the requested rate at which a fleet's capacity is searched."""
 
 
 def _above_0(_record: object, field: Attribute[Any], value: float | None) -> None:
@@ -50,7 +50,7 @@ def _are_counts(_record: object, field: Attribute[Any], value: Mapping[str, int]
 
 @frozen(kw_only=True)
 class Level:
-    """A rate of requests, and the share of the time that it lasts."""
+    """Request rate, and the share of the time that it lasts."""
 
     rate_per_s: float
     share: float
@@ -62,31 +62,31 @@ class Demand:
 
     rate_per_s: float | None = attrs.field(default=None, validator=_above_0)
     rates: str = ""
-    """CSV of rates over a day, or of arrivals, in place of one rate."""
+    """CSV of rates over a day or of arrivals, as an alternative to one rate."""
     p99_s: float | None = attrs.field(default=None, validator=_above_0)
-    """From a request's arrival to its answer."""
+    """Target p99 latency, from a request's arrival to its answer, in seconds."""
     first_token_s: float | None = attrs.field(default=None, validator=_above_0)
-    """Of a language model: from a request's arrival to its first token."""
+    """Target p99 time to first token of a language model, from a request's arrival, in seconds."""
     between_s: float | None = attrs.field(default=None, validator=_above_0)
-    """Of a language model: between two tokens."""
+    """Target p99 time between two tokens of a language model, in seconds."""
     beside: Mapping[str, float] = attrs.field(factory=dict, validator=_are_shares)
     """Other models -> their shares of the requests."""
     objective: Objective = "cost"
     max_power_w: float | None = attrs.field(default=None, validator=_above_0)
-    """Of all devices, at the highest rate."""
+    """Maximum power of all devices at the highest rate."""
     max_cost_per_month: float | None = attrs.field(default=None, validator=_above_0)
-    """USD, in the way of paying that is asked for."""
+    """Maximum USD per month, for the requested way of paying."""
     owned: Mapping[str, int] = attrs.field(factory=dict, validator=_are_counts)
-    """Hardware -> how many of it are there already: they cost their electricity."""
+    """Hardware -> number of devices already owned, which cost only their electricity."""
     releases: bool = False
-    """Devices that a lower rate does not need are given back, or switched off."""
+    """True if devices that a lower rate does not need are returned or switched off."""
     variation: float = 0.0
-    """Coefficient of variation of the time that a device takes for a batch."""
+    """Coefficient of variation of a device's time per batch."""
     node: int = 1
-    """Devices that come together: of each hardware there are whole nodes, whether all of it is needed or not."""
+    """Devices per node; each hardware is bought in whole nodes, even if some devices are not needed."""
 
     def __attrs_post_init__(self) -> None:
-        """Check what no field knows alone."""
+        """Check constraints that involve several fields."""
         if self.rate_per_s is not None and self.rates:
             raise UsageError(f"the rate is {self.rate_per_s:g}/s, and rates are in {self.rates}: give one of the two")
         if self.rate_per_s is None and not self.rates:
@@ -99,10 +99,10 @@ class Demand:
             raise UsageError(f"variation is {self.variation:g}, expected from 0 to 3")
 
     def round_up(self, devices: int) -> int:
-        """Return the devices of as many nodes as have these."""
+        """Return the devices of the fewest whole nodes that hold these devices."""
         return -(-devices // self.node) * self.node
 
     @property
     def is_of_tokens(self) -> bool:
-        """Whether it promises what only a language model has."""
+        """True if a target applies to tokens, which only a language model has."""
         return self.first_token_s is not None or self.between_s is not None

@@ -103,7 +103,7 @@ class ReportDemandOptions(DemandOptions):
     chapter: ClassVar[str] = "fleet"
 
     def ask(self) -> Demand | None:
-        """Return the demand; None where no option is given."""
+        """Return the demand, or None if no option is given."""
         return None if self == type(self)() else self.read()
 
 

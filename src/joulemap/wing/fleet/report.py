@@ -1,4 +1,4 @@
-"""Chapter of a report: how many of the same hardware serve a demand."""
+"""Report chapter on fleets: how many of the same hardware serve a demand."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class FleetPart(ReportPart):
-    """Chapter on fleets; what it wants is a `Demand`."""
+    """Report chapter on fleets for a `Demand`."""
 
     name = "fleet"
     is_first = True
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return the fleets of this hardware for a demand; of a language model, one with targets for tokens."""
+        """Return the fleets of this hardware for a demand; for a language model, the demand has targets for tokens."""
         if wanted is None:
             return None
         from joulemap.wing.fleet.answer.answer import fleet
@@ -35,13 +35,13 @@ class FleetPart(ReportPart):
         return fleet(source, name, settings, demand=wanted, serving=serving)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return how many of which."""
+        """Return the chapter on fleet sizes."""
         from joulemap.answer.report.answer import form_chapter
 
         return form_chapter(f"{drawn.prefix}fleet", "How many of which", answer, answer.document())
 
     def describe(self, answer: Any) -> str:
-        """Return the best fleet."""
+        """Return the best fleet in one sentence."""
         return f"Of them: {answer.document().answer}"
 
 

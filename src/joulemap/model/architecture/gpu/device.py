@@ -199,39 +199,39 @@ class Engine:
         return own if own is others else np.where(is_other, others, own)
 
     def seconds(self, name: str) -> Floats | float:
-        """Return a coefficient in clocks as time."""
+        """Return the time of a coefficient that is given in clocks."""
         return self.value(name) / self.clock_hz
 
     @property
     def issue_hz(self) -> Floats | float:
-        """Clocks per second of all units together."""
+        """Clocks per second, summed over all units."""
         return self.units * self.clock_hz
 
     @property
     def slots_hz(self) -> Floats | float:
-        """Instructions of single threads that all units together issue in a second."""
+        """Thread instructions per second, summed over all units."""
         return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
 
     @property
     def issue_share(self) -> float:
-        """Instructions that a unit issues in a clock, relative to the units that kernels by family were timed on."""
+        """Instructions of a unit per clock, relative to the units that attention and experts were timed on."""
         return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
 
     @property
     def stream_rate(self) -> Floats | float:
-        """Bytes per second that a copy streams from and to DRAM."""
+        """Bytes per second of a copy from and to DRAM."""
         return self.hardware.memory_bandwidth.value * self.value("dram_efficiency")
 
     @property
     def lanes(self) -> Engine:
-        """The same units' vector lanes: a MAC of a lane in a clock, whatever the element's width."""
+        """Engine of the same units' vector lanes: one MAC per lane and clock at any element width."""
         lanes = self.hardware.geometry["fp32_lanes_per_unit"].value
         slots = self.hardware.geometry["issue_slots_per_unit"].value
         return attrs.evolve(self, mode="vector", macs_per_clock=lanes, slots_per_clock=np.maximum(slots, lanes))
 
     @property
     def macs_per_s(self) -> Floats | float:
-        """Peak of the precision at the highest clock."""
+        """Peak MACs per second of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
 
 
@@ -244,28 +244,28 @@ def carried_engine(engine: Engine) -> Engine:
 
 
 def _find_macs(peak: Peak) -> Floats | float:
-    """Return the MACs of a unit in a clock."""
+    """Return the MACs of one unit per clock."""
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
 def name_memory(memory_type: str) -> str:
-    """Return what qualifies coefficients of memory: `stacked`, `protected` or `planar`."""
+    """Return the qualifier of memory coefficients: `stacked`, `protected` or `planar`."""
     if memory_type.startswith("HBM"):
         return "stacked"
     return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
 def find_near_rate(engine: Engine) -> Floats | float:
-    """Return the bytes per second at which the last cache streams."""
+    """Return the bandwidth of the last cache in bytes per second."""
     level = find_last_level(engine.hardware)
     bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
     return bandwidth * engine.value(f"{level.name}_efficiency")
 
 
 def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None = None) -> Floats:
-    """Return the time to move bytes: through the last cache, and through DRAM what misses it.
+    """Return the seconds to move bytes through the last cache, and its misses through DRAM.
 
-    Where that is not said, bytes miss it that do not fit.
+    Without `dram_bytes`, all bytes miss if they do not fit in the last cache.
     """
     if dram_bytes is None:
         dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)

@@ -185,7 +185,7 @@ class _Call:
 
     @staticmethod
     def read(kernels: KernelColumns, ups: Integers, downs: Integers) -> _Call:
-        """Return calls by their first and second products, between which is their gate."""
+        """Return the calls, given their first and second products; the gate is between them."""
         work = kernels.work
         hidden, columns, inner = work.gemm_k[ups], work.gemm_n[ups], work.gemm_k[downs]
         rows, whole = work.mac_count[ups] / (columns * hidden), work.of_operation(*GATES)[ups + 1]

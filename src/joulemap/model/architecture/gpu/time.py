@@ -97,7 +97,7 @@ class Times:
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
-    """Return the times of operators, given those of their bytes."""
+    """Return the times of operators, given the seconds that their bytes take."""
     traits = SortedTraits.of(kernels, engine)
     sorts = look_up(traits, engine)
     work = kernels.work

@@ -63,18 +63,18 @@ from joulemap.system.record import frozen
 
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
-"""Vector engines widen 8-bit operands to 16 bits."""
+"""Minimum bytes of an element in a vector engine: 8-bit operands are widened to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
 VECTOR_ELEMENT: Final = "vector_element"
-"""Geometry: bits that vector engines compute an element at, whatever it is stored at."""
+"""Geometry name: bits per element in the vector engines, whatever the stored width."""
 
 
 @frozen(kw_only=True, eq=False)
 class NpuPlacement(Placement):
-    """Operators on the tensor engines, or on the vector engines."""
+    """Operators placed on the tensor engines or on the vector engines."""
 
     on_tensor: Booleans
-    """What the tensor engines compute."""
+    """True for operators that the tensor engines compute."""
     activations: Floats
     """Elements streamed into the tensor engines."""
     weights: Floats
@@ -82,15 +82,15 @@ class NpuPlacement(Placement):
     sums: Floats
     """Partial sums written."""
     slots: Floats
-    """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
+    """MAC slots of all tensor engines while the operator runs; in a fabric, only the batch's slots."""
     copied_bytes: Floats
-    """Weights that copies of the model read beside those of the first."""
+    """Bytes of weights that further copies of the model read, excluding the first copy."""
     batch_share: tuple[Floats | float, Floats | float]
-    """Of units, and of the memory's rate: what the copies that a batch is divided among have."""
+    """Shares of the units and of the memory rate that the copies processing one batch have."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """What units and memory are busy for: those that a batch has a part of are busy for that part."""
+        """Seconds that units and memory are busy, times the share of each that the batch has."""
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s
@@ -99,7 +99,7 @@ class NpuPlacement(Placement):
 
 
 def _geometry(hardware: Hardware, name: str) -> float:
-    """Return a share or ratio of the hardware; 1 where it states none."""
+    """Return a share or ratio of the hardware; 1 if the hardware states none."""
     return hardware.geometry[name].value if name in hardware.geometry else 1.0
 
 
@@ -175,15 +175,15 @@ class Npu(Indifferent):
 
     @staticmethod
     def _waits(hardware: Hardware) -> float:
-        """Return the intervals of others that a batch waits for in a fabric that keeps the model."""
+        """Return the intervals that a batch waits for others in a fabric that keeps the model."""
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
 
     def _schedule(
         self, kernels: KernelColumns, hardware: Hardware, engine: Tiles
     ) -> tuple[Booleans, Floats, Floats, Floats | None]:
-        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in.
+        """Return, per operator, whether its workload stays in SRAM, its engine seconds, and its kernel's start seconds.
 
-        Of a fabric also how often a context ends at an operator.
+        For a fabric, also return the number of contexts that end at each operator.
         """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
@@ -218,7 +218,9 @@ class Npu(Indifferent):
     def _memory_s(
         moved: Floats, outside: Floats, hardware: Hardware, part: Floats | float, reached: Floats | float
     ) -> Floats:
-        """Return the seconds of the bytes that cross kernels, by the part of the SRAM, and of those outside."""
+        """Return the memory seconds: bytes between kernels at the SRAM share's rate, or outside bytes, whichever is
+        longer.
+        """
         level = hardware.level("sram")
         width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
         outside_rate = reached * hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
@@ -227,7 +229,7 @@ class Npu(Indifferent):
 
     @staticmethod
     def _lanes(precision: str, hardware: Hardware) -> float:
-        """Elements that all vector engines take each clock."""
+        """Return the elements that all vector engines process per clock."""
         item = max(PRECISION_BYTES[precision], NARROWEST_VECTOR_BYTES)
         if VECTOR_ELEMENT in hardware.geometry:
             item = hardware.geometry[VECTOR_ELEMENT].value / 8.0

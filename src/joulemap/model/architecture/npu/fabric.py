@@ -32,48 +32,48 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 BISECTIONS: Final = 60
-"""Halvings of the logarithm of a pace: the rest is below a rounding."""
+"""Halvings of the logarithm of a pace, after which the rest is below a rounding error."""
 
 WIDER: Final = 4.0
-"""Contexts that are tried, of 1, 2, 3, 4, 6, 8, 12 ...: up to so many times what is needed at least."""
+"""Maximum ratio of the contexts tried (1, 2, 3, 4, 6, 8, 12 ...) to the fewest that are needed."""
 
 STEPWISE: Final = ("softmax", "normalization")
-"""Kinds that a fabric computes as layers behind one another: sums over rows, then what needs them."""
+"""Kinds that a fabric computes as successive layers: sums over rows, then the operations that need them."""
 
 
 @frozen(kw_only=True, eq=False)
 class Layout:
-    """How the layers of each workload lie on a fabric. Per operator, with the number of its workload."""
+    """Layout of each workload's layers on a fabric, given per operator."""
 
     context_count: Floats
     kernel_count: Floats
     image_s: Floats
-    """From one image to the next, through all contexts."""
+    """Seconds from one image to the next, through all contexts."""
 
 
 @frozen(kw_only=True, eq=False)
 class _Demand:
-    """What the layers of each workload ask of units."""
+    """Units and clocks that the layers of each workload need."""
 
     kernels: KernelColumns
     layers: Floats
-    """Per operator: n."""
+    """Layers per operator: n in the module's formulas."""
     clocks: Floats
-    """Per operator: w."""
+    """Clocks per operator: w in the module's formulas."""
     least: Floats
-    """Clocks of an image of each workload, however many units there are."""
+    """Minimum clocks of an image of each workload, regardless of the number of units."""
     tile_share: Floats | float
-    """What a tile takes of a unit."""
+    """Share of a unit that one tile uses."""
     unit_reach: float
 
     def units(self, pace: Floats) -> Floats:
-        """Return the units that each workload needs at a pace: to control, or to compute."""
+        """Return the units that each workload needs at a pace, for control or for computation."""
         wanted = self.clocks / self.kernels.of_workload(pace)
         control = self.kernels.sum_workload(np.maximum(self.layers, wanted / self.unit_reach))
         return np.maximum(control, self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted)))
 
     def pace(self, units: Floats) -> Floats:
-        """Return the clocks from one image to the next of each workload on so many units."""
+        """Return the clocks from one image to the next of each workload on `units`."""
         low = np.maximum(np.maximum(self.least, self.kernels.sum_workload(self.clocks) / units), 1.0)
         high = np.maximum(low, self.kernels.largest(self.clocks / np.minimum(self.tile_share, 1.0)))
         high = np.where(self.units(low) <= units, low, high)
@@ -87,7 +87,8 @@ class _Demand:
 def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> Layout:
     """Return the contexts and the pace of each workload.
 
-    `tile_clocks` is e w of each operator for the batch, `tile_share` what one tile takes of a unit, R C / q.
+    `tile_clocks` is e w of each operator for the batch; `tile_share` is the share of a unit that one tile uses, R C /
+    q.
     """
     if not kernels.kernel_count:  # all of it falls back to the host
         nothing = np.zeros(0)
@@ -120,14 +121,16 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
 
 
 def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
-    """Return what the contexts of a batch take to start, per kernel: switches in equal parts, and its own weights."""
+    """Return the seconds to start the contexts of a batch, per kernel: equal shares of the switches, and its own
+    weights.
+    """
     switches = kernels.of_leader(layout.context_count / layout.kernel_count) * hardware.coefficient("context_switch")
     load: Floats = kernels.per_kernel(kernels.weight_bytes) / _link_rate(hardware)
     return switches + load
 
 
 def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> _Demand:
-    """Return what layers ask of units; see the module's formulas."""
+    """Return the units and clocks that layers need; see the module's formulas."""
     work = kernels.work
     has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
     layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
@@ -147,6 +150,6 @@ def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_s
 
 
 def _link_rate(hardware: Hardware) -> Floats | float:
-    """Return the bytes per second that come from outside the chip."""
+    """Return the bytes per second that arrive from outside the chip."""
     rate: Floats | float = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
     return rate

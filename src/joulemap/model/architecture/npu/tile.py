@@ -14,31 +14,31 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 TAP_ROWS: Final = "tap_rows"
-"""Geometry of an array that takes the taps of a convolution by themselves."""
+"""Geometry name: rows per piece in an array that processes the taps of a convolution separately."""
 
 
 @frozen(kw_only=True, eq=False)
 class Tiles:
-    """What the tensor engines would do with each operator."""
+    """Work of the tensor engines for each operator, as if all operators ran there."""
 
     tiles: Floats
     waves: Floats
     busy: Floats
-    """Clocks, at full efficiency."""
+    """Clocks at full efficiency."""
     slots: Floats
-    """MAC slots of the tiles, padding included."""
+    """MAC slots of the tiles, including padding."""
     activations: Floats
     """Elements streamed in."""
     weights: Floats
-    """Elements streamed or loaded in of the second operand."""
+    """Elements of the second operand, streamed or loaded."""
     sums: Floats
     """Partial sums written."""
     tile_share: Floats | float = 1.0
-    """What a tile takes of a unit, where several run side by side."""
+    """Share of a unit that one tile uses, if several tiles run side by side."""
 
 
 def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> Tiles:
-    """Return what products are on the tensor engines of so many units; see the class's formulas."""
+    """Return the tiles of products on the tensor engines of `units`; see the class's formulas."""
     work = kernels.work
     geometry = hardware.geometry
     peak = hardware.peaks[kernels.precision]
@@ -102,7 +102,7 @@ def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the edge of the largest square of outputs that a unit's MACs make."""
+    """Return the edge of the largest square of outputs that a unit's MACs can form."""
     unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
     edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
     return edge

@@ -1,1 +1,1 @@
-"""Fleets: how many of which hardware serve a demand."""
+"""Answers on fleets: how many of each hardware serve a demand."""

@@ -1,4 +1,4 @@
-"""Fleets: how many of which hardware serve a demand, what they take a month, and how near their promises they are."""
+"""Fleets: how many of each hardware serve a demand, their monthly cost, and their headroom to the latency targets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Level
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
-"""Where none is asked for: times of those between are on a straight line."""
+"""Default batch sizes; times between them are interpolated linearly."""
 
 
 def fleet(
@@ -63,12 +63,12 @@ def fleet(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> FleetAnswer:
-    """Return how many of each hardware serve a demand, the best of its objective first.
+    """Return how many of each hardware serve a demand, with the best fleet by the objective first.
 
-    `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
-    takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
-    is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
-    where no hardware keeps the promise, with the nearest.
+    `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+    takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
+    served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
+    the nearest hardware, if none meets the target.
     """
     from joulemap.wing.fleet.capacity.demand import read_levels
 
@@ -95,14 +95,14 @@ def fleet(
 
 
 def _fill_boxes(selection: Selection) -> Selection:
-    """Return a selection in which a box of alike devices, named without a mode, has work for all of them."""
+    """Return a selection in which a box of identical devices, named without a mode, uses all of its devices."""
     alike = {name for name, parts in selection.parts.items() if len({one.id for one in parts}) == 1}
     pairs = ((one, "throughput" if one.id in alike and mode == DEFAULT_MODE else mode) for one, mode in selection.pairs)
     return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
 
 
 def _check_batched(models: Iterable[str]) -> None:
-    """Raise UsageError for a language model by name: its requests are many passes, and none alone is a request."""
+    """Raise UsageError for a named language model, because one of its requests takes many passes."""
     from joulemap.wing.llm.decoder.name import list_decoders
 
     known = list_decoders()
@@ -116,7 +116,7 @@ def _check_batched(models: Iterable[str]) -> None:
 def _read(
     connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
 ) -> dict[str, Any]:
-    """Return what fleets are made of, and what their costs assume."""
+    """Return the stations that fleets are built from, and the assumptions of their costs."""
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
@@ -136,7 +136,7 @@ def _serve(
     usage: Usage,
     prices: Sequence[Price],
 ) -> FleetAnswer:
-    """Return how many servers of each hardware keep the promises of a language model."""
+    """Return how many servers of each hardware meet the targets of a language model."""
     from joulemap.wing.fleet.answer.division import open_servers
     from joulemap.wing.fleet.answer.served import size_servers
     from joulemap.wing.llm.answer.demand import divide, find_ids, key_runs, refuse
@@ -174,10 +174,10 @@ def make_answer(
     pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
     engine: str = "",
 ) -> FleetAnswer:
-    """Return an answer of fleets, the best first; UnsupportedError where none meets the latency target.
+    """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
 
-    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes. `engine` serves a
-    language model.
+    `pairing` finds pools of two kinds, given a way of paying and the objective's value of the best fleet of one kind.
+    `engine` is the inference engine of a language model.
     """
     pay = found["stations"][0].pay
     paid = [choose_way(one.row, pay, demand) for one in sized]

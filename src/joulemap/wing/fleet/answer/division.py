@@ -1,9 +1,9 @@
-"""How many devices make a server of a language model: the numbers that may take least, and their servers.
+"""Device counts of a language model's server: the counts that may minimize the objective, and their servers.
 
-    every number up to a node ─► what its servers can do at most ─► the few that may take least ─► stepped
+    every number up to a node ─► upper bound of its servers ─► the few that may be best ─► simulated
 
-Numbers of devices are left out whose servers take more than `NEAR` times the best that was stepped, at the most that
-they can do. That follows from a few passes; stepping needs a hundred, and then requests one by one.
+A number of devices is skipped if even the upper bound of its servers exceeds `NEAR` times the best simulated value. The
+bound needs a few passes; a simulation needs about a hundred, and then single requests.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import Ability
 
 ROUNDS: Final = 3
-"""Numbers of devices of one hardware and precision that are stepped, at most."""
+"""Maximum numbers of devices of one hardware and precision that are simulated."""
 
 
 @frozen(kw_only=True, eq=False)
 class Division:
-    """A case whose server is to be stepped, of the question that divides the model so."""
+    """Case whose server may be simulated, with the question that divides the model in this way."""
 
     question: Question
     case: Case
     able: Ability | None
     """Capability of one server; None where its passes cannot be evaluated."""
     reason: str = ""
-    """Why they cannot."""
+    """Reason why its passes cannot be evaluated; empty if they can."""
 
     @property
     def work_s(self) -> float:
-        """About the seconds of a server that a request takes; infinite where it keeps no promise."""
+        """Approximate seconds of a server per request; infinite if it meets no target."""
         able = self.able
         if able is None or able.prompts is None or able.answers is None:
             return math.inf
         return 1.0 / able.prompts.per_s + 1.0 / able.answers.per_s
 
     def bound(self, rate_per_s: float, demand: Demand) -> float:
-        """Return what servers take at least, in devices or joules; infinite where no number keeps the promises."""
+        """Return the lower bound of devices or joules that servers need; infinite if no number meets the targets."""
         return self._count(rate_per_s, demand, min)
 
     def estimate(self, rate_per_s: float, demand: Demand) -> float:
-        """Return about what servers take, as prompts and answers share their time."""
+        """Return the approximate devices or joules of servers whose time is shared by prompts and answers."""
         return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
 
     def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
@@ -69,7 +69,7 @@ class Division:
 
 @frozen(kw_only=True, eq=False)
 class Opened:
-    """A division with its server, or why it has none."""
+    """Division with its server, or with the reason why it has none."""
 
     question: Question
     case: Case
@@ -78,7 +78,7 @@ class Opened:
 
 @define(eq=False)
 class _Search:
-    """Divisions of one hardware at one precision."""
+    """Search over the divisions of one hardware at one precision."""
 
     waiting: list[Division]
     opened: list[Opened] = attrs.field(factory=list)
@@ -86,7 +86,7 @@ class _Search:
     """Devices or joules of the best simulated division."""
 
     def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
-        """Return the next that is to be stepped; None where no other may be near the best."""
+        """Return the next division to simulate; None if no other may be close to the best."""
         if len(self.opened) >= ROUNDS:
             return None
         if self.opened:
@@ -96,10 +96,10 @@ class _Search:
 
 
 def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Level], demand: Demand) -> list[Opened]:
-    """Return the servers of each hardware and precision that may take least, or why it has none.
+    """Return the servers of each hardware and precision that may be best, or why it has none.
 
-    All that are asked for where numbers of devices are, or a box is. `every` has the case of as few devices as hold the
-    model, refused ones included.
+    All divisions are returned if the question names numbers of devices or a box. `every` has the case with the fewest
+    devices that hold the model, refused cases included.
     """
     rate = levels[0].rate_per_s
     if question.serving.devices or question.alike:
@@ -132,7 +132,7 @@ def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Lev
 
 
 def keep_better(divisions: Sequence[Division]) -> list[Division]:
-    """Return of each number of devices the division whose servers can do most, whole experts divided or not."""
+    """Return the best division of each number of devices, with or without split experts."""
     found: dict[int, Division] = {}
     for one in divisions:
         other = found.setdefault(one.case.world, one)
@@ -142,7 +142,7 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
 
 
 def _release(questions: Iterable[Question]) -> None:
-    """Give back what was formed of passes: what kernels remember of each other, no reference counts away."""
+    """Release the cached passes; kernels reference each other, so reference counts alone do not free them."""
     for question in questions:
         question.book.release()
     gc.collect()
@@ -162,13 +162,13 @@ def _measure(question: Question, case: Case, demand: Demand) -> Division:
 
 
 def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
-    """Return the server of a division, with the highest rate that it carries."""
+    """Return the server of a division, with the highest rate that it can serve."""
     server = one.reason or open_server(one.question, one.case, one.able, levels, demand)
     return Opened(question=one.question, case=one.case, server=server)
 
 
 def _value(one: Opened, rate_per_s: float, demand: Demand) -> float:
-    """Return what stepped servers take, in devices or joules of a request; infinite where they keep no promise."""
+    """Return the devices or joules per request of simulated servers; infinite if they miss the targets."""
     server = one.server
     if isinstance(server, str) or not server.most_per_s:
         return math.inf

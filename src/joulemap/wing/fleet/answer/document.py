@@ -1,4 +1,6 @@
-"""What is shown of fleets: tables, figures, and in words the best, its promise, who is next and how sure that is."""
+"""Document of a fleet answer: tables, figures, and sentences on the best fleet, its headroom, runner-up and
+confidence.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Level, Objective
 
 SHOWN: Final = 12
-"""Fleets that a table has, unless it is told else."""
+"""Default number of fleets in a table."""
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
@@ -62,7 +64,7 @@ MONTHLY: Final[Mapping[Objective, str]] = {
 """Objective -> its column."""
 
 VERBS: Final[Mapping[Objective, str]] = {"cost": "costs", "energy": "uses", "carbon": "emits"}
-"""Objective -> what a fleet does."""
+"""Objective -> verb of a sentence about a fleet's value."""
 
 COSTS: Final = (
     "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
@@ -73,7 +75,7 @@ COSTS: Final = (
 
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
-    """Fleets for a demand, the best of the objective first, what cannot last."""
+    """Fleets for a demand, the best by the objective first, and refused ones last."""
 
     about = ("demand", "shares", "levels", "pay", "engine")
 
@@ -81,25 +83,25 @@ class FleetAnswer(RunAnswer):
     shares: Mapping[str, float]
     """Model -> its share of the requests."""
     levels: tuple[Level, ...]
-    """Rates, the highest first."""
+    """Request rates, highest first."""
     pay: str
     engine: str
     """Inference engine of a language model, with its date; empty for other models."""
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
-    """Fleets of several kinds that take less than any of one, the best first."""
+    """Fleets of several kinds that are better than any of one kind, best first."""
     pairs: Table[PairRow]
-    """Of a language model: pools of two kinds, one for prompts and one for answers, the best first."""
+    """Pools of two kinds for a language model, one for prompts and one for answers, best first."""
     at_rates: Table[LevelRow]
-    """What each fleet does at each rate."""
+    """Utilization and power of each fleet at each rate."""
     queue: Table[QueueRow]
-    """How the queues of the best fleets grow with the rate."""
+    """Queues of the best fleets as the rate grows."""
     assumptions: Table[AssumedNumber]
 
     @property
     def ok(self) -> tuple[FleetRow, ...]:
-        """Fleets that keep promises and limits, the best of the objective first."""
+        """Fleets that meet all targets and limits, the best by the objective first."""
         return tuple(row for row in self.rows if row.status == OK)
 
     @property
@@ -108,7 +110,7 @@ class FleetAnswer(RunAnswer):
         return bool(self.ok or self.pairs.rows)
 
     def title(self) -> str:
-        """Return what was asked about."""
+        """Return the models, the demand and its targets as a title."""
         models = join_words(
             [
                 name if len(self.shares) == 1 else f"{show_chosen_share(share)} {name}"
@@ -125,7 +127,7 @@ class FleetAnswer(RunAnswer):
         return f"{models}: {', '.join([day, *_tell_promises(self.demand), how])}"
 
     def figures(self) -> Figures:
-        """Return what fleets take, how their queues grow with the rate, and what they do over a day."""
+        """Return figures of the fleets' values, of their queues at higher rates, and of the day."""
         from joulemap.figure.figure import make_figure
 
         best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
@@ -143,7 +145,7 @@ class FleetAnswer(RunAnswer):
         return tuple(drawn)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` fleets, each hardware's best; programs get every one."""
+        """Return the document with `limit` fleets, each hardware's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         table = attrs.evolve(self.rows, rows=tuple(shown))
         first, *others = sorted(MONTHLY, key=lambda objective: objective != self.demand.objective)
@@ -226,9 +228,9 @@ class FleetAnswer(RunAnswer):
         return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *runtime, *repeated]]
 
     def _find_together(self) -> tuple[MixedRow | PairRow, str, str] | None:
-        """Return the fleet of two kinds that takes less than any of one, what it is, and how much less; None if none.
+        """Return the fleet of two kinds that beats any of one kind, its form, and by how much; None without one.
 
-        The one that takes least, where kinds side by side and kinds for prompts and for answers both do.
+        If both mixtures and prompt and answer pools beat it, return the better of them.
         """
         found: list[tuple[float, MixedRow | PairRow, str]] = [
             *((row.saved_fraction, row, row.form) for row in self.mixtures),
@@ -240,7 +242,7 @@ class FleetAnswer(RunAnswer):
         return row, form, f"{show_share(saved)} less than" if self.ok else ""
 
     def _say_best(self) -> str:
-        """Return the best fleet of the objective in a sentence."""
+        """Return a sentence on the best fleet by the objective."""
         found, alone = self._find_together(), self._say_best_of_one()
         if found is None:
             return alone
@@ -251,7 +253,7 @@ class FleetAnswer(RunAnswer):
         return f"{text}; {less} the best of one kind, {alone}" if less else f"{text}; of one kind {alone}"
 
     def _say_best_of_one(self) -> str:
-        """Return the best fleet of one kind in a sentence."""
+        """Return a sentence on the best fleet of one kind."""
         winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
         if winner is None:
             first = self.rows[0]
@@ -273,7 +275,7 @@ class FleetAnswer(RunAnswer):
         return text
 
     def _insights(self) -> list[str]:
-        """Return how near the best is to its promise, who needs least energy, and what could not serve it."""
+        """Return the best fleet's headroom, the lowest-energy fleet, and the hardware that cannot serve the demand."""
         best = next(iter(self.ok), None)
         told = []
         if best is not None and best.promise_fraction is not None:
@@ -335,7 +337,7 @@ class FleetAnswer(RunAnswer):
         return told
 
     def _describe_division(self) -> list[str]:
-        """Return over how many devices a server of the best fleet divides the model, and which other number is near."""
+        """Return the number of devices per server of the best fleet, and another number that is close to it."""
         best = next(iter(self.ok), None)
         if best is None or not self.demand.is_of_tokens:
             return []
@@ -361,7 +363,7 @@ class FleetAnswer(RunAnswer):
         return [text] if best.server_device_count > 1 else []
 
     def _say_pair(self) -> str:
-        """Return what prompts and answers apart take, in comparison to the best of one kind."""
+        """Return the value of separate prompt and answer pools, relative to the best fleet of one kind."""
         pair = self.pairs[0]
         text = f"prompts and answers apart, {pair.label}"
         if pair.regret_ratio is None or pair.regret_ratio < SAVED:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
-"""Of hardware, those whose fleets alone take least: what is mixed."""
+"""Maximum kinds of hardware that are mixed: those with the best fleets of one kind."""
 
 SAVED: Final = 0.99
-"""Of the best fleet of one kind: a mixture that takes more of it is not told."""
+"""Maximum ratio to the best fleet of one kind for a mixture to be reported."""
 
 TOLD: Final = 3
-"""Mixtures that are told, the best first."""
+"""Maximum mixtures that are reported, best first."""
 
 SIDE_BY_SIDE: Final = "side by side"
 BY_THE_HOUR: Final = "by the hour"
@@ -66,26 +66,26 @@ class Part:
     sizing: Sizing
     servers: int
     loads: Sequence[Load]
-    """The highest rate first."""
+    """Work at each rate, highest rate first."""
 
     @property
     def label(self) -> str:
-        """How many devices of what."""
+        """Number of devices and their hardware."""
         return f"{self.device_count} {self.sizing.row.label}"
 
     @property
     def device_count(self) -> int:
-        """That are there, which idle where no server needs them."""
+        """Devices in the mixture; those in servers that no request needs are idle."""
         return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
 
     def cost(self, demand: Demand) -> dict[str, Any]:
-        """Return what they take a month, as columns of a row of one kind."""
+        """Return the monthly figures of the part, as columns of a row of one kind."""
         owned = demand.owned.get(self.sizing.row.chip, 0)
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
 def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
-    """Return the columns of a fleet of several kinds, each paid for in the way of paying that takes least of it."""
+    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying."""
     found = [part.cost(demand) for part in parts]
     costs = []
     for part, figures in zip(parts, found, strict=True):
@@ -104,10 +104,11 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
 
 
 def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Demand) -> list[MixedRow]:
-    """Return mixtures that take less by the objective than the best fleet of one kind, which is the first.
+    """Return the mixtures that beat the best fleet of one kind, by the objective.
 
-    A server carries as much as it does alone, so that what mixtures carry adds up and each keeps the promises; their
-    joules are those of servers with a queue each, under the requests that go to them.
+    `sized` has the best fleet first. A server serves the same rate as it does alone, so the rates of a mixture add up
+    and each server meets the targets. The energy is that of servers with one queue each, under their share of the
+    requests.
     """
     kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
     first = first_of_each(one.row for one in kept)[:KINDS]
@@ -137,16 +138,16 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
 
 
 def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
-    """Return what the objective counts; carbon is in proportion to energy."""
+    """Return the value of the objective; carbon is proportional to energy."""
     return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
 
 
 Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
-"""Servers of two kinds: those that are filled first, and those that take the rest."""
+"""Servers of two kinds: those that are filled first, and those that serve the rest."""
 
 
 def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Split]:
-    """Return as many servers of one as are full, and of the other what the rest needs; what is owned goes first."""
+    """Return the full servers of one kind with the servers of the other for the rest; owned servers fill first."""
     each, others = first.row.server_rate_per_s, other.row.server_rate_per_s
     if not each or not others:
         return []
@@ -159,7 +160,7 @@ def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Sp
 
 
 def _guess(parts: Split, rate: float, demand: Demand) -> float:
-    """Return about what a mixture takes by the objective: of each kind, its share of what its own fleet takes."""
+    """Return an estimate of a mixture by the objective: each kind's share of its own fleet's value."""
     (first, count), (other, more) = parts
     full = count * (first.row.server_rate_per_s or 0.0) / rate
     total = 0.0
@@ -177,8 +178,9 @@ def _guess(parts: Split, rate: float, demand: Demand) -> float:
 
 
 def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand) -> MixedRow:
-    """Return two kinds as one fleet: the first are full, the others share the rest; at lower rates all get less, or,
-    where devices are released, the others are given back first.
+    """Return two kinds as one fleet: the first are full, and the others share the rest.
+
+    At lower rates all get fewer requests. With release, the others are given back first.
     """
     routes = [_route(parts, level.rate_per_s, levels[0].rate_per_s, releases=demand.releases) for level in levels]
     placed = [
@@ -198,7 +200,7 @@ def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand:
 
 
 def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[tuple[float, int], tuple[float, int]]:
-    """Return requests a second and powered servers of each kind at a rate."""
+    """Return the requests per second and the powered servers of each kind at a rate."""
     (first, count), (other, more) = parts
     each, others = first.row.server_rate_per_s or 0.0, other.row.server_rate_per_s or 0.0
     if not releases:
@@ -212,7 +214,7 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
 
 
 def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
-    """Return what servers do at each rate, each of them with its part of the requests."""
+    """Return the work of servers at each rate; each server has an equal share of the requests."""
     assert sizing.serve is not None
     rates = [rate / powered for rate, powered in routes if rate and powered]
     seen = iter(sizing.serve(rates) if rates else ())
@@ -232,7 +234,7 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
 
 
 def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
-    """Return the fleet that takes least at each rate, where devices are given back; none where it is one kind."""
+    """Return the best fleet at each rate, if devices are released; empty if one kind is best at all rates."""
     by_label = {row.label: row for row in kinds}
     rates: dict[float, list[LevelRow]] = {}
     for one in levels:
@@ -275,7 +277,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
 
 
 def _find_overhead(row: FleetRow) -> float:
-    """Return times the energy of devices that is paid for."""
+    """Return the ratio of the energy that is paid for to the energy of the devices."""
     if not row.kwh_per_month or not row.mean_power_w:
         return 1.0
     return row.kwh_per_month * 1e3 * MONTHS / HOURS / row.mean_power_w

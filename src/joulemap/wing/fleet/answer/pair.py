@@ -1,9 +1,9 @@
-"""Language models served by two pools: one kind reads prompts, another answers, and the cache goes over a link.
+"""Language models served by two pools: one kind reads prompts, another answers, and the cache crosses a link.
 
-    every pair of kinds ─► what it takes at least ─► the few that may win ─► fewest servers of each, stepped together
+    every pair of kinds ─► its lower bound ─► the few that may win ─► fewest servers of each, simulated together
 
-What a pair takes at least follows from how many prompts, and how many answers within their promise, a server of each
-kind can do: who cannot beat the best of one kind, or of the pairs before it, is not stepped.
+The lower bound of a pair follows from the prompts, and the answers within their target, that a server of each kind can
+serve. A pair is not simulated if its bound exceeds the best fleet of one kind or the best pair so far.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import Able, Work
 
 TRIED: Final = 12
-"""Pairs that are stepped at most, those that may take least first."""
+"""Maximum pairs that are simulated, those with the lowest bounds first."""
 
 TOLD: Final = 3
-"""Pairs that are told."""
+"""Maximum pairs that are reported."""
 
 CELL: Final = 6
-"""Servers of a pool that are stepped together: of more, there are several cells, each with its part of the requests."""
+"""Maximum servers of a pool that are simulated together; larger pools have several cells, each with its share of the
+requests."""
 
 ROUNDS: Final = 16
-"""Numbers of servers that are tried of a pair."""
+"""Maximum combinations of server counts that are tried per pair."""
 
 GOOD: Final = 2.0
-"""Times what a promise leaves from which on a second server is added at once."""
+"""Overshoot of a target, as a ratio, above which two servers are added per step."""
 
 
 @frozen(kw_only=True)
 class PairRow:
-    """Servers of one kind that read prompts and servers of another, or of the same, that answer."""
+    """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
 
     label: str = told("so many of which hardware for prompts > for answers")
     prompt_hardware: str = told("catalogue id of those that read prompts")
@@ -67,21 +68,21 @@ class PairRow:
 
 @frozen(kw_only=True, eq=False)
 class _Kind:
-    """A server as one of either pool."""
+    """Server that may join either pool."""
 
     server: Server
     sizing: Sizing
     prompts: Able | None
-    """None where its own pass is longer than the promise to the first token."""
+    """Ability at prompts alone; None if one pass exceeds the target for the first token."""
     answers: Able | None
-    """None where one sequence alone takes longer than the promise between tokens."""
+    """Ability at answers alone; None if a single sequence exceeds the target between tokens."""
 
     @property
     def label(self) -> str:
         return self.sizing.row.label
 
     def value(self, able: Able, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
-        """Return what servers that are able to do so much take at least; None where a price is not known."""
+        """Return the lower bound of the objective for servers with this ability; None if a price is not known."""
         row, station = self.sizing.row, self.sizing.station
         if demand.objective != "cost":
             mean = sum(level.rate_per_s * level.share for level in levels)
@@ -109,10 +110,10 @@ def pair_servers(
     *,
     takes_all: bool,
 ) -> list[PairRow]:
-    """Return pairs of kinds that keep the promises, the one that takes least by the objective first.
+    """Return the pairs of kinds that meet the targets, the best by the objective first.
 
-    `best` is what the best fleet of one kind takes; pairs that take more at least are not tried, but the nearest is.
-    Devices are all powered at every rate.
+    `best` is the objective's value of the best fleet of one kind. Pairs with a higher lower bound are not tried, except
+    the nearest. Devices are all powered at every rate.
     """
     kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
     bounds = []
@@ -142,7 +143,7 @@ def pair_servers(
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
-    """Return how many prompts and answers a server can do under the promises."""
+    """Return a server's ability at prompts and at answers under the targets."""
     able = server.able
     return _Kind(
         server=server, sizing=sizing, prompts=able.prompts if able else None, answers=able.answers if able else None
@@ -152,7 +153,7 @@ def _judge(server: Server, sizing: Sizing) -> _Kind:
 def _place(
     question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
 ) -> PairRow | None:
-    """Return the fewest servers of two kinds that keep the promises, and what they take; None where none do."""
+    """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
     from joulemap.wing.llm.answer.pool import measure_handover
 
     rate = levels[0].rate_per_s
@@ -198,7 +199,7 @@ def _place(
 
 
 def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
-    """Return what the servers of a pool do, in cells that do as much each."""
+    """Return the load of a pool's servers, divided into equal cells."""
     working = servers * kind.sizing.row.server_device_count
     devices = demand.round_up(working)
     if not level.rate_per_s:
@@ -211,7 +212,7 @@ def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, 
 def _size(
     kinds: tuple[_Kind, _Kind], able: tuple[float, float], rate: float, handover_s: float, demand: Demand
 ) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
-    """Return as many servers of each kind as keep the promises: one more of those that are short, until they do."""
+    """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs."""
     counts = [max(1, math.ceil(rate / each)) for each in able]
     for _ in range(ROUNDS):
         served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
@@ -233,7 +234,7 @@ def _size(
 def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
-    """Return how pools serve requests at a rate, and what each of the two does."""
+    """Return how pools serve requests at a rate, and the work of each pool."""
     from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 
     first, second = (

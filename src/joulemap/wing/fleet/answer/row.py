@@ -1,4 +1,4 @@
-"""A fleet: so many of a hardware under a demand, what it takes a month, and how near its promises are."""
+"""Row of a fleet: devices of one hardware under a demand, their monthly cost, and their headroom to the targets."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ OVER: Final = "over a limit"
 LATE: Final = "late"
 
 LOADS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
-"""Times the highest rate at which the queue of a fleet is looked at."""
+"""Multiples of the highest rate at which the queue of a fleet is evaluated."""
 
 HOURS: Final = 8760.0
-"""Of a year: a fleet is there all the time."""
+"""Hours per year, for a fleet that is always present."""
 
 MONTHS: Final = 12.0
-"""Of a year."""
+"""Months per year."""
 
 OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
     "cost": ("cost_per_month", "USD"),
     "energy": ("kwh_per_month", "kWh"),
     "carbon": ("gco2_per_month", "g"),
 }
-"""Objective -> the column that is least, and its unit."""
+"""Objective -> the column to minimize, and its unit."""
 
 NEARLY: Final = 0.98
-"""Of the most that is tried: what a fleet carries is found no nearer."""
+"""Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
 
 NEAR: Final = 1.2
-"""Times the best number of devices up to which another is named: predictions hardly tell the two apart."""
+"""Maximum ratio to the best number of devices at which another is named: predictions hardly distinguish the two."""
 
 HALF_MORE: Final = 1.5
-"""Times the highest rate at which it is told what fails."""
+"""Multiple of the highest rate at which the first broken limit is reported."""
 
 
 WATCHED: Final = 3
-"""Fleets whose queue is looked at, and that are told at each rate: of different hardware, the best."""
+"""Number of best fleets, on different hardware, whose queues and levels are reported."""
 
 
 @frozen(kw_only=True)
 class FleetRow:
-    """So many of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
+    """Devices of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
 
     label: str = told("hardware with xN where N devices are one server, and the precision")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
@@ -118,21 +118,23 @@ class FleetRow:
 
     @property
     def chip(self) -> str:
-        """The hardware without its power mode."""
+        """Hardware without its power mode."""
         return HardwareRef.read(self.hardware).label
 
     @property
     def price_told(self) -> str:
-        """The price that cost_per_month pays, who asks it, and when; empty for what is owned and without a price."""
+        """Price that cost_per_month is based on, with its seller and date; empty for owned devices and without a
+        price.
+        """
         return {"rented": self.rented_told, "bought": self.bought_told}.get(self.way, "")
 
     @property
     def total_power_w(self) -> float | None:
-        """Watts of devices and hosts at the highest rate: what a limit is about."""
+        """Watts of devices and hosts at the highest rate, which a power limit applies to."""
         return None if self.power_w is None else self.power_w + (self.host_power_w or 0.0)
 
     def find_doubt(self, objective: Objective) -> float:
-        """Return the half-width of the 80 % interval of the logarithm of what an objective counts."""
+        """Return the half-width of the 80 % interval of the logarithm of an objective's value."""
         if objective != "cost":
             return self.energy_half_width or 0.0
         price = self.rented_half_width if self.way == "rented" else self.bought_half_width
@@ -181,36 +183,36 @@ class QueueRow:
 
 @frozen(kw_only=True)
 class Load:
-    """What the devices of a fleet do at one rate."""
+    """Work of a fleet's devices at one rate."""
 
     level: Level
     devices: int
-    """Powered."""
+    """Number of powered devices."""
     busy_devices: float
     batch_w: float
-    """Joules of their work a second."""
+    """Watts of the devices' work, excluding idle power."""
 
     def draw(self, idle_w: float) -> float:
-        """Return the watts of all of them, each at so many while it idles."""
+        """Return the watts of all devices, each at `idle_w` while it is idle."""
         return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0)
 
 
 @frozen(kw_only=True, eq=False)
 class Sizing:
-    """A fleet with what it does at each rate."""
+    """Fleet with its work at each rate."""
 
     row: FleetRow
     station: Station
     levels: tuple[LevelRow, ...] = ()
     serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]] | None = None
-    """Return of one of its servers alone, at these rates: the part of its time that it works, and joules of that a
-    second. None where it keeps no promise."""
+    """Function that returns, for one server at each rate, its busy fraction and the watts of its work. None if the
+    server meets no target."""
     watch: Callable[[], Sequence[QueueRow]] = tuple
-    """Returns how its queue is at each of `LOADS`; nothing of what serves none."""
+    """Function that returns the fleet's queue at each of `LOADS`; empty if the fleet cannot serve the demand."""
 
     @property
     def idle_w(self) -> float:
-        """Of a device."""
+        """Idle watts of one device; 0 if unknown."""
         return self.station.idle_power_w or 0.0
 
 
@@ -225,10 +227,10 @@ def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
 def cost_fleet(
     station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
 ) -> dict[str, Any]:
-    """Return what a fleet takes a month, as the columns of its row: energy, carbon and cost.
+    """Return the monthly energy, carbon and cost of a fleet, as columns of its row.
 
-    `domain/use.py` says how a request's share adds up. Owned devices cost their electricity and what a host adds to it.
-    They are powered before others, which are rented or bought.
+    `domain/use.py` says how a request's share adds up. Owned devices cost their electricity and their hosts' share of
+    it. They are powered before others, which are rented or bought.
     """
     powered = sum(one.level.share * one.devices for one in loads)
     busy = sum(one.level.share * one.busy_devices for one in loads)
@@ -279,14 +281,14 @@ def cost_fleet(
 
 
 def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
-    """Return what rented devices cost a month beside owned ones; None where a rent is needed and not known."""
+    """Return the monthly cost of rented and owned devices; None if a rent is needed but unknown."""
     if not devices:
         return owned_usd
     return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
 
 
 def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
-    """Return what a fleet does at each rate."""
+    """Return the level row of a fleet at each rate."""
     rent = station.price_cloud_usd_per_hour
     return tuple(
         LevelRow(
@@ -303,24 +305,26 @@ def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
 
 
 def show_carried(ratio: float | None) -> str:
-    """Return how many times the highest rate a fleet carries, or that it is more than was tried; nothing for None."""
+    """Return the capacity as a multiple of the highest rate, or as a lower bound; empty for None."""
     return "" if ratio is None else f"over {MOST_CARRIED:g}x" if ratio > NEARLY * MOST_CARRIED else f"{ratio:.3g}x"
 
 
 def find_utilization(carried_ratio: float | None) -> float | None:
-    """Return the highest rate as a fraction of the rate that a fleet carries; None where that is not known."""
+    """Return the highest rate as a fraction of the fleet's capacity; None if that is not known."""
     return 1.0 / carried_ratio if carried_ratio else None
 
 
 def show_utilization(row: FleetRow) -> str:
-    """Return how much of a fleet's capacity the highest rate uses; a bound where it carries more than was tried."""
+    """Return the utilization of a fleet's capacity at the highest rate; a bound if the capacity exceeds all rates
+    tried.
+    """
     if row.carried_ratio is not None and row.carried_ratio > NEARLY * MOST_CARRIED:
         return f"under {show_share(1.0 / (NEARLY * MOST_CARRIED))}"
     return show_share(row.utilization_fraction)
 
 
 def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
-    """Return what fails as the demand grows by half, first what fails at the lower rate; power grows evenly."""
+    """Return the limits that break at 1.5x the demand, in the order of the rates; power grows linearly."""
     fails = [(carried, "latency")] if carried < HALF_MORE else []
     if limit_w is not None and grown_w > limit_w:
         part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
@@ -329,13 +333,13 @@ def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w:
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:
-    """Return how many times a limit of the whole fleet is taken at most; endless where a price is not known."""
+    """Return the highest ratio to a limit of the whole fleet; infinite if a price is not known."""
     limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
     return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
 
 
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
-    """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
+    """Return the row with its way of paying, and with its status under the limits of the whole fleet."""
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
     is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
     known = {way: cost for way, cost in ways.items() if cost is not None and (is_there or pay in (way, "both"))}
@@ -357,7 +361,7 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
 
 
 def look_at_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
-    """Return how the queues of the best fleets grow with the rate."""
+    """Return the queues of the best fleets at several rates."""
     watched = {one.row.label: one.watch for one in ordered}
     shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
     return [one for row in shown for one in watched[row.label]()]

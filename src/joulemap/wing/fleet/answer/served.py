@@ -1,4 +1,6 @@
-"""Fleets for language models: servers of as few devices as hold the model, each under its part of the requests."""
+"""Fleets for language models: servers of the fewest devices that hold the model, each with its share of the
+requests.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,20 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.surface import Table
 
 NEAR: Final = 1.06
-"""Ratio of the rates of a server that keeps its promises and of one that does not, from which on it is narrowed no
-further."""
+"""Ratio of a missed rate to a met rate of a server at which the search stops."""
 
 LEAST: Final = 1e-4
-"""Of the highest rate that is tried: a server that does not keep its promises at this part of it keeps them at none."""
+"""Share of the highest rate tried; a server that misses its targets here is assumed to miss them at any rate."""
 
 GUESSED: Final = 0.8
 """Fraction of the rate without waiting at which the search for a server's rate starts."""
 
 STEP: Final = 1.25
-"""Ratio of the first two rates that are tried; each next ratio is the square of the one before, until one rate keeps
-the promises and another does not."""
+"""Ratio of the first two rates tried; each next ratio is the square of the previous one, until both a met and a missed
+rate are found."""
 
 MOST_STEP: Final = 4.0
-"""Ratio of two rates that are tried one after another, at most."""
+"""Maximum ratio of two consecutive rates."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -65,33 +66,33 @@ class Server:
     able: Ability | None
     """Rates at prompts alone and at answers alone."""
     slower: float = 1.0
-    """Times that its passes take what is predicted."""
+    """Ratio of assumed to predicted pass times."""
     most_per_s: float = 0.0
-    """The highest rate that is tried at which it keeps its promises; 0 where it keeps them at none."""
+    """Highest rate tried at which it meets its targets; 0 if it meets them at none."""
 
     def serve(self, rate_per_s: float) -> Served:
-        """Return how it serves requests at a rate, in times of passes that take what is predicted."""
+        """Return the service at a rate, on the time scale of predicted passes."""
         from joulemap.wing.llm.serving.queue import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
     def count(self, rate_per_s: float) -> int:
-        """Return how many servers a rate needs, in whole nodes."""
+        """Return the number of servers that a rate needs, in whole nodes."""
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
     def guess(self, rate_per_s: float) -> float:
-        """Return about the rate that it carries, from what it does of prompts and of answers alone."""
+        """Return an estimate of the server's capacity from its rates at prompts alone and at answers alone."""
         able = self.able
         if able is None or able.prompts is None or able.answers is None:
             return rate_per_s
         return GUESSED / (1.0 / able.prompts.per_s + 1.0 / able.answers.per_s)
 
     def take(self, rate_per_s: float) -> float:
-        """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
+        """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
-        """Return the highest rate up to `most` at which it keeps its promises; 0 where it keeps them at none."""
+        """Return the highest rate up to `most` at which it meets its targets; 0 if it meets them at none."""
         low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
             if self.take(rate) <= 1.0:
@@ -109,14 +110,14 @@ class Server:
 
 
 def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
-    """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
+    """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
     if served.is_growing:
         return math.inf
     return max(spread.p99 * slower / promise for _, spread, promise in _list_promised(served, demand))
 
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
-    """Return what is promised, how it is kept, and the promise."""
+    """Return each promised quantity, its measured spread and its target."""
     told = (
         ("first token", served.first_token, demand.first_token_s),
         ("between tokens", served.token_time, demand.between_s),
@@ -128,7 +129,7 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
 def open_server(
     question: Question, case: Case, able: Ability | None, levels: Sequence[Level], demand: Demand
 ) -> Server | str:
-    """Return the server of a case with the highest rate that it carries, or why it takes no request."""
+    """Return the server of a case with its capacity, or why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
 
@@ -151,7 +152,7 @@ def open_server(
 def size_servers(
     servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
 ) -> list[Sizing]:
-    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+    """Return a row for each case and its station: the servers that meet the targets, or why none do."""
     rows = []
     for server, case, station in zip(servers, cases, stations, strict=True):
         try:
@@ -166,7 +167,7 @@ def size_servers(
 
 
 def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
-    """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
+    """Return the fleet of servers that share the requests evenly, or a refusal if a single server is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.most_per_s
     if rate == 0.0:
@@ -221,7 +222,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
 
 
 def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:
-    """Return how servers keep each promise at rates near the highest; none is told where ever more requests wait."""
+    """Return each promised quantity at rates near the highest, without values if the queue grows without end."""
     rows, demand = [], server.demand
     for load in LOADS:
         served = server.serve(load * peak / count)
@@ -242,7 +243,7 @@ def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow
 
 
 def _fill_nodes(count: int, world: int, demand: Demand) -> int:
-    """Return as many servers as the nodes of so many have room for."""
+    """Return the number of servers that fit in the nodes of `count` servers."""
     return max(count, demand.round_up(count * world) // world)
 
 
@@ -256,13 +257,13 @@ def _name(case: Case) -> dict[str, Any]:
 
 
 def _count(server: Server, peak: float, rate: float) -> int | None:
-    """Return how many servers there have to be; None where no number keeps the promises."""
+    """Return the number of servers needed; None if no number meets the targets."""
     found = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
     return math.ceil(peak / found) if found else None
 
 
 def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
-    """Return what the servers do at a rate, of which those that are not needed may be given back."""
+    """Return the load of the servers at a rate; servers that it does not need may be released."""
     world = server.case.world
     powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
@@ -277,5 +278,5 @@ def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
 
 
 def _split_work(served: Served) -> tuple[float, float]:
-    """Return the part of its time that a server works, and joules of that a second."""
+    """Return the busy fraction of a server, and the watts of its work."""
     return served.window.busy_fraction, served.window.busy_w

@@ -46,7 +46,7 @@ Runs = Mapping[str, "Sequence[Station]"]
 
 @frozen(kw_only=True, eq=False)
 class _Fleet:
-    """What a fleet is made of, and how many keep the promise."""
+    """Runs of a fleet's configuration, and the devices that meet the target."""
 
     runs: Runs
     candidate: Candidate
@@ -54,17 +54,17 @@ class _Fleet:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Least of the best: devices, then joules."""
+        """Sort key, lowest first: devices, then watts of batches."""
         return self.sized.devices, self.sized.batch_w
 
 
 def size_stations(
     stations: Sequence[Station], shares: Mapping[str, float], levels: Sequence[Level], demand: Demand
 ) -> list[Sizing]:
-    """Return rows for each hardware that runs all models, at the precision that needs fewest of it.
+    """Return rows for each hardware that runs all models, at the precision that needs the fewest devices.
 
-    One row serves what waits at once, another where that saves joules lets batches wait to be filled; one says that no
-    number of devices keeps the promise.
+    One row serves waiting requests at once. Another lets batches wait to be filled, if that saves energy. If no number
+    of devices meets the target, a row says so.
     """
     assert demand.p99_s is not None
     promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
@@ -88,7 +88,7 @@ def size_stations(
 
 
 def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: Promise) -> dict[str, _Fleet]:
-    """Return fleets of whole nodes."""
+    """Return the fleets with devices rounded up to whole nodes."""
     some = {
         name: attrs.evolve(one.sized, devices=demand.round_up(one.sized.devices))
         for name, one in best.items()
@@ -113,7 +113,7 @@ def _first(runs: Runs) -> Station:
 
 
 def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
-    """Return whether a device runs all models, and holds them together."""
+    """Return whether a device runs all models and holds them together."""
     if set(runs) != set(shares):
         return False
     capacity = _first(runs).memory_capacity_bytes
@@ -121,7 +121,7 @@ def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
 
 
 def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
-    """Return what batches take: between those that were evaluated, on a straight line."""
+    """Return a candidate with the times and energy of batches, interpolated linearly between the evaluated ones."""
     batches = sorted(set.intersection(*({row.batch for row in some} for some in runs.values())))
     kept = [[row for row in runs[model] if row.batch in batches] for model in shares]
     return form_candidate(
@@ -133,13 +133,13 @@ def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
 
 
 def _fill(fleets: Sequence[_Fleet], rate: float, promise: Promise) -> list[_Fleet]:
-    """Return those fleets whose joules are saved by batches that wait to be filled, so that they do."""
+    """Return the fleets that save energy if batches wait to be filled, with that wait."""
     filled = save_energy([one.candidate for one in fleets], [one.sized for one in fleets], rate, promise)
     return [attrs.evolve(one, sized=now) for one, now in zip(fleets, filled, strict=True) if now.wait_s > 0.0]
 
 
 def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
-    """Return a row for each fleet: how it serves each rate and more, and how many there may have to be."""
+    """Return a row for each fleet, with its service at each rate and its range of devices."""
     if not fleets:
         return []
     peak, count = levels[0].rate_per_s, len(fleets)
@@ -164,7 +164,7 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
 def _find_alone(
     candidates: Sequence[Candidate], sized: Sequence[Sized], carried: Sequence[float], promise: Promise
 ) -> list[float]:
-    """Return requests a second that one device of each fleet carries, of fleets that carry so many."""
+    """Return the requests per second that one device of each fleet can serve, given the fleets' capacities."""
     several = [place for place, one in enumerate(sized) if one.devices > 1]
     rates = [carried[place] / sized[place].devices for place in several]
     ones = [attrs.evolve(sized[place], devices=1) for place in several]
@@ -178,7 +178,7 @@ def _find_alone(
 def _observe_levels(
     candidates: Sequence[Candidate], sized: Sequence[Sized], levels: Sequence[Level], demand: Demand, promise: Promise
 ) -> list[list[Load]]:
-    """Return what each fleet does at each rate, with as many devices as that needs where others are given back."""
+    """Return each fleet's load at each rate; with release, only the devices that the rate needs."""
     found: list[list[Load]] = [[] for _ in sized]
     for place, level in enumerate(levels):
         if level.rate_per_s == 0.0:
@@ -213,7 +213,7 @@ def _form_row(
     alone: float,
     grown: Sized,
 ) -> Sizing:
-    """Return a row; `low` and `high` are what there may have to be, `alone` is what one device carries."""
+    """Return a row; `low` and `high` bound the devices needed, and `alone` is the capacity of one device."""
     sized = fleet.sized
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
@@ -257,13 +257,13 @@ def _form_row(
 def _serve_alone(
     candidate: Candidate, sized: Sized, promise: Promise, rates: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """Return the part of its time that one device works at these rates, and joules of batches a second."""
+    """Return the busy fraction of one device at these rates, and the watts of batches."""
     ones = [attrs.evolve(sized, devices=1)] * len(rates)
     return [(one.busy_fraction, one.batch_w) for one in observe_at([candidate] * len(rates), ones, rates, promise)]
 
 
 def _watch(fleet: _Fleet, row: FleetRow, peak: float, promise: Promise) -> list[QueueRow]:
-    """Return how a fleet was seen to serve rates near the highest; none is told where batches cannot keep up."""
+    """Return the observed queues of a fleet at rates near the highest, without values if batches cannot keep up."""
     found, sized = [], fleet.sized
     rates = [load * peak for load in LOADS]
     seen = observe_at([fleet.candidate] * len(LOADS), [sized] * len(LOADS), rates, promise)
@@ -286,12 +286,12 @@ def _watch(fleet: _Fleet, row: FleetRow, peak: float, promise: Promise) -> list[
 
 
 def _power(sized: Sized, idle_w: float) -> float:
-    """Return the watts of all devices, those that idle in."""
+    """Return the watts of all devices, including idle ones."""
     return sized.batch_w + idle_w * sized.devices * (1.0 - min(sized.busy_fraction, 1.0))
 
 
 def _form_late(runs: Runs, promise_s: float) -> FleetRow:
-    """Return the row of hardware that does not keep the promise, however many there are of it."""
+    """Return the row of hardware that misses the target with any number of devices."""
     station = _first(runs)
     slowest = max((some[0].latency_s or 0.0) for some in runs.values())
     target = show_quantity(promise_s, "s")

@@ -1,1 +1,1 @@
-"""How many of which device serve a demand: queues of batches, their closed forms, and fleets that keep a promise."""
+"""Number of devices that serve a demand: queues of batches, their closed forms, and the fewest that meet a target."""

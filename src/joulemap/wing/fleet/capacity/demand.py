@@ -1,4 +1,4 @@
-"""Rates of a day: from a file of them, or of arrivals."""
+"""Rates over a day, from a file of rates or of arrivals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from joulemap.system.number import read_real
 from joulemap.wing.fleet.demand import Demand, Level
 
 TIMES: Final = {"time_s": 1.0, "hour": 3600.0}
-"""Column of a file of rates that says when each begins -> seconds of its unit."""
+"""Column of a rate file that holds the start times -> seconds per unit."""
 
 RATE: Final = "rate_per_s"
 ARRIVAL: Final = "arrival_s"
@@ -21,21 +21,21 @@ ARRIVAL: Final = "arrival_s"
 DAY_S: Final = 86400.0
 
 PARTS: Final = 24
-"""Equal parts that arrivals are counted in."""
+"""Equal intervals in which arrivals are counted."""
 
 LEVELS: Final = 8
-"""Rates that a day is told by: those near each other are one, at the higher."""
+"""Maximum number of levels per day; rates close to each other become one level, at the higher rate."""
 
 
 def read_levels(demand: Demand) -> tuple[Level, ...]:
-    """Return the rates of a demand, the highest first; UsageError for a file that is wrong."""
+    """Return the levels of a demand, highest rate first; UsageError if the file is invalid."""
     if demand.rate_per_s is not None:
         return (Level(rate_per_s=demand.rate_per_s, share=1.0),)
     return _join(_read(Path(demand.rates)))
 
 
 def _read(path: Path) -> list[tuple[float, float]]:
-    """Return (rate, seconds) of a file."""
+    """Return (rate, seconds) of each interval in a file."""
     try:
         lines = list(csv.reader(read_text(path).splitlines()))
     except FileError as error:
@@ -81,7 +81,10 @@ def _read_row(path: Path, number: int, names: list[str], cells: list[str], wante
 
 
 def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[float, float]]:
-    """Return each rate until the next begins, the last until the day ends, or as long as the one before."""
+    """Return each rate with its seconds until the next.
+
+    The last lasts until the day ends, or as long as the one before.
+    """
     if not any(rates):
         raise UsageError(f"{path}: all rates are 0")
     if len(times) == 1:
@@ -92,7 +95,7 @@ def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[floa
 
 
 def _count(times: list[float]) -> list[tuple[float, float]]:
-    """Return the rates of arrivals in equal parts of their time."""
+    """Return the rates of arrivals in equal intervals."""
     span = times[-1] - times[0]
     if span <= 0.0:
         raise UsageError("arrivals are all at one time: a rate needs more than one")
@@ -102,7 +105,7 @@ def _count(times: list[float]) -> list[tuple[float, float]]:
 
 
 def _join(parts: list[tuple[float, float]]) -> tuple[Level, ...]:
-    """Return a few levels, each at the highest of the rates that it stands for, the highest level first."""
+    """Return a few levels, highest rate first; each has the highest of the rates that it represents."""
     total = sum(seconds for _, seconds in parts)
     highest = max(rate for rate, _ in parts)
     seconds_at: dict[int, list[tuple[float, float]]] = {}

@@ -1,4 +1,4 @@
-"""Waiting in closed form, where one holds: requests one by one, at devices that share a queue."""
+"""Waiting times in closed form for single requests at devices that share a queue."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 from joulemap.wing.fleet.capacity.queue import Array
 
 APART: Final = 100
-"""Requests beyond the devices and the spread of arrivals from which on their distribution is geometric, to 1e-12."""
+"""Requests beyond the devices and the arrival spread, above which their distribution is geometric, to 1e-12."""
 
 PERIODS: Final = 8
-"""Lengths of a service beyond which the wait is distributed exponentially, to 1e-12."""
+"""Service times beyond which the wait is distributed exponentially, to 1e-12."""
 
 ROUNDED: Final = 1e-12
-"""Probability that sums are off by."""
+"""Rounding error of summed probabilities."""
 
 FULL: Final = 1.0 - 1e-9
-"""Share of the devices' time from which on a queue is taken to grow without end: its root is lost in rounding."""
+"""Utilization above which a queue is assumed to grow without end, because its root is lost in rounding."""
 
 
 def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
-    """Return the wait that this share of requests keeps, for services of one length (M/D/c), in seconds.
+    """Return the wait in seconds that this share of requests does not exceed, for a constant service time (M/D/c).
 
     Source: Crommelin 1932 for the number of requests at the devices, Franx 2001 ("A simple solution for the M/D/c
-    waiting time distribution") for the wait, Tijms 1994 ("Stochastic Models", 4.4) for its exponential tail. Infinite
-    where requests come faster than they are served. Time and memory do not grow with the load.
+    waiting time distribution") for the wait, Tijms 1994 ("Stochastic Models", 4.4) for its exponential tail. The wait
+    is infinite if requests arrive faster than they are served. Time and memory do not grow with the load.
     """
     load = rate * service_s
     if load >= FULL * devices:
@@ -61,7 +61,10 @@ def constant_wait_percentile(rate: float, service_s: float, devices: int, share:
 
 
 def _find_root(load: float, devices: int) -> float:
-    """Return by how much the root z of load (z - 1) = devices ln z exceeds 1: numbers of requests fall by 1 / z."""
+    """Return by how much the root z of load (z - 1) = devices ln z exceeds 1.
+
+    The probability of one more request falls by 1 / z.
+    """
     share = load / devices
     low, high = 0.0, 1.0
     while math.log1p(high) > share * high:
@@ -77,8 +80,9 @@ def _find_root(load: float, devices: int) -> float:
 def _find_present(load: float, devices: int, ratio: float) -> Array:
     """Return the probability of each number of requests at the devices, waiting or served.
 
-    After a service's length those that were served are gone, and a Poisson number has come. Beyond a number each is
-    `ratio` times as likely as the one before, so that what lies there is a multiple of the last that is solved for.
+    After one service time, the served requests have left and a Poisson number has arrived. In the tail, each number is
+    `ratio` times as likely as the previous one. The tail is therefore a multiple of the last probability that is solved
+    for.
     """
     count = devices + APART + math.ceil(10.0 * math.sqrt(load))
     come = np.exp(np.arange(count) * math.log(load) - load - _log_factorials(count))

@@ -1,4 +1,4 @@
-"""Devices of a candidate under a policy of batches, as they serve: stepped, or in closed form where one holds."""
+"""Observed service of a candidate's devices under a batch policy: simulated, or in closed form if one exists."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from joulemap.wing.fleet.capacity.formula import constant_wait_percentile
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
 
 Rates: TypeAlias = "float | Sequence[float]"
-"""Requests a second of all models, the same for each candidate or of each."""
+"""Requests per second over all models: one rate for all candidates, or one per candidate."""
 
 TOGETHER: Final = 32
-"""Devices that share a queue: of more, each queue has as many as these, and its part of the requests."""
+"""Maximum devices that share a queue; larger fleets have several such queues, each with its share of the requests."""
 
 
 @frozen(kw_only=True, eq=False)
 class Candidate:
-    """A device with its service of the models, and which batches it was evaluated at."""
+    """Device with its service of the models, and the evaluated batch sizes."""
 
     service: Service
     batches: tuple[int, ...]
@@ -34,7 +34,7 @@ def form_candidate(
     latency_s: Sequence[Sequence[float]],
     energy_j: Sequence[Sequence[float]],
 ) -> Candidate:
-    """Return a candidate of what each model takes at these batches; between them it is on a straight line."""
+    """Return a candidate from each model's times and energy at these batches, interpolated linearly between them."""
     every = np.arange(batches[-1] + 1)
     hold, latency, energy = (
         np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
@@ -44,46 +44,46 @@ def form_candidate(
 
 @frozen(kw_only=True, eq=False)
 class Sized:
-    """So many devices of a candidate, the policy of their batches, and how they serve the demand."""
+    """Devices of one candidate with their batch policy, latency, utilization and power under the demand."""
 
     devices: int
     batch: int
     wait_s: float
     half_s: float
-    """That half of the requests keep, of the slowest model."""
+    """Median latency of the slowest model, in seconds."""
     latency_s: float
-    """That the promised share keeps, of the slowest model."""
+    """Latency that the target share of the slowest model's requests does not exceed, in seconds."""
     busy_fraction: float
     batch_w: float
-    """Joules of batches a second, of all devices."""
+    """Watts of batches, summed over all devices."""
     batch_mean: float
 
 
 @frozen(kw_only=True, eq=False)
 class Promise:
-    """That a share of the requests of each model have their answers within a time."""
+    """Latency target for a share of the requests of each model."""
 
     latency_s: float
     models: tuple[float, ...] = (1.0,)
-    """Shares of the models in the requests."""
+    """Share of each model in the requests."""
     share: float = 0.99
     variation: float = 0.0
-    """Coefficient of variation of the time of a batch."""
+    """Coefficient of variation of a batch's time."""
 
 
 @frozen(kw_only=True)
 class Option:
-    """A policy of batches on a candidate."""
+    """Batch policy of a candidate."""
 
     candidate: int
-    """Which of the candidates."""
+    """Index of the candidate."""
     batch: int
     wait_s: float = 0.0
-    """That the first of a batch waits for others at most."""
+    """Maximum seconds that the first request of a batch waits for others."""
 
 
 class Figures(NamedTuple):
-    """How busy devices are, and with what."""
+    """Utilization, batch power and mean batch size of the devices."""
 
     busy_fraction: float
     batch_w: float
@@ -92,22 +92,22 @@ class Figures(NamedTuple):
 
 @frozen(kw_only=True, eq=False)
 class Seen:
-    """So many devices of an option, as they were stepped, or as a closed form has them."""
+    """Devices of one option, observed by simulation or by a closed form."""
 
     option: Option
     devices: int
     is_kept: bool
     figures: Callable[[], Figures]
     latencies: Callable[[], tuple[float, float]]
-    """Return what half of the requests keep, and the promised share, of the slowest model."""
+    """Function that returns the median and the target percentile of the slowest model's latency, in seconds."""
 
     @property
     def batch_w(self) -> float:
-        """Joules of batches a second, of all devices."""
+        """Watts of batches, summed over all devices."""
         return self.figures().batch_w
 
     def tell(self) -> Sized:
-        """Return it with its figures and latencies, which take a while."""
+        """Return the sized option with its figures and latencies, which are slow to compute."""
         half_s, latency_s = self.latencies()
         figures = self.figures()
         return Sized(
@@ -123,7 +123,7 @@ class Seen:
 
 
 def scale(candidate: Candidate, factor: float) -> Candidate:
-    """Return a candidate whose times are so many times as long; joules are as they were."""
+    """Return a candidate with all times multiplied by `factor` and unchanged energy."""
     service = candidate.service
     scaled = attrs.evolve(service, hold_s=service.hold_s * factor, latency_s=service.latency_s * factor)
     return attrs.evolve(candidate, service=scaled)
@@ -149,12 +149,12 @@ def observe(
 
 
 def is_closed(option: Option, promise: Promise) -> bool:
-    """Return whether an option has a closed form: requests of one model go one by one and take the same time."""
+    """Return whether an option has a closed form: single requests of one model with a constant service time."""
     return option.batch == 1 and len(promise.models) == 1 and promise.variation == 0.0
 
 
 def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise: Promise) -> Seen:
-    """Return how devices serve requests one by one."""
+    """Return the closed-form observation of devices that serve single requests."""
     option, devices = tried
     shared = min(devices, TOGETHER)
     hold_s, latency_s, energy_j = (
@@ -178,7 +178,7 @@ def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise
 def _step(
     candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], each: Array, promise: Promise
 ) -> list[Seen]:
-    """Return how devices serve batches."""
+    """Return the simulated observation of devices that serve batches."""
     if not tried:
         return []
     devices = np.array([count for _, count in tried])
@@ -217,6 +217,6 @@ def _find_latencies(seen: Observed, place: int, promise: Promise) -> tuple[float
 
 
 def spread_rates(rates: Rates, promise: Promise, count: int) -> Array:
-    """Return rates of each candidate and model."""
+    """Return the rates per candidate and model."""
     each: Array = np.broadcast_to(rates, count)[:, None] * np.array(promise.models)
     return each

@@ -25,51 +25,51 @@ Array: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 WARM_UP: Final = 0.2
-"""Of the batches: those at the start, which find the devices idle, count in nothing."""
+"""Share of the batches, at the start, that is not counted because they find the devices idle."""
 
 BATCHES: Final = 500
-"""Of each seed, that a pool is stepped for at least."""
+"""Minimum batches per seed that a pool is simulated for."""
 
 ROUNDS: Final = 20
-"""Batches of each device, at least."""
+"""Minimum batches per device."""
 
 QUEUED: Final = 4800
-"""Requests of each seed at least: queues of devices that are 95 % full settle in some 400."""
+"""Minimum requests per seed; queues of devices at 95 % utilization settle in about 400 of them."""
 
 MOST_BATCHES: Final = 3000
-"""Of each seed, that a pool is stepped for because its queue is long or a model has few of the requests."""
+"""Maximum batches per seed for pools with long queues or with a model that has few of the requests."""
 
 MOST_CELLS: Final = 2**19
-"""Batches of all rows that are looked at together: more take memory and gain nothing."""
+"""Maximum batches of all rows that are processed together; more use memory without a speedup."""
 
 MOST_DRAWN: Final = 2**18
-"""Requests of each model and seed."""
+"""Maximum requests drawn per model and seed."""
 
 
 @frozen(kw_only=True, eq=False)
 class Service:
-    """What batches of some models take on a device: tables [model, requests of the batch], with a column for none."""
+    """Times and energy of batches on a device: tables [model, requests of the batch], with a column for 0 requests."""
 
     hold_s: Array
-    """That the device is taken for."""
+    """Seconds that the batch occupies the device."""
     latency_s: Array
-    """From its start until its requests have their answers: longer than the hold where batches overlap."""
+    """Seconds from the batch's start to its answers; longer than the hold if batches overlap."""
     energy_j: Array
 
 
 @frozen(kw_only=True, eq=False)
 class Pools:
-    """Pools of alike devices, a row each."""
+    """Pools of identical devices, one per row."""
 
     service: Counts
-    """Which of the services."""
+    """Index of each pool's service."""
     rates: Array
-    """Requests a second [pool, model]."""
+    """Requests per second [pool, model]."""
     devices: Counts
     batch: Counts
-    """Most requests of a batch."""
+    """Maximum requests of a batch."""
     wait_s: Array
-    """Longest that the first of a batch waits for others while a device is free."""
+    """Maximum seconds that the first request of a batch waits for others while a device is free."""
 
     def take(self, rows: Counts) -> Pools:
         """Return these rows in this order."""
@@ -85,10 +85,10 @@ def simulate_pools(
     variation: float = 0.0,
     draw: int = 0,
 ) -> Observed:
-    """Return how pools serve, for so many batches of each seed, or as many as each needs to be told well.
+    """Return the simulated service of the pools, for `batches` per seed or as many as each pool needs for accuracy.
 
-    `variation` is the coefficient of variation of the time that a device takes for a batch (gamma-distributed; 1 is
-    exponential). Pools that cannot keep up are observed as they fall behind. Another `draw` has other requests.
+    `variation` is the coefficient of variation of a device's time per batch (gamma-distributed; 1 is exponential).
+    Overloaded pools are observed while their queues grow. A different `draw` uses different requests.
     """
     lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
     order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
@@ -99,7 +99,7 @@ def simulate_pools(
 
 
 def _count_batches(pools: Pools) -> Counts:
-    """Return how many batches tell a pool well: of a model that few requests are of, more."""
+    """Return the batches that each pool needs for accuracy; a model with few of the requests needs more."""
     rare = np.minimum(0.5 * pools.rates.sum(axis=1) / pools.rates.min(axis=1), 4.0)
     wanted = np.maximum(np.minimum(QUEUED // pools.batch, MOST_BATCHES), np.maximum(ROUNDS * pools.devices, BATCHES))
     most = np.minimum(np.maximum(MOST_DRAWN // pools.batch, 1), np.maximum(wanted, MOST_BATCHES))
@@ -109,17 +109,17 @@ def _count_batches(pools: Pools) -> Counts:
 
 @frozen(kw_only=True, eq=False)
 class _Steps:
-    """Batches of the rows that are stepped between two steps [step, row]: of each row one in a step."""
+    """Batches of the rows simulated between two steps [step, row]: one batch per row and step."""
 
     start_s: Array
     place: NDArray[np.int32]
-    """First request of each batch, on the line of arrivals."""
+    """Position of each batch's first request on the line of arrivals."""
     kind: NDArray[np.int32]
-    """Place of each batch in the tables of its service."""
+    """Index of each batch in the tables of its service."""
 
     @classmethod
     def empty(cls, steps: int, rows: int) -> _Steps:
-        """Return arrays to be filled."""
+        """Return uninitialized arrays."""
         shape = steps, rows
         return cls(start_s=np.empty(shape), place=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
 
@@ -129,7 +129,7 @@ class _Steps:
 
 
 class _Run:
-    """State of all pools; rows that are stepped for longest come first."""
+    """State of all pools; rows with the longest simulations come first."""
 
     def __init__(
         self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float, draw: int
@@ -140,7 +140,7 @@ class _Run:
         gaps = np.random.default_rng([draw, 0]).exponential(size=(models * seeds, self.count))
         arrivals = np.cumsum(gaps, axis=1)
         self.span = float(arrivals[:, -1].max()) + 1.0
-        """Time from the requests of a model and seed to those of the next, which all lie on one line."""
+        """Offset between the requests of one model and seed and those of the next on the line of arrivals."""
         self.arrivals = arrivals.ravel()
         self.flat = (arrivals + self.span * np.arange(models * seeds)[:, None]).ravel()
         self.width = max(one.hold_s.shape[1] for one in services)
@@ -162,7 +162,7 @@ class _Run:
         self.parts: list[_Steps] = []
 
     def step_all(self) -> None:
-        """Start the batches of all pools, those of a step together."""
+        """Start the batches of all pools, one step of all pools at a time."""
         step = self._step_one if self.models == 1 else self._step_any
         start = 0
         for end in np.unique(self.lengths).tolist():
@@ -174,7 +174,9 @@ class _Run:
             start = end
 
     def _find_ready(self, spot: Counts, gap: Array, some: int) -> Array:
-        """Return when a batch of each model may start: its first request is there, and others or its wait is over."""
+        """Return when a batch of each model may start: its first request has arrived, and it is full or its wait is
+        over.
+        """
         heads: Array = self.arrivals.take(spot)
         heads *= gap
         if not self.waits:
@@ -183,7 +185,7 @@ class _Run:
         return np.minimum(full, heads + self.rows.wait_s[:some])
 
     def _find_server(self, some: int) -> Counts:
-        """Return the place of the device that is free first."""
+        """Return the index of the device that is free first."""
         if self.free.shape[1] == 1:
             return self.at[:some]
         server: Counts = self.free[:some].argmin(axis=1)
@@ -202,7 +204,7 @@ class _Run:
         self._serve(number, some, spot, until, server, found, row)
 
     def _step_any(self, number: int, some: int, found: _Steps, row: int) -> None:
-        """Start a batch in each pool, of the model whose requests have waited longest."""
+        """Start a batch in each pool, from the model whose requests have waited longest."""
         at, spot, gap = self.at[:some], self.spot[:, :some], self.gaps[:, :some]
         server, free = self._find_server(some), self.free.reshape(-1)
         heads: Array = self.arrivals.take(spot) * gap
@@ -226,7 +228,7 @@ class _Run:
         row: int,
         table: Counts | None = None,
     ) -> Counts:
-        """Write batches of what waits until a time; return how many requests each has."""
+        """Record batches of the requests that wait until a time; return the number of requests in each."""
         found.place[row] = spot
         taken: Counts = self.flat.searchsorted(until, side="right")
         taken -= spot
@@ -246,7 +248,7 @@ class _Run:
         return taken
 
     def read(self, rows: slice) -> _Steps:
-        """Return the batches of rows of one length that count: those behind the warm-up."""
+        """Return the counted batches of rows of one length: those after the warm-up."""
         length = int(self.lengths[rows.start])
         parts, step = [], 0
         for part in self.parts:
@@ -260,7 +262,7 @@ class _Run:
         return _Steps(start_s=start_s, place=place, kind=kind)
 
     def read_factors(self, rows: slice) -> Array | float:
-        """Return what the times of those batches are multiplied by."""
+        """Return the factors that multiply the times of the counted batches."""
         if not self.varies:
             return 1.0
         length = int(self.lengths[rows.start])
@@ -268,7 +270,7 @@ class _Run:
         return factors
 
     def find_answered(self, steps: _Steps, rows: slice) -> Array:
-        """Return when batches are answered."""
+        """Return the times at which batches are answered."""
         answered: Array = steps.start_s + self.latency.take(steps.kind)
         if self.varies:
             answered += self.hold.take(steps.kind) * (self.read_factors(rows) - 1.0)
@@ -276,15 +278,15 @@ class _Run:
 
 
 class Observed:
-    """How pools served their requests, a row each."""
+    """Latencies, utilization and power of simulated pools, one row each."""
 
     def __init__(self, run: _Run, order: Counts, seeds: int) -> None:
         self.run, self.seeds = run, seeds
         self.order = order
-        """Which pool each group of the run's rows is."""
+        """Pool index of each group of the run's rows."""
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Yield the groups and rows of pools that are stepped alike long, a block at a time."""
+        """Yield the groups and rows of pools with equally long simulations, a block at a time."""
         lengths = self.run.lengths[:: self.seeds]
         for length in np.unique(lengths)[::-1].tolist():
             (groups,) = np.nonzero(lengths == length)
@@ -313,42 +315,44 @@ class Observed:
         return sums[0], sums[1], sums[2], sums[3]
 
     def _pick(self, values: Array | Counts) -> Array:
-        """Return a column of the run's rows, of each pool."""
+        """Return one value per pool from a column of the run's rows."""
         found = np.empty(len(self.order))
         found[self.order] = values[:: self.seeds]
         return found
 
     @cached_property
     def _span_s(self) -> Array:
-        """As long as such requests take to come, not up to the last answer: what comes behind them fills that time."""
+        """Seconds in which the served requests arrive, not up to the last answer, because later requests fill that
+        time.
+        """
         rows, (served, _, busy_s, _) = self.run.rows, self._sums
         rates, devices = self._pick(rows.rates.sum(axis=1)), self._pick(rows.devices)
         return np.maximum(served / rates, busy_s / devices)
 
     @cached_property
     def busy_fraction(self) -> Array:
-        """Of the devices' time."""
+        """Share of the devices' time with a batch running."""
         return self._sums[2] / (self._span_s * self._pick(self.run.rows.devices))
 
     @cached_property
     def energy_w(self) -> Array:
-        """Joules of batches a second, of all devices of the pool."""
+        """Watts of batches, summed over all devices of the pool."""
         return self._sums[3] / self._span_s
 
     @cached_property
     def batch_mean(self) -> Array:
-        """Requests of a batch."""
+        """Mean requests per batch."""
         return self._sums[0] / self._sums[1]
 
     def count_late(self, within_s: float) -> Array:
-        """Return the share of the requests of each model that take longer [pool, model]; 0 of a model without any."""
+        """Return the share of each model's requests that take longer [pool, model]; 0 for a model without requests."""
         found = np.zeros((len(self.order), self.run.models))
         for groups, rows in self._blocks():
             found[self.order[groups]] = self._count_late(within_s, rows)
         return found
 
     def _count_late(self, within_s: float, rows: slice) -> Array:
-        """Return the shares of a block."""
+        """Return the late shares of one block."""
         run, steps = self.run, self.run.read(rows)
         kind, place = steps.kind, steps.place
         taken = kind % run.width
@@ -369,7 +373,7 @@ class Observed:
         return np.stack(shares, axis=1)
 
     def latencies(self, pool: int, model: int = 0) -> Array:
-        """Return the seconds from arrival to answer of the requests of a model, in no order."""
+        """Return the seconds from arrival to answer of a model's requests, unordered."""
         run = self.run
         start = int(np.flatnonzero(self.order == pool)[0]) * self.seeds
         rows = slice(start, start + self.seeds)
@@ -381,7 +385,7 @@ class Observed:
         return latencies
 
     def percentiles(self, pool: int, shares: Sequence[float]) -> list[list[float]]:
-        """Return the latencies that shares of the requests of each model keep; of those that have any."""
+        """Return the latency percentiles of each model at these shares, excluding models without requests."""
         found = []
         for model in range(self.run.models):
             latencies = self.latencies(pool, model)
@@ -396,7 +400,7 @@ def _pad(table: Array, width: int) -> Array:
 
 
 def _draw_factors(variation: float, seeds: int, count: int, draw: int) -> Array:
-    """Return what the times of batches are multiplied by, of mean 1 [seed, batch]."""
+    """Return the factors of batch times, with mean 1 [seed, batch]."""
     if variation == 0.0:
         return np.ones((seeds, 1))
     shape = 1.0 / variation**2

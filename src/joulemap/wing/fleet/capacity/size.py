@@ -1,4 +1,4 @@
-"""As few devices as keep a promise: every candidate at once, its number of devices halved in between."""
+"""Fewest devices that meet a target, by bisection over the number of devices for all candidates at once."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from joulemap.wing.fleet.capacity.queue import Array
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
 FULLEST: Final = 0.95
-"""Of what devices with full batches could do: nearer to it, queues grow for longer than a simulation sees."""
+"""Maximum utilization at full batches; closer to 1, queues grow for longer than a simulation covers."""
 
 STEPS: Final = (1.0, 1.15, 1.35, 1.7, 2.4, 4.0)
-"""Times the devices that full batches need, which are tried first."""
+"""Multiples of the devices that full batches need, which are tried first."""
 
 NEAR: Final = 1.01
-"""Ratio of two numbers of devices from which on simulation tells them apart no further."""
+"""Ratio of two numbers of devices below which simulation does not distinguish them further."""
 
 WAITS: Final = (0.25, 0.5, 0.75)
-"""Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
+"""Maximum waits for other requests that are tried, as shares of the target minus the latency of a full batch."""
 
 CLOSE: Final = 0.02
-"""Of the logarithms of a rate that is kept and of one that is not, from which on they are told apart no further."""
+"""Difference of the logarithms of a met and a missed rate below which the search stops."""
 
 
 def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[Sized | None]:
-    """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
+    """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
-    Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
+    Batches are as large as the target allows, or take half as long. The choice needs fewer devices, then less energy.
     """
     found: dict[int, Seen] = {}
     for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
@@ -52,7 +52,7 @@ def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise)
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
-    """Return for each candidate the devices of its fleet as `size_fleets` has it; None where no number keeps it."""
+    """Return each candidate's number of devices as in `size_fleets`; None if no number meets the target."""
     found: dict[int, int] = {}
     for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
         found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
@@ -68,9 +68,9 @@ def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Opt
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return each fleet with the wait for others that costs it least joules and keeps the promise, in so many devices.
+    """Return each fleet with the wait for others that uses the least energy and meets the target with the same devices.
 
-    None of its numbers change where no wait does.
+    A fleet is unchanged if no wait saves energy.
     """
     options = []
     for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
@@ -87,7 +87,7 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
 
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return how fleets serve other rates than those that they were sized for."""
+    """Return the service of fleets at rates other than those that they were sized for."""
     return [one.tell() for one in observe(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)]
 
 
@@ -98,10 +98,10 @@ def _try(place: int, sized: Sized) -> tuple[Option, int]:
 def find_rates(
     candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise, *, is_kept: bool = False
 ) -> list[float]:
-    """Return of each fleet how many times these rates it carries, its promise kept, up to `MOST_CARRIED`; 0 for none.
+    """Return each fleet's capacity as a multiple of these rates, up to `MOST_CARRIED`; 0 if it misses the target.
 
-    No more than full batches can do: that a queue grows without end shows only after as long as the promise. Where it
-    `is_kept` at these rates, fewer are not tried.
+    The capacity of full batches is an upper bound, because endless queue growth shows only after the target time. If
+    `is_kept` at these rates, lower rates are not tried.
     """
     each = spread_rates(rates, promise, len(sized))
     loads = [
@@ -128,7 +128,7 @@ def find_rates(
 
 
 def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
-    """Return the largest batch that keeps the promise alone, and the largest that does after another of its kind."""
+    """Return the largest batch that meets the target alone, and the largest that does so after another equal batch."""
     service = candidate.service
     found = []
     for room in (1.0, 2.0):
@@ -140,10 +140,11 @@ def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
 def _fit(
     candidates: Sequence[Candidate], options: Sequence[Option], rates: Rates, promise: Promise
 ) -> dict[Option, Seen]:
-    """Return for each option the fewest devices that keep the promise; none for those that never do, and for those
-    that need more than another of their candidate.
+    """Return the fewest devices of each option that meet the target.
 
-    First those that full batches keep busy, which suffice more often than not; then more, and those in between.
+    Options that never meet it are left out, and so are those that need more than another option of their candidate. The
+    devices that full batches keep busy are tried first, because they usually suffice; then more, and then numbers in
+    between.
     """
     each = spread_rates(rates, promise, len(candidates))
     least = {
@@ -185,15 +186,15 @@ def _fit(
 
 
 def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
-    """Return how many devices full batches keep busy as far as they may be."""
+    """Return the fewest devices that full batches keep within the maximum utilization."""
     return max(1, int(np.ceil(_find_load(candidate, batch, rates) / FULLEST)))
 
 
 def find_load(candidate: Candidate, batch: int, rate: float, promise: Promise) -> float:
-    """Return how many devices full batches keep busy at a rate of all models."""
+    """Return the number of devices that full batches keep busy at a rate over all models."""
     return _find_load(candidate, batch, rate * np.array(promise.models))
 
 
 def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
-    """Return how many devices full batches of these rates keep busy."""
+    """Return the number of devices that full batches keep busy at these rates per model."""
     return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)
