@@ -79,7 +79,7 @@ class Cgra(Indifferent):
             np.maximum(ceil_divide(work.output_element_count, elements), 1.0),
         )
         waves = ceil_divide(tiles, units)
-        # a tile at the edge of the outputs is cut to what is there, but takes as long as the largest of its wave
+        # a tile at the edge covers only the remaining outputs, but takes as long as the largest tile of its wave
         tile_outputs = np.minimum(work.gemm_m, rows) * np.minimum(work.gemm_n, columns)
         gemm_cycles = waves * (tile_outputs * ceil_divide(work.gemm_k, lanes) / products + depth)
         operations = work.elementwise_count + hardware.coefficient("special_function_stages") * work.special_count

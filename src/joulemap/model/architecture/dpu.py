@@ -225,7 +225,7 @@ class Dpu:
         layers = kernels.start_count * kernels.batch
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
         instructions = (array_cycles + placement.misc_cycles) / cycles_per_instruction + transfers
-        # the accumulators add up over the taps; a sum leaves and returns for each block of input channels
+        # accumulators sum over the taps; a partial sum is written and read for each block of input channels
         depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
         busy = array_cycles + placement.misc_cycles

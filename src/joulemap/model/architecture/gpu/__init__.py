@@ -1,28 +1,28 @@
 """GPU: thread blocks of a SIMT machine in waves over streaming multiprocessors.
 
-`device` is what one kernel sees of the board, `product` and `issue` are the times of products and of all other work,
-`time` puts them together; here kernels are placed and their actions counted.
+`device` describes the device that one kernel sees, `product` times products, `sort` times all other work, and `time`
+combines them. This module places kernels and counts their actions.
 
     kernel = launch + ‖sum of busy, sum of memory‖         ‖a, b‖ = (a^2.5 + b^2.5)^(1/2.5)
     launch = (start of its sort + gap_clocks) / f
 
-What the norm is above the larger sum belongs to it. In eager the host runs ahead of the device.
+The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
-Which precisions run on tensor cores (matrix cores, on an AMD part) is the target's: each peak names its engine. What a
-warp is (32 lanes, or a wavefront of 64), which cache is the last before DRAM (L2, or an L3 behind it), and whether a
-board is several devices of which one kernel sees one (`device_count`) are the target's too. Each of these takes a batch
-of its own, so that the board starts device_count batches in the latency of one.
+The target defines which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its engine. It
+also defines the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 behind it), and whether
+a board is several devices of which one kernel sees one (`device_count`). Each device processes its own batch, so the
+board starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
 at the board. With m x n the tile, 64 x 32 the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
 of a lane and clock, and x the outputs of what moves data:
 
-    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R; and what passes of its own read
-                      again that the last cache does not hold
+    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R; plus bytes that extra passes read
+                      again and the last cache does not hold
     shared read     = mult (64 + 32) / (64 32) p of a product
     instructions    = (MACs on lanes / k + EW + SF + x + (L2 read + out) / 4 + shared read / 16) / warp_size
-    near            = R + out - DRAM bytes + bytes of passes of its own that the last cache holds
+    near            = R + out - DRAM bytes + bytes of extra passes that the last cache holds
 
 Source: Dally, AHA 2023 and DAC 2021 (335 pJ); AccelWattch (lanes of V100); board: Antepara et al., SC'25.
 """
@@ -308,7 +308,7 @@ class Gpu:
 
 
 def amid_others(kernels: KernelColumns) -> KernelColumns:
-    """Return the kernels, one that is all of a workload as a layer amid COPIES, its data those of neighbours."""
+    """Return the kernels, with a workload's lone kernel as one of COPIES layers that exchange data with neighbours."""
     is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
     if not is_lone.any():
         return kernels
@@ -326,7 +326,7 @@ def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
 
 
 def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:
-    """Return what a batch takes of a board of several devices, each with a batch, and with memory, of its own."""
+    """Return a batch's share of a board of several devices, each with its own batch and memory; None for one device."""
     count = hardware.geometry.get("device_count")
     if count is None or decide(np.equal(count.value, 1.0)):
         return None
@@ -339,8 +339,8 @@ def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, laun
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
     """Return (compute, memory) seconds per operator, such that the larger sum of a kernel is the kernel's own time.
 
-    A kernel takes the p-norm of what keeps its units busy and what keeps its memory busy: near the larger, somewhat
-    above it where they are alike. What is above it belongs to the larger.
+    A kernel takes the p-norm of its compute time and its memory time: close to the larger, and somewhat above it if
+    they are similar. The excess is attributed to the larger.
     """
     busy, memory = kernels.per_kernel(times.busy_s), kernels.per_kernel(times.memory_s)
     busier, longer = balance(busy, memory, SHARPNESS)

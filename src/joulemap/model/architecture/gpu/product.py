@@ -9,15 +9,15 @@ weights stored at the share w of what they are multiplied at:
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
 
-A unit takes in q p / operand_reach bytes of operands each clock: that is what small tiles cost, and how fast few units
-can stream weights. Splitting K is what lets products of few outputs use the whole chip. One side of a tile is at least
-`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. Where rows are fewer than a
-tile has, a library of products makes columns the long side of instructions, so that a_m is padded to INSTRUCTION_ROWS
-alone; a block takes as long to be supplied.
+A unit loads q p / operand_reach bytes of operands per clock. This rate sets the cost of small tiles, and the speed at
+which few units can stream weights. Splitting K lets products of few outputs use the whole chip. One side of a tile is
+at least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a product has
+fewer rows than a tile, a library makes columns the long side of instructions, so that a_m is padded only to
+INSTRUCTION_ROWS. Supplying such a block takes as long as before.
 
-An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Where
-something follows a convolution its blocks do more beside their loop, a turn: scales, residual, requantization. Blocks
-on a unit hide it from one another, all but the root of their number.
+An engine builds a kernel per shape and takes the fastest of more tiles than a library chooses from. If an operator
+follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization.
+Blocks on a unit overlap their turns, except for the root of their number.
 
 Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """

@@ -1,15 +1,15 @@
-"""Sorts of kernels: which operators are of each, what it issues, at which rate, and what it costs to start.
+"""Kernel classes: the operators of each, the work it issues, its issue rate, and its start cost.
 
-The table has a row for each sort, the first that applies counts. A kernel that is no product is busy for
+The table has a row per class; the first class that applies to an operator is used. A kernel other than a product takes
 
     ‖amount x slots / (issue x U x f), (chain + row x slots / issue) / f‖
 
-U units issue so much at the highest clock; none splits a chain, nor a row that a thread block reduces,
+with U units at the highest clock f. No unit splits a chain, or a row that a thread block reduces.
 
-and a product, whose row has no amount, for its tiles (`product`) at a share of the peak. A start is in clocks.
+A product, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
 
-Elementwise kernels are bound by bytes. What computes an address for each element (broadcasts, permutations, pooling) is
-bound by the rate of index arithmetic, whatever the element's size.
+Elementwise kernels are bound by bytes. Kernels that compute an address per element (broadcasts, permutations, pooling)
+are bound by the rate of index arithmetic, regardless of the element's size.
 
 Source: measured on one H200 (graph replay); the values, each with its own source, are the class's coefficients.
 """

@@ -1,11 +1,11 @@
-"""Time of every operator on a SIMT machine: what its kernel costs before it runs, and how long the units are busy.
+"""Time of every operator on a SIMT machine: the start cost of its kernel, and the busy time of the units.
 
-Sorts of kernels and their numbers are those of `sort`, tiles those of `product`; here they meet.
+This module combines the kernel classes and coefficients of `sort` with the tiles of `product`.
 
-An operator that runs alone may be several kernels: a convolution adds its bias in one of its own, batch norm at half
-precision converts its parameters first, a roll moves data once per direction, a linear layer at fp8 quantizes its
-activations. A compiler merges them, and leaves products to a library, whose result goes through memory epilogue_passes
-times more where something follows. What rides in another's epilogue costs its arithmetic on what is in registers.
+An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, batch norm at half
+precision converts its parameters first, a roll moves data once per direction, and a linear layer at fp8 quantizes its
+activations. A compiler merges them and leaves products to a library. The library's result goes through memory
+epilogue_passes more times if an operator follows. An operator in another's epilogue costs its arithmetic on registers.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
     supply: Floats | float = engine.value("operand_reach")
     gathers: Floats | float = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
     if engine.mode == "tensor":
-        # as many bytes in a clock, of which the core could multiply more
+        # operands arrive at the same bytes per clock as on the lanes, although the core could multiply more
         gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock
     else:
         supply, gathers = supply * np.maximum(words, 1.0), gathers * np.maximum(words, 1.0)
@@ -322,7 +322,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.carried_bytes
         stream = stream_seconds(engine, moved)
-        # after the product, and at the pace of the memory, whatever the clock
+        # the passes run after the product, at the memory rate regardless of the clock
         return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)

@@ -42,7 +42,7 @@ BY_THE_HOUR: Final = "by the hour"
 
 @frozen(kw_only=True)
 class MixedRow:
-    """Two kinds of hardware or more that serve the demand together, and take less than any of them alone."""
+    """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
 
     label: str = told("so many of which hardware")
     form: str = told(
@@ -61,7 +61,7 @@ class MixedRow:
 
 @frozen(kw_only=True, eq=False)
 class Part:
-    """Servers of one kind in a mixture, and what they do at each rate."""
+    """Servers of one kind in a mixture, with their work at each rate."""
 
     sizing: Sizing
     servers: int

@@ -41,7 +41,7 @@ ROUNDS: Final = 16
 """Maximum combinations of server counts that are tried per pair."""
 
 GOOD: Final = 2.0
-"""Overshoot of a target, as a ratio, above which two servers are added per step."""
+"""Ratio of a p99 to its target from which half as many servers are added per step, instead of one."""
 
 
 @frozen(kw_only=True)

@@ -143,7 +143,7 @@ class FleetRow:
 
 @frozen(kw_only=True)
 class FleetWinner:
-    """The best fleet of an objective."""
+    """Best fleet by one objective."""
 
     objective: str = told("cost, energy or carbon: least USD, kWh or grams of CO2 a month")
     label: str = told("the best of one kind")
@@ -156,7 +156,7 @@ class FleetWinner:
 
 @frozen(kw_only=True)
 class LevelRow:
-    """A fleet at one of the rates."""
+    """Fleet at one of the demand's rates."""
 
     label: str = told("the fleet")
     rate_per_s: float = told("requests that come", "1/s")
@@ -169,7 +169,7 @@ class LevelRow:
 
 @frozen(kw_only=True)
 class QueueRow:
-    """A fleet at one rate, with as many devices as serve the highest."""
+    """Queue of a fleet at one rate, with the devices that serve the highest rate."""
 
     label: str = told("the fleet")
     quantity: str = told("latency, first token or between tokens: what is promised")

@@ -47,7 +47,7 @@ GUESSED: Final = 0.8
 """Fraction of the rate without waiting at which the search for a server's rate starts."""
 
 STEP: Final = 1.25
-"""Ratio of the first two rates tried; each next ratio is the square of the previous one, until both a met and a missed
+"""Ratio of the first two rates tried. Each next ratio is the square of the previous one, until both a met and a missed
 rate are found."""
 
 MOST_STEP: Final = 4.0
@@ -56,7 +56,7 @@ MOST_STEP: Final = 4.0
 
 @frozen(kw_only=True, eq=False)
 class Server:
-    """One server under any rate of requests: its passes at knots, told once."""
+    """One server under any request rate; the times of its passes are tabulated once."""
 
     case: Case
     requests: Requests

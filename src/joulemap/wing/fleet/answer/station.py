@@ -302,7 +302,7 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
-    """Return the row of hardware that keeps no promise, with the reason and what it takes of it; others begin so."""
+    """Return the row of hardware that meets no target, with the reason; the other rows start from it."""
     found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
     found |= {
         "label": f"{station.hardware} {station.precision}",

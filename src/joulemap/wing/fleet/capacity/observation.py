@@ -132,8 +132,9 @@ def scale(candidate: Candidate, factor: float) -> Candidate:
 def observe(
     candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], rates: Rates, promise: Promise
 ) -> list[Seen]:
-    """Return how so many devices of each option serve these rates: stepped, and where requests go one by one,
-    in closed form.
+    """Return the simulated or closed-form service of each option's devices at these rates.
+
+    Single requests of one model with a constant service time use the closed form; all other options are simulated.
     """
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]

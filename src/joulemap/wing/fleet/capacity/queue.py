@@ -1,11 +1,11 @@
-"""Batches at devices that share a queue: many pools stepped side by side, one service of each in a step.
+"""Batches at devices that share a queue: many pools simulated together, one batch of each pool per step.
 
-requests of each model ─► wait in order ─► the first device that is free takes what waits, at most a batch ─► done
-                          (or until a batch is full, or the first has waited as long as it may)
+requests of each model ─► wait in order ─► the first free device takes the waiting requests, at most a batch ─► done
+                          (with a wait: until the batch is full or the first request has waited that long)
 
-Requests come by themselves (Poisson), each pool at rates of its own; pools of a seed have the same requests, stretched
-to their rates, so that what tells them apart is no chance. Each pool is stepped for a number of batches, however many
-requests these take, so that large batches and many devices are seen as often as small and few.
+Requests arrive at random (Poisson), at each pool's own rates. Pools of one seed have the same requests, scaled to their
+rates, so that differences between pools are not due to chance. Each pool is simulated for a number of batches rather
+than requests, so that large batches and many devices are observed as often as small batches and few devices.
 """
 
 from __future__ import annotations
