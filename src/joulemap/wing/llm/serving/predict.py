@@ -156,8 +156,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 
 
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
-    """Return the weight format of a file of `byte_count` bytes: mean bits of all weights, or of the non-expert
-    weights."""
+    """Return the weight format of a file of `byte_count` bytes: mean bits of all weights or of non-expert weights."""
     book = _open(row.model)
     if named.others is None:
         return f"{8.0 * byte_count / count_weights(book):.3f}bit"

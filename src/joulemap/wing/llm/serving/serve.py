@@ -1,5 +1,4 @@
-"""Simulation of a deployment under a request load: limits from stack and memory, pass costs at knots, then the queue.
-"""
+"""Simulation of a deployment under a request load: limits from stack and memory, pass costs at knots, the queue."""
 
 from __future__ import annotations
 
