@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST: Final = 12
-"""Layers of a pattern that is looked for."""
+"""Maximum layers of a repeated pattern that is searched for."""
 
 NAMED: Final = tuple(
     field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
@@ -33,19 +33,19 @@ NAMED: Final = tuple(
 
 
 Asked = tuple[Step, int]
-"""A pass of so many sequences."""
+"""Pass and its number of sequences."""
 
 
 @frozen
 class Repeat:
-    """Layers `head ... tail` of a decoder are `count` times the same `period` of them."""
+    """Repetition in a decoder's layers: those from `head` to `tail` are `count` times the same `period` layers."""
 
     head: int
     period: int
     count: int
 
     def cut(self, decoder: Decoder, count: int) -> Decoder:
-        """Return the decoder with so many periods."""
+        """Return the decoder with `count` periods."""
         start, end = self.head, self.head + self.period * self.count
         layers = decoder.layers
         kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
@@ -80,7 +80,7 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
 
 
 def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
-    """Return the columns of a pass of so many sequences, the same as of `describe_step`."""
+    """Return the columns of a pass of `batch` sequences, identical to those of `describe_step`."""
     decoder = step.cut(decoder)
     repeat = find_repeat(decoder.layers)
     if repeat is None:
@@ -177,12 +177,12 @@ def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence
 
 
 def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
-    """Whether two passes have the same operators, fused in the same way."""
+    """Return whether two passes have the same operators, fused in the same way."""
     return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
 
 
 def _stretch(decoder: Decoder, step: Step) -> int:
-    """Return what tells lengths apart between which a pass is not linear in what is cached."""
+    """Return a key of cached lengths between which a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
@@ -193,7 +193,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
 
 
 def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
-    """Return the columns at a share of the way from one to another."""
+    """Return the columns interpolated at a share of the way from one to another."""
     changes: dict[str, Any] = {}
     for name in NAMED:
         low, high = getattr(one, name), getattr(other, name)

@@ -26,10 +26,10 @@ CACHE_DTYPES: Final = {
     "fp8": "float8_e4m3fn",
     "int8": "float8_e4m3fn",
 }
-"""How keys and values are stored -> their dtype as traced; the first follows the precision of the run."""
+"""Storage precision of the KV cache and its traced dtype; the first entry follows the precision of the run."""
 
 EXCHANGED: Final = "bfloat16"
-"""What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
+"""Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
@@ -70,21 +70,21 @@ class Pass:
     decoder: Decoder
     step: Step
     sequences: int
-    """Of this device."""
+    """Sequences on this device."""
     tables: int = -1
-    """What each token has for each layer; -1 for none."""
+    """Tensor of each token's rows for each layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
-    """Elements that are turned -> the table of angles of these tokens."""
+    """Rotary elements per head, with the table of angles of these tokens."""
     gathered: dict[int, int] = attrs.field(factory=dict)
-    """Part of the tokens -> all of them."""
+    """Tokens of one device, with the gathered tokens of all devices."""
     keeps: bool = False
-    """Whether quantizers leave the weights of what is told now at 16 bits."""
+    """True if quantizers leave the weights of the operators being added at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
-    """Window -> caches of the last layer of it that has its own."""
+    """Attention window, with the caches of the last such layer that has its own."""
 
     @property
     def count(self) -> int:
-        """Tokens."""
+        """Number of tokens."""
         return self.sequences * self.step.tokens + self.step.chunk
 
     @property
