@@ -1,6 +1,6 @@
-"""Families of decoders: how the configuration of each model_type says the sizes of its layers.
+"""Model families: rules that read layer sizes from the configuration of each model_type.
 
-A family is a function of a configuration; what families have in common is `Sizes`.
+A family is a function of a configuration; `Settings` holds the parts that families share.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ ROUTED: Final = ("n_routed_experts", "num_experts", "num_local_experts")
 
 @attrs.frozen
 class Settings:
-    """A configuration, read by name."""
+    """Configuration with typed access by name."""
 
     name: str
     values: Mapping[str, Any]
     every: int = 0
-    """Of so many layers the last sees all, where nothing else is said; 0 for none."""
+    """Default period of layers, the last of which attends to all tokens; 0 for none."""
 
     def number(self, *names: str, default: int | None = None, least: int = 0) -> int:
-        """Return the first of these that is there; ModelError for none, or what is no whole number in its limits."""
+        """Return the first of these settings; ModelError if none exists or it is no whole number in its limits."""
         for name in names:
             value = self.values.get(name)
             if value is not None:
@@ -50,19 +50,19 @@ class Settings:
         return default
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return whether it is set; ModelError for what is neither true nor false."""
+        """Return whether a setting is true; ModelError for a value that is no boolean."""
         value = self.values.get(name)
         if value not in (None, False, True):
             raise ModelError(f"{self.name}: {name} is {str(value)[:60]!r}, expected true or false")
         return default if value is None else bool(value)
 
     def text(self, *names: str, default: str = "") -> str:
-        """Return the first of these that is a text."""
+        """Return the first of these settings that is a text."""
         found = (self.values.get(name) for name in names)
         return next((one for one in found if isinstance(one, str)), default)
 
     def listed(self, name: str) -> Sequence[Any]:
-        """Return a list, empty where it is none."""
+        """Return a list setting; empty if it is no list."""
         value = self.values.get(name)
         return value if isinstance(value, list | tuple) else ()
 
@@ -73,37 +73,37 @@ class Settings:
 
     @property
     def layers(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers", least=1)
 
     @property
     def heads(self) -> int:
-        """Heads of queries."""
+        """Number of query heads."""
         return self.number("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", least=1)
 
     @property
     def pairs(self) -> int:
-        """Heads of keys."""
+        """Number of key-value heads."""
         return self.number("num_key_value_heads", default=self.heads) or self.heads
 
     @property
     def head_dim(self) -> int:
-        """Elements of a head."""
+        """Elements per head."""
         return self.number("head_dim", default=self.hidden // self.heads, least=1)
 
     @property
     def context(self) -> int:
-        """Tokens that it was made for; 0 where nothing says."""
+        """Maximum context in tokens that the model was made for; 0 if not stated."""
         names = "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"
         return self.number(*names, default=0)
 
     @property
     def is_tied(self) -> bool:
-        """Whether the head is the table of tokens, as it is where nothing is said."""
+        """True if the output head shares the embedding table, which is the default."""
         return self.flag("tie_word_embeddings", default=True)
 
     def rotary(self, share: float = 1.0) -> int:
-        """Return the elements of a head that are turned."""
+        """Return the elements per head with rotary position embedding."""
         told = self.values.get("partial_rotary_factor", self.values.get("rotary_pct"))
         nested = self.values.get("rope_parameters")
         if told is None and isinstance(nested, dict):
@@ -115,7 +115,7 @@ class Settings:
 
     @property
     def function(self) -> Any:
-        """What stands between the products of a network."""
+        """Activation function between the products of a network."""
         name = self.text(
             "hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "hidden_activation"
         )
@@ -123,7 +123,7 @@ class Settings:
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """What each layer sees, 0 for all: of its layer types, a pattern, or a window of all."""
+        """Attention window of each layer, 0 for all tokens: from layer types, a pattern, or one common window."""
         window = self.number("sliding_window", default=0)
         count = self.layers
         types = self.listed("layer_types")
@@ -137,7 +137,7 @@ class Settings:
         return (window,) * count
 
     def attention(self, **changes: Any) -> Attention:
-        """Return attention as most have it."""
+        """Return the most common form of attention."""
         sizes: dict[str, Any] = {
             "heads": self.heads,
             "kv_heads": self.pairs,
@@ -152,7 +152,7 @@ class Settings:
         return mixer
 
     def network(self, **changes: Any) -> Network:
-        """Return the network of each token as most have it: gated, without biases."""
+        """Return the most common feed-forward network: gated, without biases."""
         bias = self.flag("mlp_bias")
         sizes: dict[str, Any] = {"function": self.function, "bias": bias, "output_bias": bias}
         if "inner" not in changes:
