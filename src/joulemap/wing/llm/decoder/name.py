@@ -172,7 +172,7 @@ def split_pass(name: str) -> tuple[str, str] | None:
 
 
 def is_traced_pass(name: str, settings: Settings) -> bool:
-    """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+    """Return True for a pass of a model that is traced: from a file, a hub or a module of this program."""
     before = name.partition("(")[0]
     return name.endswith(")") and (
         before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
@@ -180,10 +180,10 @@ def is_traced_pass(name: str, settings: Settings) -> bool:
 
 
 def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
-    """Return the pass of a name, with what is given beside it; None for a name that is none of a decoder.
+    """Return the pass of a name, with the arguments given beside it; None for a name that is no decoder's.
 
-    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong, and for what
-    the model does not take; ModelError for a configuration that cannot be read.
+    Raise UsageError, with a correction, for invalid brackets, arguments or values, and for a pass that the model does
+    not accept. Raise ModelError for a configuration that cannot be read.
     """
     parts = split_pass(name)
     decoder = find_decoder(parts[0]) if parts else None
