@@ -45,7 +45,7 @@ BESIDE: Final = 2
 """Queued tasks per process, so that none waits for its next task."""
 
 TRIES: Final = 3
-"""Maximum processes that a task may kill before filling stops; else it would kill them forever."""
+"""Maximum retries of a task whose process was killed; a task that kills every process would never end."""
 
 HEED_S: Final = 0.2
 """Interval in seconds at which the caller is called back, so that it can stop the filling."""

@@ -99,12 +99,12 @@ def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumn
 
 
 def _sort(name: str) -> int:
-    """Return which of the marks of a layer's end says where a column is cut."""
+    """Return the kind of layer-end mark at which a column is cut."""
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
 def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
-    """Return the columns of a pass that is told whole, and where each layer ends among operators, accesses, buffers."""
+    """Return the columns of a whole pass, and the ends of its layers among operators, accesses and buffers."""
     graph = tell(decoder, step, batch)
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
@@ -112,7 +112,7 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
 def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
     """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
 
-    Each number is linear in the place of its period and in how many periods there are.
+    Each number is linear in the index of its period and in the number of periods.
     """
     size = end - start
     block, after = two[start:end], two[end : end + size]
@@ -126,10 +126,10 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
 
 
 def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, WorkloadColumns]:
-    """Return the columns of passes of so many sequences: few are told, and the others follow from two of them.
+    """Return the columns of passes; only a few are built, and the others are interpolated.
 
-    Those that differ in what is cached are told at the least and the most of it, and these, where only the number of
-    sequences differs, for the fewest and the most.
+    Passes that differ in the cached length are built at the least and the most of it. Passes that differ only in the
+    number of sequences are built for the fewest and the most.
     """
     groups: dict[tuple[Step, int, int], list[Step]] = {}
     for step, count in dict.fromkeys(asked):
@@ -148,7 +148,7 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, Worklo
 
 
 def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
-    """Find a pass at numbers of sequences, in which all is linear but which experts are hit."""
+    """Fill in a pass at several numbers of sequences; all but the experts that are hit is linear in these."""
     first, last = counts[0], counts[-1]
     found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
     is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
@@ -161,7 +161,7 @@ def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: St
 
 
 def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int) -> None:
-    """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
+    """Fill in passes ordered by cached length: interpolate if the first and the last fuse alike, else halve."""
     first, last = group[0], group[-1]
     for end in (first, last):
         if (end, count) not in found:

@@ -142,8 +142,10 @@ def granitemoe(settings: Settings) -> Decoder:
 
 
 def shared_keys(settings: Settings) -> Decoder:
-    """Return norms before and behind, windows in five layers of six, keys of wider heads that are values too, later
-    layers that use keys of earlier ones, tables for each layer, and experts beside the network (gemma 4).
+    """Return gemma 4: norms before and after parts, windows in five of six layers, and shared keys and values.
+
+    Layers without a window have wider heads, whose keys may also be the values. Later layers use the keys of earlier
+    ones. Each layer has a token table, and experts run beside the MLP.
     """
     own = settings.layers - settings.number("num_kv_shared_layers", default=0)
     wide = settings.number("global_head_dim", default=512)
