@@ -164,10 +164,10 @@ def _span(values: Sequence[float]) -> str:
 def contrast_phases(
     source: Source, model: str = MODEL, settings: Settings = PHASED, *, prompt: int = PROMPT
 ) -> PhasesAnswer:
-    """Return what prefill and decode of a language model spend on each architecture class, and why.
+    """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-    Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
-    lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+    By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
+    lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
     """
     from joulemap.wing.llm.decoder.step import Step
     from joulemap.wing.llm.source import read_decoder
@@ -181,14 +181,14 @@ def contrast_phases(
 
 
 class Phases:
-    """The contrast `architectures llm`, as the core asks for it."""
+    """Contrast `architectures llm`, in the form that the core asks for."""
 
     name: Final = "llm"
     precision: Final = "bf16"
     runtime: Final = "engine"
 
     def ask(self, workspace: object, settings: Settings) -> PhasesAnswer:
-        """Return the two phases of the usual language model."""
+        """Return both phases of the default language model."""
         answer: PhasesAnswer = workspace.contrast_phases(settings=settings)  # type: ignore[attr-defined]
         return answer
 

@@ -1,8 +1,8 @@
-"""Blocks that a lake lacks: planned, evaluated in this process, in several, or on a cluster, and kept as they come.
+"""Evaluation of the blocks that a lake lacks: in this process, in several, or on a cluster; results are kept at once.
 
-A block that has its shard is not evaluated. Whoever is stopped or killed leaves whole shards, and the same call goes on
-from there; two that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask cluster
-write shards to a folder that all of them share.
+A block that has a shard is not evaluated. A stopped or killed call leaves only whole shards, and the same call resumes
+from there. Two calls that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask
+cluster write shards to a folder that all of them share.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A shard: the points of a block in one Parquet file that never changes.
+"""Shard: the points of a block in one immutable Parquet file.
 
     LAKE/joulemap-lake.json                         the marker: a folder without it is no lake
-    LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the rules of designs
+    LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the design rules
         QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
-        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a process that was killed
+        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a killed process
 
-A file is written beside its place, kept on the disk, and renamed. Two processes that evaluate one block write the same
+A file is written in the same folder, synced to disk, and renamed. Two processes that evaluate one block write the same
 bytes under the same name. Row n of a shard is point n of its block.
 """
 

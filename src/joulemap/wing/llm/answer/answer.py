@@ -71,13 +71,15 @@ def llm(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> LlmAnswer:
-    """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+    """Return how each hardware serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-    `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
-    configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
-    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
-    reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
-    wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
+    `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
+    has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
+    energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
+    the reason.
+
+    Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
+    a model that cannot be traced, UnsupportedError if nothing serves the model.
     """
     from joulemap.catalog.stack import describe_engine
 

@@ -1,8 +1,8 @@
-"""Passes of a decoder as columns, without telling every layer and every cached length.
+"""Columns of decoder passes, without building every layer and every cached length.
 
-Layers repeat: what is told of a pass is linear in the place of a layer and in how many there are, so that a pass of all
-follows from two of a few. What is told of a step of so many tokens is linear in what is cached, between the lengths at
-which a window is full: those between follow from two.
+Layers repeat. Every number of a pass is linear in the index of a layer and in the number of layers, so a full pass is
+extrapolated from two passes with few layers. A step of a fixed number of tokens is linear in the cached tokens between
+the lengths at which a window is full, so two lengths determine all lengths between them.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Repeat:
 
 
 def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
-    """Return the pattern of which the fewest layers say all, one before it and one behind it; None if none says less.
+    """Return the repetition that leaves the fewest layers to build, with a layer on each side; None if none helps.
 
-    Layers that use what others hold are told one by one. What goes before the first of them fuses with it as what goes
-    before each of the others does: it is the same.
+    Models with layers that use the caches of others are built in full. The layer before the first period must equal
+    the layer before every other period, so that it fuses in the same way.
     """
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None

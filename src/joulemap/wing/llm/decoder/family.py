@@ -201,7 +201,7 @@ def qwen3(settings: Settings) -> Decoder:
 
 
 def unless_used(settings: Settings) -> dict[str, Any]:
-    """Return settings without a window if the configuration states one but does not use it."""
+    """Return no window as a changed setting if the configuration states one but does not use it; else no change."""
     return {} if settings.flag("use_sliding_window") or settings.listed("layer_types") else {"window": 0}
 
 
@@ -227,7 +227,7 @@ def packed(settings: Settings) -> Decoder:
 
 
 def chatglm(settings: Settings) -> Decoder:
-    """Return a decoder of one product for queries and a few heads of keys and values, half of each turned."""
+    """Return a decoder with one product for queries and grouped keys and values; half of each head is rotary."""
     groups = settings.number("multi_query_group_num") if settings.flag("multi_query_attention") else settings.heads
     width = settings.number("kv_channels", default=settings.head_dim)
     bias = settings.flag("add_qkv_bias")

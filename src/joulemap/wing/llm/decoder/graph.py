@@ -72,7 +72,7 @@ class Graph:
         dtype: str = DTYPE,
         written: int | None = None,
     ) -> int:
-        """Return what one call makes; of what it reads (tensor, bytes) or all, and it writes all, or so many bytes."""
+        """Add a call and return its output; it reads inputs whole or in part, and writes all or `written` bytes."""
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
         operator = count_operator(aten or f"{cost.operation}.default", cost, output, name)

@@ -1,11 +1,11 @@
-"""Names of passes: a decoder, and what is asked of it in brackets.
+"""Names of passes: a decoder, with the arguments of the pass in brackets.
 
-    llama-3.1-8b(tokens=2048)                 a prompt
-    llama-3.1-8b(cached=2048)                 a token of each sequence behind so many
+    llama-3.1-8b(tokens=2048)                 prefill of a prompt
+    llama-3.1-8b(cached=2048)                 decode: a token of each sequence after a KV cache of 2048 tokens
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
-    path/config.json(cached=2048)             of a configuration of one's own, or of the folder of one
+    path/config.json(cached=2048)             from the user's own configuration, or its folder
 
-A name has one spelling, as that of a single operator.
+Every pass has one canonical name, as every single operator has.
 """
 
 from __future__ import annotations

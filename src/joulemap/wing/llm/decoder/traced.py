@@ -1,8 +1,8 @@
-"""A model that decodes and whose passes are traced, not told: columns of many from those of a few.
+"""Decoder whose passes are traced: columns of many passes are interpolated from a few traces.
 
-Each number of a pass is a polynomial in its sizes: straight in the sequences and in what is cached, a parabola in the
-tokens. A row of passes that differ in one size follows from the first and the last, and one between for a parabola; one
-more must agree in every digit, at both ends of the sizes behind it, or each half is a row of its own.
+Each number of a pass is a polynomial in its sizes: linear in the sequences and in the cached tokens, quadratic in the
+tokens. A series of passes that differ in one size is interpolated from its first and last pass, and a middle one for a
+quadratic. One more trace must agree in every digit, at both ends of the other sizes; else each half is a series.
 
     v(x) = sum of v(node) x product of (x - others) / (node - others)
 """
