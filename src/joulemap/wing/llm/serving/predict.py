@@ -1,9 +1,9 @@
-"""A measured row of a served model -> what is predicted of its quantities, or why nothing is.
+"""Predicted quantities of a measured serving row, or the reason for none, by the row's scope.
 
-prefill_step     a pass over the prompts
-decode_step      a step behind what is cached, or the mean of an answer that grows from there
-request, offline a batch of equal sequences, all of it
-steady_serving   requests that are always in flight
+prefill_step     a prefill pass
+decode_step      a decode step after a KV cache, or the mean over an answer that grows from there
+request, offline a whole batch of equal sequences
+steady_serving   a constant number of requests in flight
 """
 
 from __future__ import annotations
