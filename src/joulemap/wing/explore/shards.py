@@ -1,4 +1,4 @@
-"""A lake: its shards, whether they are as they were written, and what of them is garbage."""
+"""Answers on a lake's shards: their state, their integrity, and garbage to remove."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from joulemap.wing.explore.lake.footer import Footer
 from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
 WORKED_ON_S: Final = 900.0
-"""Seconds from its last byte for which another machine may still write an unfinished file: a shard takes a few."""
+"""Seconds after its last byte during which another machine may still write an unfinished file; a shard takes a few."""
 
 STATES: Final = {
     "whole": "asked by `--db`",
@@ -33,7 +33,7 @@ STATES: Final = {
 
 @frozen(kw_only=True)
 class ListedShard:
-    """A file of a lake."""
+    """File of a lake."""
 
     state: str = told("whole, stale, damaged, twice or unfinished")
     model: str = told("of its points, with commas between; empty where its footer is not read")
@@ -48,34 +48,34 @@ class ListedShard:
 
 @frozen(kw_only=True)
 class LakeAnswer(Answer):
-    """What is in a lake."""
+    """Answer on the files of a lake."""
 
     about = ("path", "point_count", "size_bytes", "removed_count", "removed_bytes")
 
     path: str
     shards: Table[ListedShard]
     removed_count: int = 0
-    """Files that were removed."""
+    """Number of files removed."""
     removed_bytes: int = 0
     is_clean: bool = False
-    """Whether garbage is told of, and nothing else."""
+    """True if only garbage is listed."""
 
     def count(self, state: str) -> int:
-        """Return how many files are in a state."""
+        """Return the number of files in a state."""
         return sum(one.state == state for one in self.shards)
 
     @property
     def point_count(self) -> int:
-        """Points that can be asked."""
+        """Number of points that can be queried."""
         return sum(one.point_count or 0 for one in self.shards if one.state == "whole")
 
     @property
     def size_bytes(self) -> int:
-        """Of all files that are listed."""
+        """Total size of all listed files in bytes."""
         return sum(one.size_bytes for one in self.shards)
 
     def document(self) -> Document:
-        """Return it for people and programs."""
+        """Return the document for people and programs."""
         shown = self._lay(
             self.shards,
             "*state | *model | hardware | precision | varied | *point point_count | *size size_bytes | file",
@@ -101,22 +101,22 @@ class LakeAnswer(Answer):
 
 
 def shards(source: Source, lake: str | Path) -> LakeAnswer:
-    """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+    """Return the files of a lake and their contents; DatabaseError for a folder that is no lake."""
     del source
     return _list(Path(lake), survey(Path(lake)))
 
 
 def check_shards(source: Source, lake: str | Path) -> LakeAnswer:
-    """Return the same after a look at every byte of every shard."""
+    """Return the same answer after reading every byte of every shard."""
     del source
     return _list(Path(lake), survey(Path(lake), is_thorough=True))
 
 
 def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> LakeAnswer:
-    """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+    """Return the garbage of a lake: stale, damaged, duplicate or unfinished files; `remove` deletes it.
 
-    A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
-    file that cannot be removed.
+    A file that was written a moment ago may be in use and stays. Raise DatabaseError for a folder that is no lake, or
+    a file that cannot be removed.
     """
     del source
     folder = Path(lake)

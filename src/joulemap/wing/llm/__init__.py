@@ -1,4 +1,4 @@
-"""Language models as they are served: passes by name, engines, latency and cost per token."""
+"""Language model serving: passes by name, engines, latency and cost per token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from joulemap.system.wing import Ask, Wing
 
 
 def register() -> Wing:
-    """Return what this wing adds to the core."""
+    """Return the contributions of this wing to the core."""
     return Wing(
         name="llm",
         commands={"llm": "joulemap.wing.llm.command"},

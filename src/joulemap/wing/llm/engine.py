@@ -1,4 +1,4 @@
-"""What an engine adds to a pass of a language model, whose ledger is of devices alone."""
+"""Engine overhead of a language model's pass; the energy ledger covers devices alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from joulemap.present.cell import show_quantity
 
 
 def count_in(model: str) -> str:
-    """Return what a million evaluations of a pass are a million of: output tokens or prompts; empty for no pass."""
+    """Return the unit that a million evaluations of a pass yield: output tokens or prompts; empty if it is no pass."""
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     asked = find_pass(model) if is_pass(model) else None
@@ -19,9 +19,9 @@ def count_in(model: str) -> str:
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, one evaluation of it) of a language model named without a pass, and what to ask for its requests.
+    """Return (model, one evaluation of it) of a language model named without a pass, and the command for its requests.
 
-    None and empty where there is none among the models.
+    Return None and an empty text if the models include none.
     """
     from joulemap.wing.llm.decoder.name import is_pass
 
@@ -36,7 +36,7 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return how checkpoints of passes are quantized in a way that is not counted."""
+    """Return notes on checkpoint quantization of passes that is not counted."""
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     found = [find_pass(one) for one in models if is_pass(one)]
@@ -45,9 +45,9 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return what the engine that a pass names adds to it on each hardware; nothing of what is no pass of one.
+    """Return the overhead that the engine named by a pass adds on each hardware; empty for any other pass.
 
-    `runs` have the name of a hardware, seconds of the pass there, and watts that it draws while it waits.
+    `runs` holds the name of each hardware, the seconds of the pass there, and its idle power in watts.
     """
     if "engine=" not in model:
         return []
@@ -85,7 +85,7 @@ def find_published(model: str) -> str:
 
 
 def find_runtime(engine: str) -> str:
-    """Return how an engine launches a pass; UnknownNameError or UsageError for one that is not known."""
+    """Return the launch mode of an engine; UnknownNameError or UsageError for an unknown one."""
     from joulemap.catalog.stack import find_engine
 
     return find_engine(engine).runtime

@@ -25,11 +25,11 @@ class DecoderNames(ModelNames):
     """Passes of language models: `llama-3.1-8b(cached=2048)`, `./config.json(tokens=512)`, `hf:NAME(tokens=8)`."""
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+        """Return True for a pass of a model that is traced: from a file, a hub or a module of this program."""
         return decoder.is_traced_pass(name, settings)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
-        """Return the pass of a model that is traced, at the sizes of its name."""
+        """Return the pass of a traced model at the sizes in its name."""
         from joulemap.wing.llm.source import find_traced_pass
 
         return find_traced_pass(name, settings, batch)
@@ -44,23 +44,23 @@ class DecoderNames(ModelNames):
         return find_closed_pass(name, settings, batch, self)
 
     def is_name(self, word: str) -> bool:
-        """Return True for a decoder that ships, or the path of a configuration."""
+        """Return True for a built-in decoder, or the path of a configuration."""
         return decoder.is_pass(word)
 
     def list_names(self) -> Sequence[str]:
-        """Return the decoders that ship."""
+        """Return the built-in decoders."""
         return decoder.list_decoders()
 
     def complete(self, typed: str) -> Sequence[str]:
-        """Return how a name that is being typed may go on."""
+        """Return the completions of a partly typed name."""
         return decoder.complete(typed)
 
     def list_shipped(self) -> Mapping[str, tuple[ModelEntry, ShippedWorkload]]:
-        """Return each decoder that ships, of a token with nothing before it."""
+        """Return each built-in decoder as a pass of one token with an empty cache."""
         return decoder.describe_shipped()
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a pass; UsageError for one too large to be added up."""
+        """Return the workload of a pass; UsageError for one too large to be summed."""
         from joulemap.wing.llm.decoder.layer import describe_step
 
         del talk  # it takes no time to speak of
@@ -78,13 +78,13 @@ class DecoderNames(ModelNames):
         return list_precisions(asked.decoder)
 
     def count_in(self, model: str) -> str:
-        """Return "output tokens" or "prompts of so many tokens" for a pass."""
+        """Return "output tokens" or "prompts of N tokens" for a pass."""
         from joulemap.wing.llm.engine import count_in
 
         return count_in(model)
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-        """Return what one evaluation of a language model is that is named without a pass, and how to ask `llm`."""
+        """Return one evaluation of a language model named without a pass, and the `llm` command to ask about it."""
         if not any("(" not in one and decoder.is_pass(one) for one in models):
             return None, ""
         from joulemap.wing.llm.engine import describe_evaluation
@@ -92,7 +92,7 @@ class DecoderNames(ModelNames):
         return describe_evaluation(models, hardware)
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
-        """Return how checkpoints of passes are quantized in a way that is not counted."""
+        """Return notes on checkpoint quantization of passes that is not counted."""
         if not any(decoder.is_pass(one) for one in models):
             return []
         from joulemap.wing.llm.engine import describe_unread
@@ -100,7 +100,7 @@ class DecoderNames(ModelNames):
         return describe_unread(models)
 
     def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return what the engine that a pass names adds to it on each hardware."""
+        """Return the overhead of the engine named by a pass on each hardware."""
         from joulemap.wing.llm.engine import describe_engine
 
         return describe_engine(model, batch, runs)

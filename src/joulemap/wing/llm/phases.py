@@ -1,4 +1,4 @@
-"""Prefill and decode of a language model, side by side on the architecture classes."""
+"""Prefill and decode of a language model, side by side on several architecture classes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 MODEL: Final = "llama-3.1-8b"
-"""A language model that a chip of each of the classes holds."""
+"""Language model that fits on a chip of each class."""
 
 HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v5p", "gaudi3")
-"""A CPU, a GPU, a TPU and an NPU that language models are served on."""
+"""CPU, GPU, TPU and NPU on which language models are served."""
 
 PHASED: Final = Settings(precision=("bf16",), runtime=("engine",))
-"""What language models run at."""
+"""Default precision and launch mode."""
 
 PROMPT: Final = 2048
-"""Tokens of the prompt, and in the cache behind it."""
+"""Tokens of the prompt, and of the KV cache in decode."""
 
 ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
 """Categories of data that stays on the chip."""
@@ -45,17 +45,17 @@ class PhasesAnswer(RunAnswer):
     model: str
     prompt: int
     rows: Table[ArchitectureSummary]
-    """The prompts' passes in the order of the hardware, and then the steps."""
+    """Prefill passes in the order of the hardware, then the decode steps."""
 
     @property
     def pairs(self) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
-        """The pass over the prompt and the step of each hardware that runs both."""
+        """Prefill pass and decode step of each hardware that runs both."""
         half = len(self.rows) // 2
         both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
         return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it: a row for each class and phase."""
+        """Return the document, with one row for each class and phase."""
         shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
         return self._compose(
             f"{self.model}: a token of a prompt of {self.prompt:,}, and one behind it, batch 1",
@@ -77,11 +77,11 @@ class PhasesAnswer(RunAnswer):
         )
 
     def _count(self, row: ArchitectureSummary) -> int:
-        """Return the tokens of a run's pass."""
+        """Return the number of tokens of a run's pass."""
         return self.prompt if row in [one for one, _ in self.pairs] else 1
 
     def _each(self, row: ArchitectureSummary) -> float:
-        """Return the joules of a token of a run."""
+        """Return the joules per token of a run."""
         return (row.energy_j or 0.0) / self._count(row)
 
     def _figures(self, shown: Table[ArchitectureSummary]) -> Grid:
@@ -112,7 +112,7 @@ class PhasesAnswer(RunAnswer):
         return "prefill" if self._count(row) > 1 else "decode"
 
     def _say_gap(self) -> str:
-        """Return how many times the joules of a prompt's token one behind it takes."""
+        """Return the ratio of the energy per decode token to the energy per prompt token."""
         ratios = [(one.architecture, self._each(other) / self._each(one)) for one, other in self.pairs]
         told = join_words([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
         return (
@@ -121,7 +121,7 @@ class PhasesAnswer(RunAnswer):
         )
 
     def _say_reuse(self) -> str:
-        """Return the bytes off chip that a MAC needs in both phases."""
+        """Return the off-chip bytes per MAC in both phases."""
         first = [one.off_chip_bytes_per_mac or 0.0 for one, _ in self.pairs]
         then = [other.off_chip_bytes_per_mac or 0.0 for _, other in self.pairs]
         return (
@@ -130,7 +130,7 @@ class PhasesAnswer(RunAnswer):
         )
 
     def _say_shares(self) -> str:
-        """Return what the phases are spent on."""
+        """Return the energy shares of both phases."""
 
         def span(place: int, *names: str) -> str:
             rows = [pair[place] for pair in self.pairs]
@@ -143,7 +143,7 @@ class PhasesAnswer(RunAnswer):
         )
 
     def _say_best(self) -> str:
-        """Return which class needs least in each phase."""
+        """Return the class with the lowest energy in each phase."""
         first = min((one for one, _ in self.pairs), key=self._each)
         then = min((other for _, other in self.pairs), key=self._each)
         if first.architecture == then.architecture:
@@ -164,10 +164,10 @@ def _span(values: Sequence[float]) -> str:
 def contrast_phases(
     source: Source, model: str = MODEL, settings: Settings = PHASED, *, prompt: int = PROMPT
 ) -> PhasesAnswer:
-    """Return what prefill and decode of a language model spend on each architecture class, and why.
+    """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-    Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
-    lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+    By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
+    lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
     """
     from joulemap.wing.llm.decoder.step import Step
     from joulemap.wing.llm.source import read_decoder
@@ -181,14 +181,14 @@ def contrast_phases(
 
 
 class Phases:
-    """The contrast `architectures llm`, as the core asks for it."""
+    """Contrast `architectures llm`, in the form that the core asks for."""
 
     name: Final = "llm"
     precision: Final = "bf16"
     runtime: Final = "engine"
 
     def ask(self, workspace: object, settings: Settings) -> PhasesAnswer:
-        """Return the two phases of the usual language model."""
+        """Return both phases of the default language model."""
         answer: PhasesAnswer = workspace.contrast_phases(settings=settings)  # type: ignore[attr-defined]
         return answer
 

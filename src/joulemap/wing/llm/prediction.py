@@ -1,4 +1,4 @@
-"""Served configurations that were measured: what each is predicted to do, evaluated where it is not stored."""
+"""Predictions for measured serving configurations, evaluated where none is stored."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.predict import Prediction
 
 CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
-"""That a prediction follows from, beside what passes are, the formulas of the class and its hardware."""
+"""Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
 FILES: Final = ("stack/*.toml", "model/decoder.json")
-"""Data of the catalogue that it follows from."""
+"""Catalogue data that predictions depend on."""
 
 DEPLOYMENT: Final = (
     "model",
@@ -56,15 +56,15 @@ DEPLOYMENT: Final = (
 
 @frozen(kw_only=True)
 class _Target:
-    """A hardware that rows name, under the calibration that applies."""
+    """Hardware named by rows, with the applicable calibration."""
 
     name: str
     entry: HardwareEntry | None = None
-    """None for one that is not known."""
+    """Catalogue entry; None for an unknown hardware."""
     mode: str = DEFAULT_MODE
     calibration: CalibrationEntry | None = None
     bound: Target | None = None
-    """The board as its runs have it; None for one that is not known."""
+    """Board as bound for its runs; None for an unknown hardware."""
     refusal: str = ""
 
     @property
@@ -73,19 +73,19 @@ class _Target:
 
     @property
     def version(self) -> str:
-        """Of all formulas."""
+        """Version of all formulas that a prediction depends on."""
         return f"{formula_version(self.architecture)}-{serving_version()}" if self.entry else serving_version()
 
     @property
     def key(self) -> str:
-        """Digest of all that a prediction depends on, but its row."""
+        """Digest of everything that a prediction depends on except its row."""
         digest = self.bound.digest if self.bound else ""
         return hashlib.sha256(f"{digest}|{self.version}|{self.refusal}".encode()).hexdigest()[:16]
 
 
 @cache
 def serving_version() -> str:
-    """Return sixteen hexadecimal digits over what makes passes of a model into served requests."""
+    """Return sixteen hexadecimal digits over the code and data that turn passes of a model into served requests."""
     return remember("code", "serving", _digest)
 
 
@@ -98,9 +98,9 @@ def _digest() -> str:
 
 
 def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) -> frozenset[str]:
-    """Predict the measurements of these numbers where that is not stored, or follows from what is no more so.
+    """Predict the measurements of these numbers if no prediction is stored or the stored one is out of date.
 
-    Returns `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
+    Return `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
     """
     with reading_if_there(source) as connection:
         if connection is None:
@@ -126,7 +126,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
 
 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
-    """Return what is predicted of each row, or why nothing is, without storing it."""
+    """Return the prediction of each row, or the reason for none, without storing it."""
     found: dict[int, ServingPrediction] = {}
     for name in dict.fromkeys(row.hardware for row in rows):
         mine = {number: row for number, row in enumerate(rows) if row.hardware == name}
@@ -162,12 +162,12 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
 
 
 def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
-    """Return what rows have alike whose passes are those of one model on the same devices."""
+    """Return the fields that rows share if they have the same model on the same devices."""
     return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
 def _record(number: int, row: ServingRow, target: _Target, found: Prediction | str) -> ServingPrediction:
-    """Return what is stored of a measurement: a prediction, or why there is none."""
+    """Return the record of a measurement to store: a prediction, or the reason for none."""
     from joulemap.catalog.stack import find_stack
 
     is_refused = isinstance(found, str)

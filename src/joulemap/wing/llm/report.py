@@ -1,4 +1,4 @@
-"""Chapter of a report: how the hardware serves the language model of a pass."""
+"""Report chapter on how the hardware serves the language model of a pass."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ServedPart(ReportPart):
-    """Chapter on serving."""
+    """Report chapter on serving."""
 
     name = "served"
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return how the hardware serves the model of a pass; None for another model, or where it cannot."""
+        """Return the serving answer for the model of a pass; None for another model, or if it cannot be served."""
         from joulemap.answer.report.finding import attempt
         from joulemap.wing.llm.answer.answer import serve_pass
 
@@ -30,7 +30,7 @@ class ServedPart(ReportPart):
         return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
-        """Return the frontier of throughput and latency with every batch."""
+        """Return the chapter with the frontier of throughput and latency over all batches."""
         from joulemap.present.document import Lines
 
         document = answer.document()

@@ -1,4 +1,4 @@
-"""A language model that is asked for, by name, configuration or trace, and the boxes that it is divided over."""
+"""Sources of a requested language model, by name, configuration or trace, and the boxes that it is divided over."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 KIND: Final = "decoder"
-"""Kind of requests for passes that follow from the sizes of a model."""
+"""Kind of requests for passes that are built from the sizes of a model."""
 
 
 def can_trace_configurations() -> bool:
-    """Return True if what traces any configuration of a language model is installed."""
+    """Return True if the library that traces any configuration of a language model is installed."""
     return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
 
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
-    """Return the pass of a model that is traced at the sizes of its name; raises as `find_model`."""
+    """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
     from joulemap.domain.operator.name import read_arguments
     from joulemap.wing.llm.decoder.name import EXAMPLE, split_pass
     from joulemap.wing.llm.decoder.step import Step
@@ -69,9 +69,9 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
-    """Return the pass of a decoder, by name or the path of a configuration, described by `names`; None for others.
+    """Return the pass of a decoder, by name or path of a configuration, described by `names`; None for others.
 
-    One of a family whose sizes are not known in closed form is traced, where that is possible; raises as `find_model`.
+    A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """
     from joulemap.wing.llm.decoder.name import find_pass
 
@@ -101,7 +101,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
-    """Return the box of unlike devices that settings name; None for none. UsageError for one beside other hardware."""
+    """Return the box of unlike devices in the settings; None for none. UsageError if other hardware is beside it."""
     selection = select_hardware(settings)
     mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
     if mixed and len(selection.pairs) > 1:
@@ -110,9 +110,9 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
 
 
 def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
-    """Return settings with the chip of each box of alike ones in its place, and chip -> how many those are.
+    """Return settings with each uniform box replaced by its chip, and the number of chips by chip.
 
-    UsageError for boxes that have unlike numbers of a chip.
+    Raise UsageError for boxes with different numbers of one chip.
     """
     selection = select_hardware(settings)
     boxes = {box.id: box for box in _list_boxes(selection)}
@@ -132,7 +132,7 @@ def _list_boxes(selection: Selection) -> list[BoxHardware]:
 
 
 def _name_chip(box: BoxHardware, mode: str) -> str:
-    """Return a device of a box of alike ones, with its share of a cap on all of them."""
+    """Return the name of one device of a uniform box, with its share of the box's power cap."""
     name = box.box.devices[0].hardware
     point = read_point(mode)
     return (
@@ -143,9 +143,9 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    """Return the decoder of a name or path, or one whose passes are traced and kept; `prompt` is the longest of them.
+    """Return the decoder of a name or path, or one with traced and stored passes of at most `prompt` tokens.
 
-    Raises UnknownNameError, with the nearest, for one that is not there, ModelError for one that cannot be read or
+    Raise UnknownNameError, with the nearest name, for an unknown model; ModelError for one that cannot be read or
     traced.
     """
     from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
@@ -186,7 +186,7 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
 
 
 def _read_context(path: Path) -> int:
-    """Return the tokens that a configuration says its model was made for; 0 where it does not say."""
+    """Return the context length in tokens that a configuration states; 0 if none."""
     from joulemap.trace.configuration import read_configuration
     from joulemap.wing.llm.decoder.family import Settings as Sizes
     from joulemap.wing.llm.decoder.read import find_text

@@ -1,4 +1,4 @@
-"""Blocks made of what is evaluated: a workload on versions of a hardware that differ in numbers."""
+"""Blocks of points: one workload on versions of one hardware that differ in numeric constants."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def describe(
     calibration: tuple[str, str] = (UNCALIBRATED, ""),
     rules: str = "",
 ) -> Block:
-    """Return the block of a workload on a hardware, of which constants are varied: constant -> unit and values.
+    """Return the block of a workload on a hardware with varied constants: constant -> unit and values.
 
-    `hardware` is as runs have it, at its mode and boundary; `calibration` is label and digest of the one that is in it,
-    `rules` a digest of those by which other numbers follow.
+    `hardware` is as bound for its runs, at its mode and boundary. `calibration` is the label and digest of its
+    calibration; `rules` is a digest of the rules that derive other numbers.
     """
     key = workload.key
     plain = Block(

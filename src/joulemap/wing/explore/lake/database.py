@@ -1,8 +1,8 @@
-"""A lake: a folder of shards, read as a database is, by the same views.
+"""Lake: a folder of shards that is queried like a database, through the same views.
 
-The views stand in a database of its own that lives as long as the question: a copy of the template, in which scans of
-the shards are in the place of the tables of runs. A shard is looked through once: its digest, which its name says, is
-compared, and what changes of a file when it is written is remembered beside.
+The views are in a temporary database that lives as long as the query. It is a copy of the template in which scans of
+the shards replace the tables of runs. The digest of a shard's content, which is in its file name, is checked once; the
+file attributes that a write changes are then remembered beside it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from joulemap.wing.explore.lake.shard import (
 )
 
 MOST_MEMORY: Final = "700MB"
-"""That the engine takes for a lake, of whatever size: beyond it, it writes beside."""
+"""Memory limit of the database engine for a lake of any size; beyond it, the engine spills to disk."""
 
 ABSENT: Final = (
     "subgraph_results", "operator_results", "energy_ledger", "energy_parts", "event_counts",
@@ -55,32 +55,32 @@ ABSENT: Final = (
     "run_subgraph", "run_operator", "ledger_line", "run_action",
     "point_total", "point_action", "workload_operator",
 )  # fmt: skip
-"""Views, and tables behind them, of what a lake does not hold: parts of runs."""
+"""Views of parts of runs, with the tables behind them; a lake does not hold these."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
-"""What a statement reads, as the engine writes out how it is understood."""
+"""Table that a statement reads, in the engine's serialized form of the statement."""
 
 
 @frozen(kw_only=True)
 class Survey:
-    """What is in a lake."""
+    """State of the shards in a lake."""
 
     shards: tuple[Shard, ...]
-    """Whole ones of the formulas and rules of today, by question."""
+    """Whole shards of the current formulas and rules, sorted by question."""
     footers: Mapping[Path, Footer]
-    """Path of each of them with its footer."""
+    """Footer of each whole shard, by its path."""
     stale: tuple[Shard, ...]
-    """Of other formulas or rules."""
+    """Shards of other formulas or rules."""
     damaged: tuple[tuple[Shard, str], ...]
-    """Cut short or altered -> how that is known."""
+    """Shards that were cut short or altered, with the evidence."""
     twice: tuple[Shard, ...]
-    """Of questions that another shard answers."""
+    """Shards of questions that another shard answers too."""
     unfinished: tuple[Path, ...]
-    """Being written, or left by a process that was killed."""
+    """Files that are being written, or were left by a killed process."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What who asks the lake must know of it."""
+        """Warnings for everyone who queries the lake."""
         told = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
@@ -95,9 +95,10 @@ class Survey:
 
 
 def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
-    """Return what is in a lake; `is_thorough` reads every row of every shard, else bytes that were written since.
+    """Return the state of a lake's shards; `is_thorough` reads every row, else only bytes written since the last
+    check.
 
-    Raises DatabaseError for a folder that is no lake.
+    Raise DatabaseError for a folder that is no lake.
     """
     if not is_lake(lake):
         raise DatabaseError(f"{lake} {'is no lake' if lake.exists() else 'is not there'}; name one that --lake filled")
@@ -128,12 +129,12 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
 
 
 def _list_current() -> set[str]:
-    """Return the folders of shards of today's formulas, with today's rules of designs or where nothing follows such."""
+    """Return the folders of shards of the current formulas, with the current design rules or independent of any."""
     return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 
 def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
-    """Return path -> why its shard is not as it was written."""
+    """Return the damaged shards by path, with the reason."""
     kept = cache_folder() / f"lake-{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
     seen: dict[str, list[int]] = {}
     if not is_thorough:
@@ -174,9 +175,9 @@ def _judge(shard: Shard) -> str:
 
 @contextlib.contextmanager
 def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> Iterator[Connection]:
-    """Give out a connection that asks the shards of a lake as a database is asked; `tell` is told what is left out.
+    """Yield a connection that queries the shards of a lake like a database; `tell` gets a message on omitted shards.
 
-    `template` is a database with the catalogue and no runs. Raises DatabaseError for what is no lake.
+    `template` is a database with the catalogue and no runs. Raise DatabaseError for a folder that is no lake.
     """
     found = survey(lake)
     for text in found.doubts:
@@ -194,7 +195,7 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> It
 
 
 def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
-    """Return a database of this question alone, with the catalogue and no runs."""
+    """Return a temporary database for this query, with the catalogue and no runs."""
     from joulemap.store.connection import open_in_memory
 
     if template is None:
@@ -210,7 +211,7 @@ def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
 
 
 def _fill(connection: Connection, found: Survey) -> None:
-    """Put scans of shards in the place of the tables of runs, and what they say of workloads and hardware in theirs."""
+    """Replace the tables of runs with scans of shards, and store the workloads and hardware that shards describe."""
     paths = [str(one.path.resolve()) for one in found.shards]
     told = [found.footers[one.path] for one in found.shards]
     columns = {one.column: one.name for about in told for one in about.varied}
@@ -223,7 +224,7 @@ def _fill(connection: Connection, found: Survey) -> None:
 
 
 def number_shards(shards: Iterable[Shard]) -> list[int]:
-    """Return a number for each shard that follows from its question, 33 bits long; who comes later gives way."""
+    """Return a 33-bit number for each shard, derived from its question; later shards avoid numbers already taken."""
     found: dict[int, None] = {}
     for one in shards:
         number = int(one.question, 16) >> 95
@@ -236,7 +237,7 @@ def number_shards(shards: Iterable[Shard]) -> list[int]:
 def _scan(
     connection: Connection, shards: Sequence[Shard], paths: Sequence[str], workloads: Sequence[str], varied: list[str]
 ) -> str:
-    """Return the view of all points, with the columns that no shard has as nulls."""
+    """Return the view of all points; columns that no shard has are null."""
     if not shards:
         nulls = {**COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
                  "created_at": "TIMESTAMP"}  # fmt: skip
@@ -266,7 +267,7 @@ def _scan(
 
 
 def _views(connection: Connection, varied: Mapping[str, str]) -> str:
-    """Return the views of a lake; `varied` are column -> constant."""
+    """Return the views of a lake; `varied` maps columns to constants."""
     promised = [
         str(name)
         for (name,) in connection.execute(
@@ -302,7 +303,7 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
 
 
 def _of_points(sql: str) -> str:
-    """Return SQL over the tables of runs, workloads and hardware as SQL over points, which have their columns."""
+    """Return SQL over runs, workloads and hardware rewritten as SQL over points, which have the same columns."""
     return re.sub(r"\b[rwv]\.", "p.", sql)
 
 
@@ -319,7 +320,7 @@ def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, A
 
 
 def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any]]) -> None:
-    """Store what shards say of hardware that the catalogue does not have, or has otherwise."""
+    """Store hardware from shards that the catalogue lacks or defines differently."""
     for one in hardware:
         execute(
             connection,
@@ -334,7 +335,7 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
 
 
 def tell_absent(connection: Connection, sql: str) -> str:
-    """Return what is said of a statement that asks for parts of runs, which a lake does not hold; empty for others."""
+    """Return a note on a statement that reads parts of runs, which a lake does not hold; empty for others."""
     with contextlib.suppress(duckdb.Error):
         ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         asked = set(_TABLE.findall(tree))

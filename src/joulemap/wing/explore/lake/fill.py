@@ -1,8 +1,8 @@
-"""Blocks that a lake lacks: planned, evaluated in this process, in several, or on a cluster, and kept as they come.
+"""Evaluation of the blocks that a lake lacks: in this process, in several, or on a cluster; results are kept at once.
 
-A block that has its shard is not evaluated. Whoever is stopped or killed leaves whole shards, and the same call goes on
-from there; two that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask cluster
-write shards to a folder that all of them share.
+A block that has a shard is not evaluated. A stopped or killed call leaves only whole shards, and the same call resumes
+from there. Two calls that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask
+cluster write shards to a folder that all of them share.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
 
 
 class Task(Protocol):
-    """What is evaluated together: anything that can be sent to another process."""
+    """Unit of evaluation; must be picklable, so that another process can evaluate it."""
 
     @property
     def block(self) -> Block:
-        """What its points are."""
+        """Block of the task's points."""
 
 
 One = TypeVar("One", bound=Task)
 
 BESIDE: Final = 2
-"""Tasks of each process that are on their way, so that none waits for the next."""
+"""Queued tasks per process, so that none waits for its next task."""
 
 TRIES: Final = 3
-"""How often a task is given to a process that is then killed: one that kills each would go on without end."""
+"""Maximum retries of a task whose process was killed; a task that kills every process would never end."""
 
 HEED_S: Final = 0.2
-"""How often who waits is told, so that it can stop the filling."""
+"""Interval in seconds at which the caller is called back, so that it can stop the filling."""
 
 
 def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
-    """Evaluate a task and keep its points: what a process does with one. Its shard is all that comes of it."""
+    """Evaluate a task in a worker process and store its points; the shard is the only result."""
     write_shard(lake, task.block, evaluate(task))
 
 
 def read_cluster(text: str) -> tuple[str, int]:
-    """Return address and workers of a cluster, one of which is empty; UsageError for what is neither."""
+    """Return the address and the worker count of a cluster, one of which is empty; UsageError for any other text."""
     kind, _, rest = text.partition(":")
     if kind == "local" and rest.isdecimal() and int(rest) > 0:
         return "", int(rest)
@@ -68,19 +68,19 @@ def read_cluster(text: str) -> tuple[str, int]:
 
 @define(kw_only=True)
 class Filled:
-    """What filling a lake came to; told as it goes on too."""
+    """Progress and result of filling a lake."""
 
     block_count: int = 0
-    """That were asked for, as far as they have been counted."""
+    """Number of requested blocks, as far as counted."""
     questions: set[str] = attrs.field(factory=set, repr=False)
-    """Digests of those of them that have their shard."""
+    """Digests of the questions whose blocks have a shard."""
     known_count: int = 0
-    """Of those, that had their shard before."""
+    """Number of requested blocks that had a shard before."""
     known_point_count: int = 0
-    """Points of these."""
+    """Number of points in blocks that had a shard before."""
     written_count: int = 0
     point_count: int = 0
-    """Points that were evaluated now."""
+    """Number of points evaluated in this call."""
 
 
 def fill(
@@ -92,12 +92,12 @@ def fill(
     cluster: str = "",
     tell: Callable[[Filled], None] | None = None,
 ) -> Filled:
-    """Evaluate the tasks whose blocks have no shard in a lake, and keep their points there; return what it came to.
+    """Evaluate the tasks whose blocks have no shard in a lake, store their points there, and return the counts.
 
-    `evaluate` is a function of a module, for other processes find it by its name. `jobs` processes of this machine
-    work, or those of a `cluster`: `tcp://HOST:PORT` of a Dask scheduler, or `local:N` for N workers here. `tell` is
-    told at each shard and now and then; what it raises ends the filling, with every finished shard kept.
-    Raises UsageError for a folder that cannot be a lake, or a cluster that is not there.
+    `evaluate` must be a module-level function, because other processes import it by name. The work runs in `jobs`
+    local processes, or on a `cluster`: `tcp://HOST:PORT` of a Dask scheduler, or `local:N` for N workers here. `tell`
+    is called at each shard and at intervals. An exception from it ends the filling, with every finished shard kept.
+    Raise UsageError for a folder that cannot be a lake, or an unreachable cluster.
     """
     open_lake(lake)
     told = Filled()
@@ -147,7 +147,7 @@ def _run_here(work: Callable[[One], None], tasks: Iterator[One]) -> Generator[On
 def _run_in_processes(
     work: Callable[[One], None], tasks: Iterator[One], jobs: int, news: Callable[[], None]
 ) -> Generator[One]:
-    """Yield tasks in the order in which processes end them; one that is killed is replaced."""
+    """Yield tasks in the order in which processes finish them; replace a killed process."""
     tries: dict[str, int] = {}
     again: list[One] = []
     source = iter(tasks)
@@ -198,7 +198,7 @@ def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
 
 
 def _open_pool(jobs: int) -> ProcessPoolExecutor:
-    """Return processes that start anew: a copy of this one would share what it has open."""
+    """Return a pool of freshly started processes; a fork would share this process's open files."""
     import multiprocessing
     from multiprocessing import resource_tracker
 
@@ -213,7 +213,7 @@ def _open_pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _shielded() -> Iterator[None]:
-    """Keep Ctrl-C from processes that begin inside, before they are far enough to leave it to this one."""
+    """Block Ctrl-C in processes started inside, until they leave its handling to this process."""
     import signal
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -224,7 +224,7 @@ def _shielded() -> Iterator[None]:
 
 
 def _begin_process() -> None:
-    """Leave Ctrl-C to the process that asks, and end with it."""
+    """Ignore Ctrl-C in a worker process, and exit when its parent does."""
     import multiprocessing
     import signal
     from threading import Thread
@@ -242,18 +242,19 @@ def _begin_process() -> None:
 
 
 LOOK_S: Final = 1.0
-"""How often workers are counted, which is a question to the scheduler: they come and go."""
+"""Interval in seconds at which cluster workers are counted; each count queries the scheduler, as workers come and go.
+"""
 
 
 def run_on_cluster(
     work: Callable[[One], None], tasks: Iterator[One], cluster: str, news: Callable[[], None]
 ) -> Generator[One]:
-    """Yield tasks as workers end them. What a lost worker had is given to another.
+    """Yield tasks as cluster workers finish them; reassign the tasks of a lost worker.
 
-    Nothing is asked of one that has ended well: its shard is there, and to fetch a result is half of the work here.
+    Results are not fetched: the shard is already written, and fetching would take half of the work here.
 
-    Raises UsageError where there is no scheduler, MissingPackageError without Dask, JoulemapError where workers were
-    lost with a task again and again.
+    Raise UsageError if there is no scheduler, MissingPackageError without Dask, JoulemapError if workers were
+    repeatedly lost with a task.
     """
     try:
         engine: Any = import_module("distributed")

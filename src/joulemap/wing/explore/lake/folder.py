@@ -1,4 +1,4 @@
-"""Lakes as databases: what the core asks of a folder that a query is to read."""
+"""Lakes as databases: the reader that queries use for a lake's folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class LakeFolder:
     """Reader of lakes."""
 
     def reading(self, source: Source, kind: Kind) -> AbstractContextManager[Connection]:
-        """Return a read-only connection to the shards of a lake; says what is left out as stale or damaged."""
+        """Return a read-only connection to the shards of a lake; report stale and damaged shards that are omitted."""
         from joulemap.plan.catalogue import find_catalogue
         from joulemap.wing.explore.lake.database import reading_lake
 
         return reading_lake(source.path, find_catalogue(), kind, source.patience.tell)
 
     def describe_absent(self, connection: Connection, sql: str) -> str:
-        """Return what of a statement is empty because a lake does not hold it; empty for nothing."""
+        """Return a note on parts of a statement that are empty because a lake does not hold them; empty for none."""
         from joulemap.wing.explore.lake.database import tell_absent
 
         return tell_absent(connection, sql)

@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "package_version": "VARCHAR",
     "is_edge": "BOOLEAN",
 }
-"""Columns of a shard with their types in the engine, beside those of varied constants."""
+"""Columns of a shard, with their types in the engine; varied constants have further columns."""
 
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
 """Columns that every shard has."""
@@ -47,7 +47,7 @@ _CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _UNIT: Final = re.compile(r"[A-Za-z0-9%/^*.-]*")
 
 MOST_FOOTER_CHARACTERS: Final = 50_000_000
-"""Longest footer that is read: a footer repeats what a model and a hardware are, and lists no points."""
+"""Maximum footer length in characters; a footer describes models and hardware, and lists no points."""
 
 
 class FooterError(ValueError):
@@ -129,7 +129,7 @@ def parse_footer(text: str) -> Footer:
 
 
 def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
-    """Raise FooterError for what is not a table of these names, or of some of them."""
+    """Raise FooterError for a value that is not a table of these names, or of some of them."""
     if not isinstance(value, dict):
         raise FooterError(f"{what} is no table")
     unknown = sorted(set(value) - set(names))
@@ -196,14 +196,14 @@ def _read_row(value: Any, names: Sequence[str], what: str) -> Mapping[str, Any]:
 
 @contextlib.contextmanager
 def reading_files(shards: Iterable[Shard]) -> Iterator[Connection]:
-    """Give out a connection to memory that may read these files and reach nothing else."""
+    """Yield an in-memory connection that may read these files and nothing else."""
     with contextlib.closing(connect(IN_MEMORY)) as connection:
         configure(connection, confine(READING, shards))
         yield connection
 
 
 def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
-    """Return settings as `kind` has them that keep the engine from every file but these and its one output."""
+    """Return the settings of `kind`, restricted to these files and the one output of the engine."""
     settings = {**dict(kind.config), **dict(kind.later), **dict(CONFINED)}
     paths = [quote_text(str(one.path.resolve())) for one in shards]
     settings[ALLOWED] = f"[{', '.join(filter(None, (*paths, settings.get(ALLOWED, '[]')[1:-1])))}]"
@@ -211,7 +211,7 @@ def confine(kind: Kind, shards: Iterable[Shard]) -> Kind:
 
 
 def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path, str]]:
-    """Return the footer of each shard by its path, and for those that have none the reason."""
+    """Return the footer of each shard by its path, and for shards without one the reason."""
     footers: dict[Path, Footer] = {}
     reasons: dict[Path, str] = {}
     if not shards:
@@ -229,14 +229,14 @@ def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path
 
 @attrs.define
 class _File:
-    """Parts of a Parquet file that say what is in it."""
+    """Parts of a Parquet file that describe its content."""
 
     texts: list[str] = attrs.field(factory=list)
     row_count: int = 0
     columns: dict[str, str] = attrs.field(factory=dict)
 
     def check(self, shard: Shard) -> Footer:
-        """Return the footer of a shard, which the file and its place must bear out; FooterError where they do not."""
+        """Return the footer of a shard; raise FooterError if it contradicts the file or its place."""
         if len(self.texts) != 1:
             raise FooterError("it has no footer" if not self.texts else "it has several footers")
         footer = parse_footer(self.texts[0])
@@ -256,7 +256,7 @@ class _File:
 
 
 def _describe_files(connection: Connection, shards: Sequence[Shard]) -> Iterator[tuple[Shard, _File | str]]:
-    """Yield each shard with what its file says of itself, or why it cannot be read."""
+    """Yield each shard with its file's description of itself, or the reason why it cannot be read."""
     try:
         yield from zip(shards, _ask_files(connection, shards), strict=True)
     except duckdb.Error as error:
@@ -287,7 +287,7 @@ def _ask_files(connection: Connection, shards: Sequence[Shard]) -> list[_File]:
 
 
 def check_rows(shard: Shard, footer: Footer) -> str:
-    """Return why the rows of a shard are not those that its name and footer say; empty where they are."""
+    """Return the contradiction between a shard's rows and its name and footer; empty if there is none."""
     try:
         with reading_files([shard]) as connection:
             return _check_totals(connection, shard, footer) or _check_question(connection, shard, footer)
@@ -296,7 +296,7 @@ def check_rows(shard: Shard, footer: Footer) -> str:
 
 
 def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return what is wrong with the totals: every value is read, and energy is the sum of its categories."""
+    """Return the fault of the totals; every value is read, and energy must be the sum of its categories."""
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
     there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     numbers = [name for name, (kind, _) in TOTALS.items() if kind != "string" and name in there]
@@ -320,7 +320,7 @@ def _check_totals(connection: Connection, shard: Shard, footer: Footer) -> str:
 
 
 def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str:
-    """Return what of the rows is not of the question: its digest is made again from them."""
+    """Return the difference between the rows and the question, whose digest is recomputed from them."""
     from joulemap.domain.block import Block
 
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"

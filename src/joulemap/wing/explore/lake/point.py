@@ -15,9 +15,9 @@ from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_s
 
 
 def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) -> dict[str, Any]:
-    """Return columns of the answer to a block, by folder and digest: 0 for numbers of a refused point, empty for texts.
+    """Return columns of a block's results, by folder and digest; a refused point has 0 for numbers and empty texts.
 
-    Raises DatabaseError where the lake has no shard of it.
+    Raise DatabaseError if the lake has no such shard.
     """
     import pyarrow.parquet as pq
 

@@ -1,11 +1,11 @@
-"""A shard: the points of a block in one Parquet file that never changes.
+"""Shard: the points of a block in one immutable Parquet file.
 
     LAKE/joulemap-lake.json                         the marker: a folder without it is no lake
-    LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the rules of designs
+    LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the design rules
         QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
-        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a process that was killed
+        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a killed process
 
-A file is written beside its place, kept on the disk, and renamed. Two processes that evaluate one block write the same
+A file is written in the same folder, synced to disk, and renamed. Two processes that evaluate one block write the same
 bytes under the same name. Row n of a shard is point n of its block.
 """
 
@@ -38,27 +38,28 @@ MARKER: Final = "joulemap-lake.json"
 MOST_MARKER_BYTES: Final = 10_000
 
 FORMAT: Final = 1
-"""Of shards: a lake of another one is refused."""
+"""Format version of shards; a lake of another version is refused."""
 
 RULED: Final = (
     "wing/explore/design/rule.py", "wing/explore/design/place.py", "wing/explore/design/outcome.py",
     "domain/change.py", "domain/point.py", "model/area.py", "model/point.py", "model/total.py", "model/doubt.py",
     "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip
-"""What points of designs follow from beside the formulas: rules by which numbers move, totals, and their doubt."""
+"""Code and data that design points depend on in addition to formulas: rules that derive numbers, totals, uncertainty.
+"""
 
 KEY: Final = "joulemap"
-"""Of the metadata in a footer."""
+"""Key of the shard's description in the Parquet metadata."""
 
 ROW_GROUP: Final = 122_880
-"""Rows that a thread of the engine reads at once."""
+"""Rows per row group; one engine thread reads a row group at once."""
 
 MOST_POINTS: Final = 1 << 20
-"""Of a shard: its number and the number of a row in it are a run id, which must be exact as a double too."""
+"""Maximum points of a shard; shard number and row number form a run id, which must be exact as a double."""
 
 NAME: Final = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.parquet")
 REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
-"""Address of what is no folder, as a path has it."""
+"""Remote address in the form of a path."""
 PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
 
 WORKLOAD: Final = (
@@ -69,7 +70,7 @@ HARDWARE: Final = (
     "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
     "tf32", "needs_host", "boundary", "power_mode",
 )  # fmt: skip
-"""Columns that say what a workload and a hardware are: the footer lists those of its points."""
+"""Columns that describe a workload and a hardware; the footer lists the values of its points."""
 
 CATEGORIES: Final = tuple(f"{name}_fj" for name in COMMON_CATEGORIES)
 
@@ -97,51 +98,51 @@ TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "throughput_limit": ("string", ""),
     "refusal": ("string", ""),
 }
-"""Column of an answer -> its type and unit. One that the points do not have is left out, and null where it is read."""
+"""Column of results, with its type and unit; a column that points lack is omitted, and read as null."""
 
 ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
-"""Columns that winners and fronts are of: as they are, which takes a fifth more room and half the time to read."""
+"""Columns that winners and Pareto fronts read; uncompressed, they take a fifth more space and half the read time."""
 
 _REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s", "memory_bandwidth_bytes_per_s",
                     "mac_count", "computed_mac_count", "dram_bytes", "moved_bytes", "units_total_count",
                     "weight_bytes", "activation_bytes", "latency_half_width")  # fmt: skip
-"""Columns with few values, which are written once each; all others would only be looked through for such."""
+"""Columns with few distinct values, which are dictionary-encoded; for others a dictionary search is wasted."""
 
 
 class Points(Protocol):
-    """Totals of points as `PointColumns` has them: attributes of the names in `TOTALS`, a row each."""
+    """Totals of points, as in `PointColumns`: one attribute per name in `TOTALS`, with one row per point."""
 
     @property
     def latency_fs(self) -> Any:
-        """Femtoseconds."""
+        """Latency in femtoseconds."""
 
     @property
     def energy_fj(self) -> Any:
-        """Femtojoules."""
+        """Energy in femtojoules."""
 
     @property
     def category_fj(self) -> Mapping[str, Any]:
-        """Common category -> femtojoules."""
+        """Energy in femtojoules by common category."""
 
     @property
     def refusal(self) -> Any:
-        """Why the hardware cannot run it; empty where it can."""
+        """Reason why the hardware cannot run the point; empty if it can."""
 
 
 @frozen
 class Shard:
-    """A file of points."""
+    """File of points."""
 
     path: Path
     question: str
-    """Digest of its block."""
+    """Digest of the shard's block."""
     content: str
-    """Digest of its bytes."""
+    """Digest of the shard's bytes."""
     size_bytes: int
 
     @property
     def folder(self) -> str:
-        """Class and versions of formulas and rules."""
+        """Folder name: class, version of formulas and version of rules."""
         return self.path.parent.name
 
 
@@ -151,9 +152,9 @@ def rule_version() -> str:
 
 
 def open_lake(folder: Path) -> None:
-    """Make a folder a lake if it is new or empty; UsageError where it is neither, or cannot be written.
+    """Make a new or empty folder a lake; UsageError if it is neither, or cannot be written.
 
-    Raises DatabaseError where the disk is full.
+    Raise DatabaseError if the disk is full.
     """
     if is_lake(folder):
         return
@@ -197,7 +198,7 @@ def find_shards(place: Path, question: str) -> list[Shard]:
 
 
 def read_name(path: Path) -> Shard | None:
-    """Return the shard that a file is by its name; None for another file."""
+    """Return the shard that a file's name describes; None for another file."""
     found = NAME.fullmatch(path.name)
     if found is None:
         return None
@@ -210,15 +211,15 @@ def read_name(path: Path) -> Shard | None:
 
 
 def digest_bytes(path: Path) -> str:
-    """Return what the name of a shard says of its content; FileError for what is no regular file, OSError."""
+    """Return the content digest for a shard's name; raise FileError if it is no regular file, or OSError."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 
 
 def write_shard(lake: Path, block: Block, points: Points) -> Shard:
-    """Write the points of a block, whose shard is there whole or not at all; return it, or the one that was there.
+    """Write the points of a block atomically as a shard; return it, or the one that existed already.
 
-    Raises ValueError where points and block differ in length, DatabaseError where it cannot be written.
+    Raise ValueError if points and block differ in length, DatabaseError if the shard cannot be written.
     """
     content = encode(block, points)
     digest = hashlib.sha256(content).hexdigest()[:16]
@@ -245,7 +246,7 @@ def write_shard(lake: Path, block: Block, points: Points) -> Shard:
 
 
 def _write_locked(draft: Path, content: Any) -> None:
-    """Write a file and keep it on the disk; it is locked meanwhile, so that others know whether its writer lives."""
+    """Write a file durably under a lock, which tells others that its writer is alive."""
     with draft.open("xb") as stream:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -257,8 +258,8 @@ def _write_locked(draft: Path, content: Any) -> None:
 def is_abandoned(part: Path, patience_s: float) -> bool:
     """Return whether nobody writes an unfinished file any more.
 
-    A process of this machine holds a lock on what it writes. One of another machine is given `patience_s` seconds from
-    its last byte on, because locks may not reach across a shared file system.
+    A process on this machine locks the file that it writes. A process on another machine gets `patience_s` seconds
+    after its last byte, because locks may not work across a shared file system.
     """
     try:
         with open_regular(part) as stream:
@@ -272,7 +273,7 @@ def is_abandoned(part: Path, patience_s: float) -> bool:
 
 
 def encode(block: Block, points: Points) -> Any:
-    """Return the bytes of a shard, which follow from its block, its points and the versions of what writes it."""
+    """Return the bytes of a shard, determined by its block, its points and the versions of the code that writes it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -304,9 +305,9 @@ def encode(block: Block, points: Points) -> Any:
 
 
 def _find_edge(block: Block, points: Points) -> Any:
-    """Return which points may be on a front of latency and energy: no other of the shard beats them in both.
+    """Return a mask of points that may be on a Pareto front: none in the shard beats them in both totals.
 
-    All of them where the block has several models: each has a front of its own.
+    All points may be if the block has several models, as each model has its own front.
     """
     count = block.point_count
     if not isinstance(block.columns["workload_key"], str) or not isinstance(block.columns["batch"], int):
@@ -320,14 +321,14 @@ def _find_edge(block: Block, points: Points) -> Any:
 
 
 def _list_totals(points: Points) -> list[tuple[str, Any]]:
-    """Return the columns of an answer that the points have."""
+    """Return the result columns that the points have."""
     found = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
     found += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
     return [(name, values) for name, values in found if values is not None]
 
 
 def _total(values: Any, kind: str, unknown: Any) -> Any:
-    """Return a column of an answer; null where it is unknown: of a refused point all but the refusal."""
+    """Return a result column; unknown values are null, and so are all values of a refused point except the refusal."""
     import pyarrow as pa
 
     array, mask = np.asarray(values), unknown if unknown.any() else None
@@ -350,7 +351,7 @@ def _column(value: Any, kind: str, count: int) -> Any:
 
 
 def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a footer says: versions, digests, units, what was varied, and of which workloads and hardware."""
+    """Return the footer: versions, digests, units, varied constants, workloads and hardware."""
     fixed = {name: value for name, value in block.columns.items() if isinstance(value, str | int | float)}
     refused = int(np.count_nonzero(np.asarray(points.refusal) != ""))
     return {
@@ -371,7 +372,7 @@ def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[s
 
 
 def _distinct(block: Block, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the different rows that a block has in some columns, in their order."""
+    """Return the distinct rows of a block in some columns, in their order."""
     lists = {
         name: list(map(_plain, value)) for name in names if not isinstance(value := block.columns[name], str | int)
     }
@@ -393,7 +394,7 @@ def _host() -> str:
 
 
 def _keep(place: Path) -> None:
-    """Have the name of a file outlast a failure of the power."""
+    """Sync a folder, so that the name of a file survives a power failure."""
     with contextlib.suppress(OSError):
         descriptor = os.open(place, os.O_RDONLY)
         try:

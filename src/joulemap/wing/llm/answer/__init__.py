@@ -1,1 +1,1 @@
-"""Which accelerator serves a language model: what fits, how fast, at which energy and cost, and what bounds it."""
+"""Comparison of accelerators that serve a language model: memory fit, speed, energy, cost and bottlenecks."""

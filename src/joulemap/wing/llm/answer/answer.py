@@ -1,4 +1,4 @@
-"""A language model as it is served: what each hardware takes for a token, what fits, what bounds it, who is best."""
+"""Answer for a served language model: cost per token, memory fit, bottlenecks and the best hardware."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.batch import BatchCost
 
 SERVING: Final = Serving()
-"""Prompts of 2,048 tokens and answers of 256, on as few devices as hold the model."""
+"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that hold the model."""
 
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
-"""Where none is asked for: what models of all sizes are served on."""
+"""Default hardware, on which models of all sizes are served."""
 
 OWN_LAYER: Final = "layer"
-"""Of `--draft`: one more layer like the model's last, as those for several tokens (MTP) and EAGLE's."""
+"""Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
 PADDED: Final = 0.01
-"""Of a vocabulary, by which tables of the same tokens differ in their empty rows."""
+"""Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
 
 
 def llm(
@@ -71,13 +71,15 @@ def llm(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> LlmAnswer:
-    """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+    """Return how each hardware serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-    `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
-    configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
-    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
-    reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
-    wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
+    `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
+    has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
+    energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
+    the reason.
+
+    Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
+    a model that cannot be traced, UnsupportedError if nothing serves the model.
     """
     from joulemap.catalog.stack import describe_engine
 
@@ -113,7 +115,7 @@ def llm(
 def _serve_load(
     question: Question, whole: Plan, cases: Sequence[Case], stored: Stored
 ) -> tuple[list[PoolRow], list[LoadRow], list[str]]:
-    """Return the pools that are asked about, what requests get of these or of each hardware, and what has no row."""
+    """Return the requested pools, the results of the request load, and the reasons for missing rows."""
     if not question.serving.prefill_on:
         return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
@@ -123,7 +125,7 @@ def _serve_load(
 
 
 def _know(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
-    """Return what stored runs say of each configuration, by `name_case`."""
+    """Return the results of stored runs for each configuration, by `name_case`."""
     phases: dict[tuple[str, int, str], list[ServedPhase]] = {}
     for row in found["phases"]:
         phases.setdefault(name_case(served[row.place - 1]), []).append(row)
@@ -143,16 +145,16 @@ def _know(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
 
 
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
-    """Return how the hardware of settings serves the model of a pass by name: on its devices, to its length.
+    """Return how the hardware of settings serves the model of a named pass, on its devices and up to its length.
 
-    Raises as `llm`, UsageError for what is no pass.
+    Raise as `llm` does, and UsageError if the name is no pass.
     """
     name, serving = find_served(model)
     return llm(source, name, attrs.evolve(settings, batch=SERVED.batch), serving=serving)
 
 
 def find_served(model: str) -> tuple[str, Serving]:
-    """Return the model of a pass by name, and how it is served to be that; UsageError for what is no pass."""
+    """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is no pass."""
     from joulemap.wing.llm.decoder.name import find_pass
 
     asked = find_pass(model)
@@ -171,7 +173,7 @@ def find_served(model: str) -> tuple[str, Serving]:
 
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
-    """Return what is asked, its plan, and every configuration, those that are refused too; raises as `llm`."""
+    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
     from joulemap.catalog.stack import find_engine
     from joulemap.wing.llm.decoder.step import CACHES
 
@@ -212,9 +214,9 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
 
 
 def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
-    """Return the model that guesses tokens for another: of its name, or a layer like the last one; None for none.
+    """Return the draft model: a named one, or a layer like the last one; None for no draft.
 
-    Raises UnknownNameError, and UsageError for one of other tokens.
+    Raise UnknownNameError, and UsageError for a draft with another vocabulary.
     """
     if not serving.draft:
         return None
@@ -240,7 +242,7 @@ def _read(
     prices: Sequence[Price],
     takes_all: bool,
 ) -> dict[str, Any]:
-    """Return what the stored runs say of served configurations."""
+    """Return the results of stored runs for served configurations."""
     prefill, decode = ids
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)

@@ -1,4 +1,4 @@
-"""The configurations that a question about a served language model is about: what fits where, and which passes tell it.
+"""Configurations of a serving question: the ones that fit, and the passes that represent each.
 
 hardware x precision ─► devices that hold the model ─► batches that fit ─► a prefill pass and a decode step of each
 """
@@ -40,36 +40,36 @@ TOO_LARGE: Final = "does not fit"
 UNSUPPORTED: Final = "unsupported"
 
 DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
-"""Numbers of devices that are tried where none is asked for."""
+"""Numbers of devices to try if none is given."""
 
 
 MOST_STORED: Final = 36
-"""Configurations whose passes are all stored as runs: more take longer than the rest of the answer."""
+"""Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
-"""Precisions that checkpoints of 16 bits run at, the usual one first."""
+"""Precisions at which 16-bit checkpoints run, the usual one first."""
 
 NARROW: Final = "int4"
-"""What weights are stored at that would fit where the others do not, as far as it is told."""
+"""Weight precision suggested if the given one does not fit; only its size is considered."""
 
 
 @define(kw_only=True, slots=False, eq=False)
 class Question:
-    """A model, what serves it, and what is asked of that."""
+    """Question about a served model: the model, its serving parameters and the engine."""
 
     decoder: Decoder
     stack: Stack
     serving: Serving
     guesser: Decoder | None = None
-    """The model that guesses tokens ahead; None where none does."""
+    """Draft model for speculative decoding; None for none."""
     takes_published: bool = False
     """True if no precision is given, so each hardware runs the checkpoint as published."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip -> how many a box that is asked about has of it: all of them work together."""
+    """Chip, with the number of them in a requested box; all of them work together."""
 
     @cached_property
     def book(self) -> Book:
-        """Its passes, described once for all hardware."""
+        """Passes of the model, described once for all hardware."""
         from joulemap.wing.llm.serving.deployment import Book
 
         return Book(self.decoder)
@@ -82,7 +82,7 @@ class Question:
         return Book(self.guesser)
 
     def draft(self, deployment: Deployment) -> Draft | None:
-        """Return what guesses tokens ahead for a deployment: divided as that is, or whole on one of its devices."""
+        """Return the draft for a deployment: divided in the same way, or whole on one of its devices."""
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
             return None
@@ -111,11 +111,11 @@ class Question:
 
     @property
     def work(self) -> str:
-        """What of a served model tells its errors from those of others."""
+        """Error class of a served model: mixture of experts, or other."""
         return "experts" if self.decoder.is_routed else "model"
 
     def describe_stored(self) -> str:
-        """Return what to say beside the precision of how the checkpoint is published; empty for 16 bits."""
+        """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
         published = self.decoder.published
         if published is None:
             return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
@@ -125,7 +125,7 @@ class Question:
         return f" as published{told}" if self.takes_published else f" (published with {published.describe()})"
 
     def check(self) -> None:
-        """Raise UsageError for a context that is longer than the model's."""
+        """Raise UsageError for a context longer than the model's maximum."""
         most = self.decoder.context_length
         if most and self.context > most:
             told = f"{self.serving.prompt:,} + {self.serving.output:,}"
@@ -134,15 +134,15 @@ class Question:
             )
 
     def pass_batch(self, batch: int) -> int:
-        """Return how many prompts of a batch a pass of the engine holds."""
+        """Return the number of a batch's prompts that fit in one engine pass."""
         return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
 
     def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the pass of prompts of a batch on one of so many devices: its name, and its own batch."""
+        """Return the prefill pass of a batch on one of `devices` devices: its name and its own batch size."""
         return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
 
     def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the step at the middle of the output alike, of the sequences that a stage works on at once."""
+        """Return the name and batch size of the decode step at the middle of the output, for one stage's sequences."""
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
         return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)
@@ -165,7 +165,7 @@ class Question:
         return step.spell(self.decoder.name, is_whole=self.decoder.is_traced)
 
     def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
-        """Return the model on so many devices; UsageError where it cannot be divided so."""
+        """Return the model deployed on `devices` devices; UsageError if it cannot be divided that way."""
         from joulemap.wing.llm.decoder.step import check_devices
         from joulemap.wing.llm.serving.deployment import Deployment
 
@@ -187,9 +187,9 @@ class Question:
         )
 
     def divide(self, hardware: str) -> tuple[int, ...]:
-        """Return the devices over which products are divided in a box of a chip; empty for no box.
+        """Return the tensor-parallel devices in a box of a chip; empty if there is no box.
 
-        UsageError where groups and stages do not divide its devices.
+        Raise UsageError if data-parallel groups and pipeline stages do not divide the devices of the box.
         """
         count = self.alike.get(hardware, 0)
         if count % self.beside:
@@ -198,16 +198,16 @@ class Question:
 
     @property
     def is_one_run(self) -> bool:
-        """Whether a pass is one run: not of stages, of which runs have one, nor with guesses of another model."""
+        """True if one run represents a pass: not with several pipeline stages or with a draft model."""
         return self.serving.pipeline_devices == 1 and self.serving.speculate is None
 
     @property
     def beside(self) -> int:
-        """Devices for each of those that divide products."""
+        """Devices per tensor-parallel device: data-parallel groups times pipeline stages."""
         return self.serving.data_devices * self.serving.pipeline_devices
 
     def count_sequences(self, room: Room) -> int:
-        """Return how many of the requests a room holds to their end."""
+        """Return the number of requests that device memory holds to their end."""
         each = room.cache(self.context)
         held = room.free / each if each else math.inf
         return max(0, math.floor(min(held, self.stack.sequence_limit)))
@@ -215,61 +215,61 @@ class Question:
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """A hardware, so many of it, at a batch; and whether it can serve that."""
+    """Number of one hardware at one batch size, and whether it can serve that."""
 
     run: PlannedRun
     target: Hardware
-    """The hardware as its runs have it."""
+    """Hardware as bound for its runs."""
     devices: int
-    """That divide each product."""
+    """Tensor-parallel devices."""
     world: int
-    """All that work together."""
+    """Total number of devices."""
     batch: int
     status: str
     reason: str = ""
     deployment: Deployment | None = None
-    """None where it lacks the precision, or cannot be divided so."""
+    """Deployment; None if the hardware lacks the precision or cannot be divided this way."""
     room: Room | None = None
     most: int = 0
-    """Sequences that fit."""
+    """Maximum sequences that fit."""
     experts: int = 1
     """Number of devices among which whole experts are divided."""
     needed: int | None = None
-    """Devices from which on the batch fits; None where none of the usual numbers does."""
+    """Fewest devices that hold the batch; None if none of the usual numbers does."""
 
     @property
     def server(self) -> Deployment:
-        """The deployment of what can be served."""
+        """Deployment of a configuration that can be served."""
         assert self.deployment is not None
         return self.deployment
 
     @property
     def hardware(self) -> str:
-        """The hardware as answers name it."""
+        """Name of the hardware in answers."""
         return name_configured(self.run.hardware, self.run.power_mode)
 
     @property
     def label(self) -> str:
-        """The hardware, with how many of it."""
+        """Name of the hardware with the number of devices."""
         return self.hardware if self.world == 1 else f"{self.hardware} x{self.world}"
 
     @property
     def precision(self) -> str:
-        """Of activations, and of weights where that is another."""
+        """Precision of activations, and of weights if they differ."""
         return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
 
 
 def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
-    """Return the precisions that a checkpoint may run at as it is published, and those of its weights."""
+    """Return the precisions at which a checkpoint may run as published, and those of its weights."""
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
     return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
-    """Return the precision that a hardware runs a checkpoint at as it is published, and that of its weights.
+    """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
 
-    Products take narrow operands where the checkpoint has both and the hardware multiplies them, else 16 bits.
+    Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
     """
     precisions, weights = list_precisions(decoder)
     precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
@@ -277,7 +277,7 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
 
 
 def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
-    """Return every hardware at every precision, number of devices and batch that is asked for, in this order."""
+    """Return every requested hardware, precision, number of devices and batch, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
     if question.takes_published:
         chosen = {
@@ -297,7 +297,7 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
 
 
 def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
-    """Return as few devices as hold a batch; None where none of the usual numbers does."""
+    """Return the fewest devices that hold a batch; None if none of the usual numbers does."""
     for devices in DEVICES:
         case = _judge(question, run, target, devices, batch, is_alone=True)
         if case.status == OK:
@@ -308,7 +308,7 @@ def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch:
 def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
-    """Return whether so many devices can serve a batch, and unless `is_alone` what else could."""
+    """Return whether `devices` devices can serve a batch, and unless `is_alone` the alternatives."""
     from joulemap.model.communication import find_path
     from joulemap.wing.llm.serving.memory import Room
 
@@ -348,9 +348,9 @@ def _judge(
 def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
     """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
 
-    Powers of two that divide the heads, and the number of the case itself; of a mixture of experts with whole experts
-    divided among all devices too, unless that is asked for otherwise. `questions` has those of divided experts, by how
-    many devices have them: one for all hardware.
+    The numbers are powers of two that divide the heads, and that of the case itself. A mixture of experts is also
+    tried with whole experts divided among all devices, unless another division is given. `questions` caches those, by
+    number of expert-parallel devices, for all hardware.
     """
     node, found = count_node(case.target), []
     for devices in (2**power for power in range(node.bit_length())):
@@ -372,7 +372,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
 
 
 def count_node(target: Hardware) -> int:
-    """Return how many devices a node has: as many as a switch or mesh joins, or of other links those of a server."""
+    """Return the devices of a node: those joined by a switch or mesh, or for other links those of a server."""
     from joulemap.model.communication import HOST_DEVICES
 
     joined = [
@@ -385,7 +385,7 @@ def count_node(target: Hardware) -> int:
 
 
 def describe_shortage(question: Question, case: Case) -> str:
-    """Return by how much a batch is too large, and what would fit."""
+    """Return the shortage of memory for a batch, and the batch, devices or weights that would fit."""
     room = case.room
     assert room is not None
     needed = room.weights + room.workspace + case.batch * room.cache(question.context)
@@ -399,7 +399,7 @@ def describe_shortage(question: Question, case: Case) -> str:
 
 
 def _find_narrower(question: Question, case: Case) -> str:
-    """Return weights that would fit on these devices; empty where they are that narrow, or would not."""
+    """Return weights that would fit on these devices; empty if they are that narrow already or would not fit."""
     from joulemap.wing.llm.serving.memory import Room
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:
@@ -412,7 +412,7 @@ def _find_narrower(question: Question, case: Case) -> str:
 
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
-    """Return what to raise where nothing is served: the reasons, each hardware's once."""
+    """Return the error to raise if nothing is served: each hardware's reason once."""
     reasons = {
         case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
     }
@@ -421,7 +421,7 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
 
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
-    """Return plans of the passes of configurations that fit: one for hardware alike in its devices and batches."""
+    """Return plans of the passes of configurations that fit: one for hardware with equal devices and batches."""
     batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
         point = case.run.point
@@ -454,18 +454,19 @@ def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]
 
 
 RunKey = tuple[str, int, object, tuple[str, ...]]
-"""A pass by its name, its batch, what its hardware depends on, and the other dimensions of its run."""
+"""Key of a pass: its name, its batch, everything its hardware depends on, and the other dimensions of its run."""
 
 
 def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
-    """Return what tells the run of a pass from others of the question."""
+    """Return the key that distinguishes the run of a pass from others of the question."""
     return name, batch, run.target, tuple(run.point.values())
 
 
 def choose_stored(cases: Sequence[Case]) -> list[Case]:
-    """Return for each configuration the one whose runs stand for it: its own, unless there are many.
+    """Return, for each configuration, the one whose runs represent it: its own, unless there are many.
 
-    Then the smallest and the largest batch of a hardware are stored, and each other has the nearer of these.
+    If there are many, only the smallest and the largest batch of a hardware are stored. Each other configuration uses
+    the nearer of these.
     """
     if len(cases) <= MOST_STORED:
         return list(cases)
@@ -481,16 +482,16 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
 
 
 def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
-    """Return the runs of the prompts' passes, and those of the steps, of configurations in their order."""
+    """Return the prefill runs and the decode runs of configurations, in their order."""
     prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
     return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
 
 
 def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
-    """Return the ids of runs by what tells them apart."""
+    """Return the ids of runs by their keys."""
     return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
 
 
 def is_divided(settings: Settings) -> bool:
-    """Whether the hardware of settings is one box of unlike devices, between which layers are divided."""
+    """Return whether the hardware of settings is one box of unlike devices that share the layers."""
     return find_mixed(settings) is not None

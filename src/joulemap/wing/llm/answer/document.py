@@ -1,4 +1,4 @@
-"""What is shown of a language model as it is served: a table of what decides, others of memory, phases and cost."""
+"""Document on a served language model: the table of deciding figures, then memory, phases and cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from joulemap.wing.llm.answer.row import ServedRow
 from joulemap.wing.llm.answer.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 
 SHOWN: Final = 18
-"""Configurations that a table has, unless it is told else."""
+"""Maximum configurations in a table, unless a limit is given."""
 
 GOALS: Final = {
     "first_token": ("first token", "first_token_s"),
@@ -33,39 +33,39 @@ GOALS: Final = {
     "energy": ("J/token", "output_token_j"),
     "cost": ("USD/M", "output_usd_per_million"),
 }
-"""Goal -> heading of the column whose best it is, and its field."""
+"""Goal, with the heading of its column and its field."""
 
 
 @frozen(kw_only=True)
 class LlmAnswer(ServedAnswer):
-    """A language model on several hardware, each at several batches, as an engine serves it."""
+    """Answer for one language model on several hardware, each at several batch sizes, on one engine."""
 
     about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
 
     model: str
     serving: Serving
     engine: str
-    """With the year of its release."""
+    """Engine with the year of its release."""
     stored: str
-    """How the checkpoint is published, as the title says it; empty for 16 bits."""
+    """Published format of the checkpoint, as in the title; empty for 16 bits."""
     loads: Table[LoadRow]
-    """Each hardware under the load of requests that is asked about; none where batches alone are."""
+    """Results of each hardware under the requested load; empty if only batches are asked about."""
     pools: Table[PoolRow]
-    """Of prompts and of answers, where two pools are asked about."""
+    """Prefill pool and decode pool, if disaggregated serving is asked about."""
     assumptions: Table[AssumedNumber]
-    """What cost and carbon rest on."""
+    """Assumptions behind cost and carbon."""
     not_taken: tuple[str, ...] = ()
-    """Hardware that nobody asked for and that lacks the precision, with the reasons."""
+    """Default hardware that lacks the precision, with the reasons."""
     not_loaded: tuple[str, ...] = ()
-    """Configurations that hold the model but cannot take the load of requests, with the reasons."""
+    """Configurations that hold the model but cannot take the request load, with the reasons."""
 
     @property
     def pay(self) -> str:
-        """How chips are paid for: rented, bought or both."""
+        """Payment for chips: rented, bought or both."""
         return self.phases[0].pay if self.phases.rows else ""
 
     def title(self) -> str:
-        """Return what was asked about."""
+        """Return the title, which restates the question."""
         serving = self.serving
         batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
@@ -82,13 +82,13 @@ class LlmAnswer(ServedAnswer):
         return f"prompt {self.serving.prompt:,}, output {self.serving.output:,}"
 
     def figures(self) -> Figures:
-        """Return what a device gives to all against how soon each gets it, batch by batch."""
+        """Return the figure of device throughput against latency per token, batch by batch."""
         if not self.served:
             return ()
         return (self._draw_figure("frontier", self.rows, self.title(), say_winners(self)),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` configurations; programs get every one, csv the rows."""
+        """Return the document with `limit` configurations; JSON has every one, CSV the rows."""
         told = (*self.scope.say_left_out(), *self._say_unsupported())
         lengths = f", {self._say_lengths()}" * bool(self.serving.requests)
         heading = f"Batches that come together{lengths}" if self.loads.rows else ""
@@ -144,7 +144,7 @@ class LlmAnswer(ServedAnswer):
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return how much of the energies in a headline is assumed: of a load, of all that it spends."""
+        """Return the assumed share of the energies in a headline; under a load, the share of all its energy."""
         if not self.loads.rows:
             return super()._describe_assumed(headline, chosen or self._find_named())
         load = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
@@ -155,7 +155,7 @@ class LlmAnswer(ServedAnswer):
         return f"{share} of the energy of an output token is {name_assumed(load.assumed)}"
 
     def _find_named(self) -> set[int] | None:
-        """Return the run of the energy per output token in the headline; None where it has several."""
+        """Return the run whose energy per output token is in the headline; None if it has several."""
         winner = next((row for row in self.winners if row.goal == "energy"), None)
         if winner is None or winner.hardware_count < 2:
             return None
@@ -168,14 +168,14 @@ class LlmAnswer(ServedAnswer):
         return describe_load(self.loads) if self.loads.rows else say_winners(self)
 
     def _say_unsupported(self) -> tuple[Text, ...]:
-        """Return what stands below a table that lacks hardware which cannot run it."""
+        """Return the note below a table about hardware that cannot run the model."""
         reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
         if self.not_taken:
             reasons.append(f"{show_count(len(self.not_taken), 'hardware', 'hardware')} without the precision (--notes)")
         return (Text(f"Left out: {'; '.join(reasons)}"),) if reasons else ()
 
     def _figures(self, limit: int) -> Grid:
-        """Return what decides between configurations, the best of each column marked."""
+        """Return the table of deciding figures, with the best of each column marked."""
         drawn = self._lay(
             attrs.evolve(self.rows, rows=self.served),
             "hardware @label | batch | first token first_token_s | between between_s | tokens/s ~tokens_per_s | "
@@ -194,7 +194,7 @@ class LlmAnswer(ServedAnswer):
         return attrs.evolve(drawn, best=best, tied=tied)
 
     def _pools(self) -> Grid:
-        """Return the servers of two pools."""
+        """Return the table of the servers of two pools."""
         return self._lay(
             self.pools,
             "pool | *server @label | *servers server_count | *requests/s each ~each_per_s | *in use use_fraction | "
@@ -203,7 +203,7 @@ class LlmAnswer(ServedAnswer):
         )
 
     def _loads(self, limit: int) -> Grid:
-        """Return what each hardware gives under the load."""
+        """Return the table of results of each hardware under the load."""
         assumed = head_assumed(row.assumed for row in self.loads)
         return self._lay(
             self.loads,
@@ -245,16 +245,16 @@ class LlmAnswer(ServedAnswer):
         return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
-        """Return whether a configuration is the best at something: sentences name it, so its row stays."""
+        """Return whether a configuration is the best at something; sentences name it, so its row stays."""
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
     def _describe_not_loaded(self) -> tuple[Text, ...]:
-        """Return why configurations have no row under the load."""
+        """Return the reasons for configurations without a row under the load."""
         return (Text(f"Left out: {'; '.join(self.not_loaded)}"),) if self.not_loaded else ()
 
     def _describe_stored(self) -> list[str]:
-        """Return which configurations have no runs of their own."""
+        """Return a note on configurations that have no runs of their own."""
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         return [
             f"{show_count(alike, 'configuration')} of the {len(self.served)} have no runs of their own: intervals and "
@@ -262,7 +262,7 @@ class LlmAnswer(ServedAnswer):
         ] * bool(alike)
 
     def _describe_cost(self) -> list[str]:
-        """Return how chips are paid for, and what the other way costs at best."""
+        """Return a note on the payment for chips, and the best cost with the other payment."""
         told = [
             f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"
         ]
@@ -278,7 +278,7 @@ class LlmAnswer(ServedAnswer):
         return told
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return what to ask next: why the first is ahead of the next between tokens, and where its joules go."""
+        """Return the next commands: why the winner is ahead in time per output token, and where its energy goes."""
         goals = {row.goal: row for row in self.winners}
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == "decode"]

@@ -1,4 +1,4 @@
-"""Requests one by one: what a server gives when they come at a rate, as they end, or as a file has them."""
+"""Request-level simulation: results of a server with requests at a rate, in a closed loop, or from a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class LoadRow:
-    """A hardware, so many of it, under a load of requests; joules and watts are of all devices."""
+    """One hardware, with its number of devices, under a request load; joules and watts are of all devices."""
 
     label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
@@ -57,7 +57,7 @@ class LoadRow:
 
     @property
     def assumed(self) -> AssumedEnergy | None:
-        """The part of the energy of an output token that rests on assumed numbers; None where that is not known."""
+        """Assumed part of the energy of an output token; None if unknown."""
         if self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
             return None
         return AssumedEnergy(self.output_token_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
@@ -65,14 +65,14 @@ class LoadRow:
 
 @frozen(kw_only=True)
 class StoredCase:
-    """What stored runs say of a configuration under any load."""
+    """Results of stored runs for one configuration, valid under any load."""
 
     usd_per_s: float | None
     phases: tuple[tuple[ServedPhase, AssumedEnergy], ...]
-    """Its prefill and decode at each batch, with the assumed part of the energy of the run."""
+    """Prefill and decode at each batch, with the assumed part of each run's energy."""
 
     def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
-        """Return joules per token and the assumed part, of the batch nearest to this one; None without such a run."""
+        """Return joules per token and the assumed part at the nearest batch; None without such a run."""
         some = [one for one in self.phases if one[0].phase == phase]
         if not some:
             return None
@@ -81,20 +81,20 @@ class StoredCase:
 
 
 Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
-"""What is known of each configuration, by `name_case`."""
+"""Stored results of each configuration, by `name_case`."""
 
 NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
-"""A configuration that serves none of the batches which are asked about."""
+"""Placeholder for a configuration that serves none of the requested batches."""
 
 
 def share_assumed(
     served: Served, prompts: StoredCase, answers: StoredCase, assumed_idle: float
 ) -> tuple[float, float] | None:
-    """Return the parts of a load's energy that rest on assumed numbers, and that are assumed static power.
+    """Return the assumed part of a load's energy, and the part that is assumed static power.
 
-    The tokens of prompts take what they take in the stored run whose batch is nearest to the mean number of sequences
-    in work; the rest of the energy is that of decode steps, except while there is nothing to do, when `assumed_idle` of
-    it is assumed. None where a run is not stored.
+    Prompt tokens cost as in the stored run whose batch is nearest to the mean number of active sequences. The rest of
+    the energy is that of decode steps. `assumed_idle` of the idle energy is assumed. Return None if a run is not
+    stored.
     """
     running = max(1.0, served.latency.mean * served.served_per_s)
     prompt, answer = prompts.find("prefill", running), answers.find("decode", running)
@@ -114,12 +114,12 @@ def share_assumed(
 
 
 def is_idle_assumed(case: Case) -> bool:
-    """Return whether what a server draws with nothing to do is an assumed number."""
+    """Return whether a server's idle power is an assumed number."""
     return case.server.hardware.static_power.basis == "assumed"
 
 
 def read_load(question: Question) -> Load | None:
-    """Return the load that is asked about; None where batches alone are. UsageError for a file that is wrong."""
+    """Return the requested load; None if only batches are asked about; UsageError for an invalid file."""
     from joulemap.domain.load import Load
 
     serving = question.serving
@@ -138,16 +138,16 @@ def read_load(question: Question) -> Load | None:
 
 
 def name_case(case: Case) -> tuple[str, int, str]:
-    """Return what tells a configuration from others at any batch: its hardware, number of devices and precision."""
+    """Return the key of a configuration at any batch: its hardware, number of devices and precision."""
     return case.hardware, case.world, case.precision
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
-    """Return what each configuration gives under the load, and why others cannot take it; nothing without a load.
+    """Return the results of each configuration under the load, and the reasons for missing ones; empty without a load.
 
-    `cases` has refused ones too.
+    `cases` includes refused ones.
 
-    UnsupportedError where none has room for any request.
+    Raise UnsupportedError if no configuration fits any request.
     """
     load = read_load(question)
     if load is None:
@@ -180,7 +180,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 
 def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:
-    """Return what a hardware gave, at what its devices cost; `assumed` is as `share_assumed` returns it."""
+    """Return the row of a simulated load, with the cost of its devices; `assumed` is that of `share_assumed`."""
     cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
     return LoadRow(
         **{
@@ -207,9 +207,9 @@ def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tupl
 
 
 def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
-    """Return the configuration that answers first and the one with least energy, of those that keep up.
+    """Return the fastest configuration and the one with the least energy, of those that keep up with the load.
 
-    Where none keeps up both are the one that serves most requests.
+    If none keeps up, both are the one that serves the most requests.
     """
     all_rows = list(rows)
     kept = [row for row in all_rows if not row.is_growing]
@@ -220,7 +220,7 @@ def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
 
 
 def describe_load(rows: Iterable[LoadRow]) -> str:
-    """Return who keeps up with the load and answers first; what happens where none does."""
+    """Return a sentence on the configuration that keeps up with the load and answers first, or on the overload."""
     all_rows = list(rows)
     quickest, least = choose_loads(all_rows)
     if quickest.is_growing:

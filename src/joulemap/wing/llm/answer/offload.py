@@ -1,4 +1,4 @@
-"""A language model in a box of a processor and a GPU: how many layers go where, and what a token takes then."""
+"""Answer for a language model divided between a processor and a GPU: layers on each, and cost per token."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.hardware import BoxHardware
 
 ENGINE: Final = "llamacpp"
-"""What divides layers between a device and its host."""
+"""Engine that divides layers between a device and its host."""
 
 NOTES: Final = (
     "layers on the device are the engine's -ngl; weights, cache and time of a layer are taken to be alike for all",
@@ -43,7 +43,7 @@ NOTES: Final = (
 
 @frozen(kw_only=True)
 class OffloadRow:
-    """So many layers on the device, at a batch."""
+    """Number of layers on the device, at one batch size."""
 
     batch: int = told("sequences at once")
     layers: int = told("on the device")
@@ -62,7 +62,7 @@ class OffloadRow:
 
 @frozen(kw_only=True)
 class OffloadAnswer(Answer):
-    """A language model between a device and its host."""
+    """Answer for a language model divided between a device and its host."""
 
     model: str
     box: str
@@ -78,7 +78,7 @@ class OffloadAnswer(Answer):
     about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows."""
+        """Return the document with `limit` rows."""
         del repeated
         table = self._lay(
             self.rows,
@@ -105,7 +105,7 @@ class OffloadAnswer(Answer):
         )
 
     def _tell(self) -> str:
-        """Return the best of the first batch, and what it is beside all on the host."""
+        """Return the best division at the first batch, and its gain over all layers on the host."""
         best = next(row for row in self.rows if row.is_best)
         host = next((row for row in self.rows if row.batch == best.batch and not row.layers and not row.refusal), None)
         rate, each = show_quantity(best.tokens_per_s, "1/s"), show_quantity(best.output_token_j, "J")
@@ -119,10 +119,10 @@ class OffloadAnswer(Answer):
 
 
 def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:
-    """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+    """Return the best numbers of layers on the GPU of a box, the rest on its processor, at each batch.
 
-    UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
-    raises otherwise as `llm`.
+    Raise UsageError for any other box and for server options, UnsupportedError if no division fits; otherwise raise as
+    `llm` does.
     """
     from joulemap.catalog.stack import find_engine
     from joulemap.wing.llm.source import find_mixed, read_decoder
@@ -145,7 +145,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
 
 
 def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> OffloadAnswer:
-    """Return the divisions for the GPU with the quickest memory and the processor of a box; raises as `offload`."""
+    """Return the divisions between a box's GPU with the fastest memory and its processor; raise as `offload`."""
     from joulemap.catalog.stack import describe_engine
 
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
@@ -179,7 +179,7 @@ def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Setting
 
 
 def _find_way(box: BoxHardware, device: str, host: str) -> Way:
-    """Return what lies between the two; UsageError where nothing does."""
+    """Return the link between device and host; UsageError if there is none."""
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.reference import FJ_PER_J
     from joulemap.wing.llm.serving.offload import Way
@@ -233,9 +233,9 @@ def _deploy(
 
 
 def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
-    """Return divisions of a batch: none and all of the layers, quarters, and the least and the most that fit.
+    """Return divisions of a batch: none and all of the layers, quarters, and the fewest and the most that fit.
 
-    A step takes a time that is linear in the layers, but for the copies, so that one of these is the quickest.
+    Apart from copies, the step time is linear in the layers, so the fastest is one of these.
     """
     from joulemap.wing.llm.serving.surface import Passes
 
@@ -271,7 +271,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
 
 
 def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[str, float]:
-    """Return what a division that fits takes."""
+    """Return the latency and energy of a division that fits."""
     from joulemap.wing.llm.serving.batch import Batch, run_batches
 
     asked = Batch(

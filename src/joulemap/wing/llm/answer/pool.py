@@ -1,4 +1,4 @@
-"""Two pools of servers: how many of each a rate needs, which is short, and what requests get of both together."""
+"""Answer for disaggregated serving: servers that each pool needs, the bottleneck pool, and the result for requests."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 FULL: Final = 0.8
-"""Of what servers of a pool can do, where no more are added: who waits then waits for two others in the mean.
+"""Maximum utilization of a pool before servers are added; a request then waits for two others on average.
 
-Source: assumed; a queue with one server and equal services, share / (2 (1 - share))."""
+Source: assumed; a queue with one server and equal services, share / (2 (1 - share)).
+"""
 
 MOST: Final = 64
-"""Servers of a pool."""
+"""Maximum servers of a pool."""
 
 
 @frozen(kw_only=True)
 class PoolRow:
-    """The servers of one pool under the load of requests."""
+    """Servers of one pool under the request load."""
 
     pool: str = told("prompts: reads them, to the first token; answers: gives all other tokens")
     label: str = told("hardware of a server, with xN where N devices work together")
@@ -57,7 +58,7 @@ def serve_pools(
     chosen: tuple[str, str],
     stored: Stored,
 ) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the pools of prompts and of answers on this hardware, and what requests get; UsageError without a load."""
+    """Return the prefill and decode pools on this hardware, and the result for requests; UsageError without a load."""
     load = read_load(question)
     if load is None:
         raise UsageError("--prefill-on is about requests one by one: add --rate 4/s, --in-flight 32 or --requests FILE")
@@ -68,7 +69,7 @@ def serve_pools(
 
 
 def _choose(cases: Sequence[Case], name: str) -> Case:
-    """Return the servers of a hardware: with as few devices as are asked about; UnsupportedError with the reason."""
+    """Return the server of a hardware with the fewest requested devices; UnsupportedError with the reason if none."""
     mine = [one for one in cases if one.hardware == name]
     found = next((one for one in mine if one.most), None)
     if found is None:
@@ -108,7 +109,7 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
 
 
 def find_rate(load: Load) -> float | None:
-    """Return the requests of a load that come in a second; None where they come as others end, or all at once."""
+    """Return the arrival rate of a load in requests per second; None in a closed loop or if all arrive at once."""
     if load.rate_per_s is not None or load.in_flight is not None or load.trace is None:
         return load.rate_per_s
     arrivals = load.trace.arrival_s
@@ -169,14 +170,14 @@ def _simulate(
 
 @frozen(kw_only=True)
 class Handover:
-    """What the cache of a prompt takes from a server to another."""
+    """Cost of moving a prompt's KV cache from one server to another."""
 
     seconds: float
     joules: float
 
 
 def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
-    """Return what a prompt's cache takes over the link, as wide as the smaller of the two servers has devices."""
+    """Return the cost of moving a prompt's KV cache, over as many links as the smaller server has devices."""
     from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
 
     item_bytes = PRECISION_BYTES[question.serving.cache or second.server.precision]
@@ -186,7 +187,7 @@ def measure_handover(question: Question, first: Case, second: Case, prompt_token
 
 
 def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:
-    """Return how many servers there are, which are short, what balances them, and what requests get."""
+    """Return a sentence on the number of servers, the bottleneck, the balance, and the result for requests."""
     prompts, answers = rows
     names = [
         f"{row.server_count} {row.label}" if row.device_count == 1 else f"{row.server_count} ({row.label})"

@@ -1,4 +1,4 @@
-"""What a served configuration takes: a row for each, of its passes, its requests and its memory."""
+"""Rows of served configurations: cost of their passes, their requests and their memory."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OF_PHASES: Final = {
     "gco2_per_million": ("prompt_gco2_per_million", "output_gco2_per_million"),
     "run_id": ("prefill_run_id", "decode_run_id"),
 }
-"""Column of a phase -> that of a served configuration, of prefill and of decode."""
+"""Column of a phase, with the prefill and decode columns of a served configuration."""
 
 
 @frozen(kw_only=True)
 class ServedRow:
-    """So many of a hardware that serve so many sequences at a time; what is refused lacks what it would take."""
+    """One deployment at one batch size; results are null if it was refused."""
 
     label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
@@ -83,7 +83,7 @@ class ServedRow:
 
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
-    """Return what a batch takes on each configuration, the passes of a hardware all evaluated at once."""
+    """Return the cost of a batch on each configuration; all passes of a hardware are priced at once."""
     from joulemap.wing.llm.serving.batch import Batch, run_batches
 
     groups: dict[tuple[object, ...], list[Case]] = {}
@@ -137,7 +137,7 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
 
 
 def _measure(question: Question, case: Case) -> dict[str, Any]:
-    """Return what one device holds of a configuration; nothing where that is not known."""
+    """Return the memory use of one device of a configuration; empty if unknown."""
     room, capacity = case.room, case.target.memory_capacity.value
     held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
     rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
@@ -149,7 +149,7 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
 
 
 def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
-    """Return the rates that follow from the times of a request, and its energy."""
+    """Return the rates and the energy that follow from the times of a request."""
     rate = case.batch * question.serving.output / cost.request_s
     return {
         "user_tokens_per_s": 1.0 / cost.between_s,
@@ -160,7 +160,7 @@ def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
 
 
 def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
-    """Return what a token of each phase costs, what bounds the phases, and how far off they may be."""
+    """Return the cost per token of each phase, its bottleneck, and its uncertainty."""
     found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
     for place, phase in enumerate(("prefill", "decode")):
         if phase in phases:

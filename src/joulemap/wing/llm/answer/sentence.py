@@ -1,4 +1,4 @@
-"""Sentences on who serves a language model best, what fits, and what its time goes to."""
+"""Sentences on the best hardware for a language model, memory fit, and bottlenecks."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NOTES: Final = (
 )
 
 SHOWN_NAMES: Final = 3
-"""Hardware that a sentence names."""
+"""Maximum hardware names in a sentence."""
 
 DOUBTED: Final = {
     "first token": "first_token_half_width",
     "between": "between_half_width",
     "J/token": "output_token_half_width",
 }
-"""Column of the table -> its half-width."""
+"""Column of the table, with the column of its half-width."""
 
 WORDS: Final = {
     "first_token": "has the shortest time to the first token",
@@ -49,27 +49,27 @@ WORDS: Final = {
 
 @frozen(kw_only=True)
 class ServedAnswer(RunAnswer):
-    """A language model on several hardware, each at several batches, and who serves it best."""
+    """Answer with the winners among several hardware, each at several batch sizes, for one language model."""
 
     rows: Table[ServedRow]
-    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
+    """Rows in the requested order of hardware, the smallest batch first; includes refused configurations."""
     phases: Table[ServedPhase]
-    """Prefill and decode of each that is served."""
+    """Prefill and decode of each configuration that is served."""
     winners: Table[ServedWinner]
-    """One for each goal."""
+    """One winner for each goal."""
 
     @property
     def served(self) -> tuple[ServedRow, ...]:
-        """The rows that are served."""
+        """Rows of configurations that are served."""
         return tuple(row for row in self.rows if row.status == OK)
 
     def mark(self, label: str) -> str:
-        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
+        """Return the display name of a configuration; hardware that can be neither bought nor rented is marked."""
         return self.scope.mark(label)
 
 
 def say_winners(answer: ServedAnswer) -> str:
-    """Return who uses the least energy per token and who is fastest between two; what the only one takes."""
+    """Return the winners in energy per token and in speed; for a single configuration, its figures."""
     if len({row.label for row in answer.served}) == 1:
         return _say_one(answer)
     goals = {row.goal: row for row in answer.winners}
@@ -85,7 +85,7 @@ def say_winners(answer: ServedAnswer) -> str:
 
 
 def _say_lead(answer: ServedAnswer, winner: ServedWinner, word: str) -> str:
-    """Return how far ahead a winner is of the next, and how sure that is."""
+    """Return a winner's lead over the next, with its confidence."""
     if winner.runner_up is None or winner.advantage_ratio is None:
         return ""
     if winner.advantage_ratio < TIE_RATIO:
@@ -100,7 +100,7 @@ def _say_lead(answer: ServedAnswer, winner: ServedWinner, word: str) -> str:
 
 
 def _say_one(answer: ServedAnswer) -> str:
-    """Return what the only hardware takes, alone and with its largest batch."""
+    """Return the figures of the only hardware, alone and with its largest batch."""
     first, last = answer.served[0], answer.served[-1]
     told = [
         f"{answer.mark(first.label)} answers after {show_quantity(first.first_token_s, 's')} and then every "
@@ -117,12 +117,12 @@ def _say_one(answer: ServedAnswer) -> str:
 
 
 def say_insights(answer: ServedAnswer) -> list[str]:
-    """Return what does not fit and what would, what bounds both phases, and what is cheapest."""
+    """Return insights: memory shortage and remedies, the bottleneck of both phases, and the lowest cost."""
     return [*_say_room(answer), *_say_bounds(answer), *_say_cost(answer)]
 
 
 def _say_room(answer: ServedAnswer) -> list[str]:
-    """Return what is too large, and what would fit."""
+    """Return the configurations that are too large, and what would fit."""
     found: dict[str, ServedRow] = {}
     for row in answer.rows:
         if row.status == TOO_LARGE:
@@ -135,7 +135,7 @@ def _say_room(answer: ServedAnswer) -> list[str]:
 
 
 def _say_bounds(answer: ServedAnswer) -> list[str]:
-    """Return what the two phases wait for, where most of the hardware does."""
+    """Return the bottleneck of each phase that most of the hardware shares."""
     told = []
     for noun, name in (("prompts wait", "prefill_bound"), ("output tokens wait", "decode_bound")):
         counts = Counter(getattr(row, name) for row in answer.served)
@@ -159,7 +159,7 @@ def _say_bounds(answer: ServedAnswer) -> list[str]:
 
 
 def _join_places(places: Sequence[str]) -> str:
-    """Return `on a, b and c`, of which the first few are named."""
+    """Return `on a, b and c`, with the first few named."""
     preposition = places[0].partition(" ")[0]
     names = [place.removeprefix(preposition).strip() for place in places]
     rest = len(names) - SHOWN_NAMES
@@ -167,7 +167,7 @@ def _join_places(places: Sequence[str]) -> str:
 
 
 def _say_cost(answer: ServedAnswer) -> list[str]:
-    """Return what costs least, and what carbon that means."""
+    """Return the lowest cost, and the carbon at that cost."""
     winner = next((row for row in answer.winners if row.goal == "cost"), None)
     if winner is None:
         return []
@@ -184,19 +184,19 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
 
 
 def _describe_unlike(answer: ServedAnswer) -> list[str]:
-    """Return a line on hardware whose price is of another kind of seller; none for none."""
+    """Return a note on hardware whose price is from another kind of seller; empty for none."""
     told = {row.hardware: row.unlike_told for row in answer.phases if row.unlike_told}
     names = "; ".join(f"{answer.mark(name)} {price}" for name, price in list(told.items())[:SHOWN_NAMES])
     return [f"not compared by cost, as the price is of another kind of seller: {names} (--seller)"] if told else []
 
 
 def say_doubt(answer: ServedAnswer) -> str:
-    """Return how far off figures may be; who cannot be told apart from others is said with the winners."""
+    """Return the uncertainty of the figures; statistical ties are stated with the winners."""
     return ", ".join([*_say_widths(answer), *answer.scope.say_own_doubts(is_yours=True)])
 
 
 def _say_widths(answer: ServedAnswer) -> list[str]:
-    """Return how far off figures may be, of the surest and the least sure hardware; nothing where it is not known."""
+    """Return the uncertainty of the most and the least certain hardware; empty if unknown."""
     spans = []
     for heading, name in DOUBTED.items():
         widths = sorted(width for row in answer.served if (width := getattr(row, name)) is not None)

@@ -1,4 +1,4 @@
-"""Attention of a pass: over keys and values of heads, or through a latent."""
+"""Attention of a pass: with keys and values per head, or multi-head latent attention."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from joulemap.wing.llm.decoder.row import Pass, Piece
 
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
-    """Return what attention of a device's heads makes of tokens."""
+    """Return the attention output of a device's heads for tokens."""
     rows, hidden, width = one.count, one.decoder.hidden, mixer.head_dim
     heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
     queries, keys = heads * width * (1 + mixer.is_gated), pairs * width
@@ -61,7 +61,7 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
 
 
 def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
-    """Return the caches of keys and values of a piece."""
+    """Return the KV cache of a piece."""
     pairs, width = one.step.part(mixer.kv_heads), mixer.head_dim
     new = ITEM_BYTES * piece.count * pairs * width
     return tuple(
@@ -71,7 +71,7 @@ def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v
 
 
 def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads: int) -> int:
-    """Return queries or keys as attention multiplies them."""
+    """Return the normalized and rotated queries or keys."""
     rows, width = one.count, mixer.head_dim
     if not mixer.norm:
         return x
@@ -109,10 +109,10 @@ def _attend_piece(
 
 
 def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
-    """Return attention through a latent.
+    """Return the output of multi-head latent attention.
 
-    A few tokens behind a cache multiply their queries by what keys are made with, and see the latent itself; a
-    prompt makes keys and values of all that it sees.
+    A few tokens after a cache multiply their queries by the key projection, and attend to the latent rows directly. A
+    prompt expands the keys and values of all tokens that it attends to.
     """
     rows, hidden, heads = one.count, one.decoder.hidden, one.step.part(mixer.heads)
     width, seen = mixer.plain + mixer.rotary, mixer.rank + mixer.rotary

@@ -1,6 +1,6 @@
-"""Sizes that a decoder may have: what every family makes of a configuration is checked here, once.
+"""Valid sizes of a decoder: the result of every family is checked here, once.
 
-A zero or a product beyond 2^60 passes through the formulas and is only found by the audit of the database.
+A zero or a product beyond 2^60 would pass through the formulas unnoticed until the audit of the database.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from joulemap.system.errors import ModelError
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Latent, Network, Recurrence
 
 LARGEST: Final = 10**14
-"""Limit of the weights of a model: ten times the largest that anybody has announced."""
+"""Maximum weights of a model: ten times the largest that anybody has announced."""
 
 FREE: Final = frozenset(
     ("window", "rotary", "score_operations", "sinks", "query_rank", "kernel", "rank", "hidden", "norms", "plain")
@@ -23,7 +23,7 @@ FREE: Final = frozenset(
 
 
 def check_decoder(decoder: Decoder) -> Decoder:
-    """Return a decoder; ModelError, naming the size, for one that no model has."""
+    """Return a decoder; raise ModelError, naming the size, if a size is out of range."""
 
     def refuse(name: str, value: Any, expected: str) -> None:
         raise ModelError(f"{decoder.name}: {name} is {value:,}, expected {expected}")
@@ -51,7 +51,7 @@ def check_decoder(decoder: Decoder) -> Decoder:
 
 
 def _list_sizes(part: Any) -> Iterator[tuple[str, str, int]]:
-    """Yield (part, size, value) of a part of a layer and of the parts within it."""
+    """Yield (part, size name, value) for a part of a layer and the parts within it."""
     if part is None:
         return
     owner = {Attention: "attention", Latent: "attention", Recurrence: "a recurrence", Experts: "experts"}
@@ -64,7 +64,7 @@ def _list_sizes(part: Any) -> Iterator[tuple[str, str, int]]:
 
 
 def _count_weights(part: Any, hidden: int) -> float:
-    """Return about how many weights a part has."""
+    """Return the approximate number of weights of a part."""
     if isinstance(part, Network):
         return (2.0 + part.is_gated) * hidden * part.inner
     if isinstance(part, Experts):

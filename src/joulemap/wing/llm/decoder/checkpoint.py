@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from joulemap.trace.packed.format import PackedFormat
 
 SETTINGS: Final = ("quantization_config", "compression_config")
-"""Keys of a configuration that say how its weights are stored."""
+"""Configuration keys that describe how weights are stored."""
 
 HEAD: Final = "lm_head"
 
 FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
-"""Families whose experts are parameters and no linear layers, in all versions of their library."""
+"""Families whose experts are parameters rather than linear layers, in all versions of their library."""
 
 ROUTER: Final = ".gate"
-"""End of the path of routers, which are parameters and no linear layers, and which quantizers leave alone."""
+"""Path suffix of routers, which are parameters rather than linear layers, and which quantizers leave alone."""
 
 _EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "gate_up_proj")
-"""Products of an expert."""
+"""Names of an expert's products."""
 
 _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("self_attn.", ("attn.", "attention.", "self_attention.", "mixer.")),
@@ -49,16 +49,16 @@ _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("mlp.experts", ("block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")),
     ("mlp.", ("feed_forward.", "ffn.", "mixer.", "block_sparse_moe.")),
 )
-"""Part of the path of a weight here -> what checkpoints call it."""
+"""Part of a weight's path in this package, with its names in checkpoints."""
 
 _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "language_model.", "backbone.", "")
 """Prefixes of module paths in checkpoints."""
 
 
 def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """Return the `quantization_config` of a configuration or of its part for text; None where there is none.
+    """Return the `quantization_config` of a configuration or of its text part; None if there is none.
 
-    Raises ModelError for one that is no object.
+    Raise ModelError if it is no object.
     """
     parts = [mapping, *(value for value in mapping.values() if isinstance(value, Mapping))]
     found = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)
@@ -70,7 +70,7 @@ def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any
 def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
     """Return a decoder whose weights are stored as a `quantization_config` says.
 
-    A method that is not read leaves all weights at 16 bits, and says so. Raises ModelError for settings that are wrong.
+    An unsupported method leaves all weights at 16 bits, with a note. Raise ModelError for invalid settings.
     """
     checkpoint = read_checkpoint(values, decoder.name)
     method = name_method(values)
@@ -111,13 +111,13 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
 
 
 def _find_activations(checkpoint: Checkpoint, main: str) -> str:
-    """Return the precision of activations in products of the main format, where runs have it for products alone."""
+    """Return the activation precision in products of the main format, if runs can have it for products alone."""
     told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     return next((name for name in ("fp4", "fp8") if name in told), "")
 
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
-    """Return what the counts leave out of a checkpoint."""
+    """Return a note on the parts of a checkpoint that the counts leave out."""
     told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     wide = [name for name in sorted(told) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
@@ -131,7 +131,7 @@ def _list_formats(checkpoint: Checkpoint) -> Iterator[PackedFormat]:
 
 
 def name_format(stored: PackedFormat, method: str = "") -> str:
-    """Return the name of a format of a checkpoint, as `--weight-precision` takes it."""
+    """Return the name of a checkpoint's format, as `--weight-precision` takes it."""
     down, along = stored.block
     if stored.is_flat:
         return "nf4_double" if stored.is_nested else "nf4"
@@ -152,7 +152,7 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
 
 
 def _list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Return the weights of products of each layer with their sizes, by path in the layer, and those outside."""
+    """Return the product weights of each layer with their sizes, by path in the layer, and those outside of layers."""
     outside: dict[str, int] = {}
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
@@ -170,7 +170,7 @@ def _list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int
 
 
 def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
-    """Yield (name, elements) of the weights that products of a pass read."""
+    """Yield (name, elements) of the weights that the products of a pass read."""
     graph = tell(decoder, Step(), 1)
     for access in graph.accesses:
         held = graph.held[access.tensor_index]
@@ -197,7 +197,7 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
 
 
 def _name_module(path: str, *, is_experts: bool) -> Iterator[str]:
-    """Yield the names that checkpoints may have a module by."""
+    """Yield the names that checkpoints may use for a module."""
     paths = [path, *(path.replace(own, other, 1) for own, others in _PARTS if own in path for other in others)]
     if is_experts:
         paths += [f"{one}.0.{product}" for one in paths for product in _EXPERTS]

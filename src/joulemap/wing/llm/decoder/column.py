@@ -1,8 +1,8 @@
-"""Passes of a decoder as columns, without telling every layer and every cached length.
+"""Columns of decoder passes, without building every layer and every cached length.
 
-Layers repeat: what is told of a pass is linear in the place of a layer and in how many there are, so that a pass of all
-follows from two of a few. What is told of a step of so many tokens is linear in what is cached, between the lengths at
-which a window is full: those between follow from two.
+Layers repeat. Every number of a pass is linear in the index of a layer and in the number of layers, so a full pass is
+extrapolated from two passes with few layers. A step of a fixed number of tokens is linear in the cached tokens between
+the lengths at which a window is full, so two lengths determine all lengths between them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST: Final = 12
-"""Layers of a pattern that is looked for."""
+"""Maximum layers of a repeated pattern that is searched for."""
 
 NAMED: Final = tuple(
     field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
@@ -33,19 +33,19 @@ NAMED: Final = tuple(
 
 
 Asked = tuple[Step, int]
-"""A pass of so many sequences."""
+"""Pass and its number of sequences."""
 
 
 @frozen
 class Repeat:
-    """Layers `head ... tail` of a decoder are `count` times the same `period` of them."""
+    """Repetition in a decoder's layers: those from `head` to `tail` are `count` times the same `period` layers."""
 
     head: int
     period: int
     count: int
 
     def cut(self, decoder: Decoder, count: int) -> Decoder:
-        """Return the decoder with so many periods."""
+        """Return the decoder with `count` periods."""
         start, end = self.head, self.head + self.period * self.count
         layers = decoder.layers
         kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
@@ -53,10 +53,10 @@ class Repeat:
 
 
 def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
-    """Return the pattern of which the fewest layers say all, one before it and one behind it; None if none says less.
+    """Return the repetition that leaves the fewest layers to build, with a layer on each side; None if none helps.
 
-    Layers that use what others hold are told one by one. What goes before the first of them fuses with it as what goes
-    before each of the others does: it is the same.
+    Models with layers that use the caches of others are built in full. The layer before the first period must equal
+    the layer before every other period, so that it fuses in the same way.
     """
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None
@@ -80,7 +80,7 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
 
 
 def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
-    """Return the columns of a pass of so many sequences, the same as of `describe_step`."""
+    """Return the columns of a pass of `batch` sequences, identical to those of `describe_step`."""
     decoder = step.cut(decoder)
     repeat = find_repeat(decoder.layers)
     if repeat is None:
@@ -99,12 +99,12 @@ def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumn
 
 
 def _sort(name: str) -> int:
-    """Return which of the marks of a layer's end says where a column is cut."""
+    """Return the kind of layer-end mark at which a column is cut."""
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
 def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
-    """Return the columns of a pass that is told whole, and where each layer ends among operators, accesses, buffers."""
+    """Return the columns of a whole pass, and the ends of its layers among operators, accesses and buffers."""
     graph = tell(decoder, step, batch)
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
@@ -112,7 +112,7 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
 def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
     """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
 
-    Each number is linear in the place of its period and in how many periods there are.
+    Each number is linear in the index of its period and in the number of periods.
     """
     size = end - start
     block, after = two[start:end], two[end : end + size]
@@ -126,10 +126,10 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
 
 
 def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, WorkloadColumns]:
-    """Return the columns of passes of so many sequences: few are told, and the others follow from two of them.
+    """Return the columns of passes; only a few are built, and the others are interpolated.
 
-    Those that differ in what is cached are told at the least and the most of it, and these, where only the number of
-    sequences differs, for the fewest and the most.
+    Passes that differ in the cached length are built at the least and the most of it. Passes that differ only in the
+    number of sequences are built for the fewest and the most.
     """
     groups: dict[tuple[Step, int, int], list[Step]] = {}
     for step, count in dict.fromkeys(asked):
@@ -148,7 +148,7 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, Worklo
 
 
 def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
-    """Find a pass at numbers of sequences, in which all is linear but which experts are hit."""
+    """Fill in a pass at several numbers of sequences; all but the experts that are hit is linear in these."""
     first, last = counts[0], counts[-1]
     found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
     is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
@@ -161,7 +161,7 @@ def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: St
 
 
 def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int) -> None:
-    """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
+    """Fill in passes ordered by cached length: interpolate if the first and the last fuse alike, else halve."""
     first, last = group[0], group[-1]
     for end in (first, last):
         if (end, count) not in found:
@@ -177,12 +177,12 @@ def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence
 
 
 def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
-    """Whether two passes have the same operators, fused in the same way."""
+    """Return whether two passes have the same operators, fused in the same way."""
     return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
 
 
 def _stretch(decoder: Decoder, step: Step) -> int:
-    """Return what tells lengths apart between which a pass is not linear in what is cached."""
+    """Return a key of cached lengths between which a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
@@ -193,7 +193,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
 
 
 def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
-    """Return the columns at a share of the way from one to another."""
+    """Return the columns interpolated at a share of the way from one to another."""
     changes: dict[str, Any] = {}
     for name in NAMED:
         low, high = getattr(one, name), getattr(other, name)

@@ -1,7 +1,7 @@
-"""A decoder: the sizes of one language model, layer by layer, as its configuration says them.
+"""Decoder: the layer-by-layer sizes of one language model, as given by its configuration.
 
-A layer has a mixer, by which tokens see one another (attention, attention through a latent, a recurrence), and a
-network of its own for each token (one product between two, or a mixture of experts); either may be missing.
+A layer has a mixer, through which tokens exchange information (attention, latent attention, a recurrence). It also has
+a feed-forward network for each token (a gated or plain MLP, or a mixture of experts). Either may be missing.
 """
 
 from __future__ import annotations
@@ -19,92 +19,92 @@ Norm = Literal["rms_norm", "layer_norm"]
 
 @frozen(kw_only=True)
 class Attention:
-    """Softmax attention of query heads in groups, each with a head of keys and values."""
+    """Softmax attention with grouped query heads, each group sharing one key-value head."""
 
     heads: int
     kv_heads: int
     head_dim: int
     window: int = 0
-    """Tokens that each sees, itself included; 0 for all."""
+    """Tokens that each token attends to, itself included; 0 for all."""
     rotary: int = 0
-    """Elements of each head that are turned by their position."""
+    """Elements of each head with rotary position embedding."""
     bias: bool = False
-    """Of queries, keys and values."""
+    """True if the query, key and value projections have a bias."""
     output_bias: bool = False
     norm: Literal["", "head", "heads", "row", "free"] = ""
-    """Of queries and keys: of each head, of each head with weights of its own, of the row of all heads, or of each head
-    without weights once it is turned."""
+    """Normalization of queries and keys: per head (`head`), per head with its own weights (`heads`), over all heads
+    (`row`), or per head without weights after rotation (`free`)."""
     value_norm: bool = False
-    """Of values, without weights."""
+    """True if values are normalized, without weights."""
     is_gated: bool = False
-    """Whether a gate as wide as the queries, made beside them, multiplies the result."""
+    """True if a gate as wide as the queries, computed beside them, multiplies the result."""
     has_values: bool = True
-    """Whether values have a product of their own, and are not the keys before they are turned."""
+    """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False
-    """Whether queries, keys and values are one product."""
+    """True if queries, keys and values are one product."""
     shares: bool = False
-    """Whether keys and values are those that a layer before has made."""
+    """True if keys and values are those of an earlier layer."""
     score_operations: int = 1
-    """On each score, before its softmax."""
+    """Operations on each score before its softmax."""
     sinks: int = 0
-    """Learned scores of each head."""
+    """Learned sink scores per head."""
 
     kind: Literal["attention"] = "attention"
 
     @property
     def cache_width(self) -> int:
-        """Elements that a token leaves behind."""
+        """Elements that each token adds to the KV cache."""
         return 0 if self.shares else 2 * self.kv_heads * self.head_dim
 
 
 @frozen(kw_only=True)
 class Latent:
-    """Attention whose keys and values are made of one narrow row for each token (multi-head latent attention)."""
+    """Multi-head latent attention (MLA): keys and values are computed from one narrow row per token."""
 
     heads: int
     query_rank: int
-    """0 where queries are made of the token itself."""
+    """Rank of the query compression; 0 if queries are computed from the token directly."""
     rank: int
     plain: int
-    """Elements of a head's query and key that are not turned."""
+    """Elements of a head's query and key without rotary embedding."""
     rotary: int
     value_dim: int
     window: int = 0
     bias: bool = False
-    """Of the products to the ranks and of the result."""
+    """True if the projections to the ranks and the output projection have a bias."""
     kind: Literal["latent"] = "latent"
 
     @property
     def cache_width(self) -> int:
-        """Elements that a token leaves behind."""
+        """Elements that each token adds to the KV cache."""
         return self.rank + self.rotary
 
 
 @frozen(kw_only=True)
 class Recurrence:
-    """A mixer with a state of one size, however many tokens it has seen."""
+    """Recurrent mixer, with a state of fixed size for any number of tokens."""
 
     kind: Literal["mamba", "mamba2", "delta"]
     heads: int
-    """Of values."""
+    """Number of value heads."""
     head_dim: int
-    """Elements of a value of a head."""
+    """Elements per value head."""
     state: int
-    """Elements of a key of a head, each with a row of the state."""
+    """Elements per key head, each with one row of the state."""
     groups: int
-    """Heads of keys."""
+    """Number of key heads."""
     kernel: int = 0
-    """Taps of the convolution before it; 0 for none."""
+    """Taps of the preceding convolution; 0 for none."""
     rank: int = 0
-    """Of the product that decides how fast a state fades (mamba)."""
+    """Rank of the projection that sets the decay of a state (mamba)."""
     conv_bias: bool = True
     bias: bool = False
     has_norms: bool = False
-    """Whether what decides and both keys of a mamba are normalized, without weights."""
+    """True if the decay input and both keys of a mamba are normalized, without weights."""
 
     @property
     def inner(self) -> int:
-        """Elements of all values of a token."""
+        """Value elements of a token over all heads."""
         return self.heads * self.head_dim
 
     @property
@@ -114,18 +114,18 @@ class Recurrence:
 
     @property
     def state_count(self) -> int:
-        """Elements of the state of a sequence."""
+        """State elements of a sequence."""
         return self.inner * self.state
 
     @property
     def tail_count(self) -> int:
-        """Elements of the last tokens that a sequence keeps for the convolution."""
+        """Elements of the last tokens that the convolution keeps per sequence."""
         return self.conv_width * max(self.kernel - 1, 0)
 
 
 @frozen(kw_only=True)
 class Network:
-    """Two products with a function between, or three where one is a gate."""
+    """MLP: two products with an activation function between, or three if gated."""
 
     inner: int
     is_gated: bool = True
@@ -136,7 +136,7 @@ class Network:
 
 @frozen(kw_only=True)
 class Experts:
-    """Networks of which each token takes a few, and those that every token takes."""
+    """Mixture of experts: networks of which each token uses a few, and shared ones that every token uses."""
 
     count: int
     taken: int
@@ -145,16 +145,16 @@ class Experts:
     bias: bool = False
     function: Literal["silu", "gelu", "relu", "relu2"] = "silu"
     router_bias: bool = False
-    """Learned, added to the score of each expert."""
+    """True if a learned bias is added to the score of each expert."""
     router_scale: bool = False
-    """Learned, of each element that the router reads and of each expert."""
+    """True if the router has learned scales for its input elements and for each expert."""
     hidden: int = 0
-    """Width of what they read and write, where it is not that of the model: a product before and behind."""
+    """Width of the experts' input and output if it is not the model's, with a product before and after; else 0."""
     shared: Network | None = None
     shared_gate: bool = False
-    """Whether a learned gate weighs the shared ones."""
+    """True if a learned gate weighs the shared experts."""
     beside: Network | None = None
-    """A network that runs beside them with norms of its own."""
+    """Network that runs in parallel to the experts, with norms of its own."""
 
 
 Mixer = Attention | Latent | Recurrence
@@ -162,16 +162,16 @@ Mixer = Attention | Latent | Recurrence
 
 @frozen(kw_only=True)
 class Layer:
-    """A layer of a decoder."""
+    """One layer of a decoder."""
 
     mixer: Mixer | None
     network: Network | Experts | None
     is_parallel: bool = False
-    """Whether both read the same input and are added together."""
+    """True if mixer and network read the same input and their results are added."""
     norms: Literal[1, 2] = 2
-    """Before: of each part, or one that both parts of a parallel layer read."""
+    """Number of norms before the parts: one for each part, or one for both parts of a parallel layer."""
     has_norms_behind: bool = False
-    """Whether the result of each part is normalized before it is added."""
+    """True if the result of each part is normalized before it is added."""
     has_norms_before: bool = True
     stored: tuple[tuple[str, str], ...] = ()
     """(weight, format) of weights that the checkpoint does not store in its main format; no format for 16 bits."""
@@ -194,7 +194,7 @@ class Published:
     """Part of the configuration that is not counted."""
 
     def describe(self) -> str:
-        """Return it in words, e.g. `mxfp4 weights (mxfp4)`."""
+        """Return a phrase for it, e.g. `mxfp4 weights (mxfp4)`."""
         if not self.weights:
             return self.doubt
         formats = " and ".join((self.weights, *self.others))
@@ -204,7 +204,7 @@ class Published:
 
 @define(kw_only=True, eq=False, slots=False)
 class Decoder:
-    """A language model that decodes, by what its configuration says."""
+    """Decoder language model, as given by its configuration."""
 
     name: str
     model_type: str
@@ -213,75 +213,75 @@ class Decoder:
     layers: tuple[Layer, ...]
     norm: Norm = "rms_norm"
     norm_bias: bool = True
-    """Whether layer norms add one."""
+    """True if layer norms have a bias."""
     final_norm: bool = True
     embedding_norm: bool = False
     is_tied: bool = False
     head_bias: bool = False
     positions: int = 0
-    """Rows of a table of learned positions; 0 for none."""
+    """Rows of the table of learned positions; 0 for none."""
     per_layer: tuple[int, int] = (0, 0)
-    """Rows of a table of tokens with elements for each layer, and how many for a layer; 0 for none."""
+    """Rows of a token table with elements for each layer, and elements per layer; 0 for none."""
     embedding_width: int = 0
-    """Of the table of tokens, where it is narrower than the model."""
+    """Width of the embedding table if narrower than the model; else 0."""
     is_capped: bool = False
-    """Whether logits go through a tanh."""
+    """True if logits pass through a tanh."""
     keeps_mixers: bool = False
-    """Whether weights of attention stay at 16 bits where others are stored narrower."""
+    """True if attention weights stay at 16 bits where other weights are stored narrower."""
     published: Published | None = None
-    """How its checkpoint is quantized; None for 16 bits throughout."""
+    """Quantization of the checkpoint; None for 16 bits throughout."""
     context_length: int = 0
-    """Tokens that it was made for; 0 where nothing says."""
+    """Maximum context in tokens that the model was made for; 0 if unknown."""
     text: str = ""
-    """What it was read from, as JSON without what does not matter."""
+    """Source configuration as JSON, without irrelevant fields."""
     basis: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
-    """What is not certain of it."""
+    """Uncertain properties of the model."""
 
     is_traced: ClassVar[bool] = False
-    """Whether passes are traced, and not told by these sizes."""
+    """True if passes are traced rather than built from these sizes."""
 
     @property
     def longest_pass(self) -> int:
-        """Tokens of a sequence that a pass may have; 0 for any number."""
+        """Maximum tokens of a sequence in one pass; 0 for no limit."""
         return self.context_length
 
     @property
     def layer_count(self) -> int:
-        """Layers, each of which a host has to start."""
+        """Number of layers, each of which a host must launch."""
         return len(self.layers)
 
     @property
     def expert_count(self) -> int:
-        """Experts of all layers, each of which a host without merged kernels has to start."""
+        """Experts of all layers; a host without fused kernels must launch each."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError where nothing says how products or experts are divided: here their sizes say."""
+        """Raise UsageError if the division of products or experts is unknown; never here, as the sizes determine it."""
 
     @cached_property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over all that a workload depends on."""
+        """Sixteen hexadecimal digits over all fields that a workload depends on."""
         sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _TOLD]
         return hashlib.sha256(repr(sizes).encode()).hexdigest()[:16]
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
-        """Return the bytes that a sequence of so many tokens holds on one of several devices, states included."""
+        """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
         return sum(_held(layer.mixer, tokens, devices) for layer in self.layers if layer.mixer) * item_bytes
 
     @cached_property
     def is_routed(self) -> bool:
-        """Whether tokens choose among experts."""
+        """True if tokens choose among experts."""
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 
 _TOLD: Final = ("name", "text", "basis", "source", "notes", "context_length")
-"""Fields on which no workload depends."""
+"""Fields that no workload depends on."""
 
 
 def _held(mixer: Mixer, tokens: int, devices: int) -> float:
-    """Return the elements that a layer holds of a sequence on one device."""
+    """Return the elements that a layer caches per sequence on one device."""
     if isinstance(mixer, Recurrence):
         return (mixer.state_count + mixer.tail_count) / devices
     seen = min(tokens, mixer.window) if mixer.window else tokens

@@ -1,6 +1,6 @@
-"""Families of decoders: how the configuration of each model_type says the sizes of its layers.
+"""Model families: rules that read layer sizes from the configuration of each model_type.
 
-A family is a function of a configuration; what families have in common is `Sizes`.
+A family is a function of a configuration; `Settings` holds the parts that families share.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ ROUTED: Final = ("n_routed_experts", "num_experts", "num_local_experts")
 
 @attrs.frozen
 class Settings:
-    """A configuration, read by name."""
+    """Configuration with typed access by name."""
 
     name: str
     values: Mapping[str, Any]
     every: int = 0
-    """Of so many layers the last sees all, where nothing else is said; 0 for none."""
+    """Default period of layers, the last of which attends to all tokens; 0 for none."""
 
     def number(self, *names: str, default: int | None = None, least: int = 0) -> int:
-        """Return the first of these that is there; ModelError for none, or what is no whole number in its limits."""
+        """Return the first of these settings; ModelError if none exists or it is no whole number in its limits."""
         for name in names:
             value = self.values.get(name)
             if value is not None:
@@ -50,19 +50,19 @@ class Settings:
         return default
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return whether it is set; ModelError for what is neither true nor false."""
+        """Return whether a setting is true; ModelError for a value that is no boolean."""
         value = self.values.get(name)
         if value not in (None, False, True):
             raise ModelError(f"{self.name}: {name} is {str(value)[:60]!r}, expected true or false")
         return default if value is None else bool(value)
 
     def text(self, *names: str, default: str = "") -> str:
-        """Return the first of these that is a text."""
+        """Return the first of these settings that is a text."""
         found = (self.values.get(name) for name in names)
         return next((one for one in found if isinstance(one, str)), default)
 
     def listed(self, name: str) -> Sequence[Any]:
-        """Return a list, empty where it is none."""
+        """Return a list setting; empty if it is no list."""
         value = self.values.get(name)
         return value if isinstance(value, list | tuple) else ()
 
@@ -73,37 +73,37 @@ class Settings:
 
     @property
     def layers(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers", least=1)
 
     @property
     def heads(self) -> int:
-        """Heads of queries."""
+        """Number of query heads."""
         return self.number("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", least=1)
 
     @property
     def pairs(self) -> int:
-        """Heads of keys."""
+        """Number of key-value heads."""
         return self.number("num_key_value_heads", default=self.heads) or self.heads
 
     @property
     def head_dim(self) -> int:
-        """Elements of a head."""
+        """Elements per head."""
         return self.number("head_dim", default=self.hidden // self.heads, least=1)
 
     @property
     def context(self) -> int:
-        """Tokens that it was made for; 0 where nothing says."""
+        """Maximum context in tokens that the model was made for; 0 if not stated."""
         names = "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"
         return self.number(*names, default=0)
 
     @property
     def is_tied(self) -> bool:
-        """Whether the head is the table of tokens, as it is where nothing is said."""
+        """True if the output head shares the embedding table, which is the default."""
         return self.flag("tie_word_embeddings", default=True)
 
     def rotary(self, share: float = 1.0) -> int:
-        """Return the elements of a head that are turned."""
+        """Return the elements per head with rotary position embedding."""
         told = self.values.get("partial_rotary_factor", self.values.get("rotary_pct"))
         nested = self.values.get("rope_parameters")
         if told is None and isinstance(nested, dict):
@@ -115,7 +115,7 @@ class Settings:
 
     @property
     def function(self) -> Any:
-        """What stands between the products of a network."""
+        """Activation function between the products of a network."""
         name = self.text(
             "hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "hidden_activation"
         )
@@ -123,7 +123,7 @@ class Settings:
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """What each layer sees, 0 for all: of its layer types, a pattern, or a window of all."""
+        """Attention window of each layer, 0 for all tokens: from layer types, a pattern, or one common window."""
         window = self.number("sliding_window", default=0)
         count = self.layers
         types = self.listed("layer_types")
@@ -137,7 +137,7 @@ class Settings:
         return (window,) * count
 
     def attention(self, **changes: Any) -> Attention:
-        """Return attention as most have it."""
+        """Return the most common form of attention."""
         sizes: dict[str, Any] = {
             "heads": self.heads,
             "kv_heads": self.pairs,
@@ -152,7 +152,7 @@ class Settings:
         return mixer
 
     def network(self, **changes: Any) -> Network:
-        """Return the network of each token as most have it: gated, without biases."""
+        """Return the most common feed-forward network: gated, without biases."""
         bias = self.flag("mlp_bias")
         sizes: dict[str, Any] = {"function": self.function, "bias": bias, "output_bias": bias}
         if "inner" not in changes:
@@ -178,7 +178,7 @@ class Settings:
 
 def dense(settings: Settings, *, network: Network | None = None, changes: Mapping[str, Any] | None = None,
           **attention: Any) -> Decoder:  # fmt: skip
-    """Return norm, attention, norm, gated network: llama and what is built like it."""
+    """Return norm, attention, norm, gated MLP: Llama and similar models."""
     net = network or settings.network()
     windows = settings.windows if "window" not in attention else (attention.pop("window"),) * settings.layers
     layers = (Layer(mixer=settings.attention(window=one, **attention), network=net) for one in windows)
@@ -186,7 +186,7 @@ def dense(settings: Settings, *, network: Network | None = None, changes: Mappin
 
 
 def qwen2(settings: Settings) -> Decoder:
-    """Return a decoder whose queries, keys and values are shifted."""
+    """Return a decoder with biases on queries, keys and values."""
     count, most = settings.layers, settings.number("max_window_layers", default=settings.layers)
     used = settings.number("sliding_window", default=0) if settings.flag("use_sliding_window") else 0
     net = settings.network()
@@ -196,38 +196,38 @@ def qwen2(settings: Settings) -> Decoder:
 
 
 def qwen3(settings: Settings) -> Decoder:
-    """Return a decoder that normalizes each head of queries and keys."""
+    """Return a decoder with normalized heads of queries and keys."""
     return dense(settings, norm="head", **unless_used(settings))
 
 
 def unless_used(settings: Settings) -> dict[str, Any]:
-    """Return that there is no window, where one is told and not used."""
+    """Return no window as a changed setting if the configuration states one but does not use it; else no change."""
     return {} if settings.flag("use_sliding_window") or settings.listed("layer_types") else {"window": 0}
 
 
 def seed_oss(settings: Settings) -> Decoder:
-    """Return a decoder whose result of attention is shifted or not apart from its queries, keys and values."""
+    """Return a decoder with an attention output bias independent of that of its queries, keys and values."""
     return dense(settings, output_bias=settings.flag("attention_out_bias"))
 
 
 def arcee(settings: Settings) -> Decoder:
-    """Return a decoder with the square of a relu in place of a gate."""
+    """Return a decoder with a squared ReLU instead of a gate."""
     return dense(settings, network=settings.network(is_gated=False, function="relu2"))
 
 
 def phi3(settings: Settings) -> Decoder:
-    """Return a decoder whose queries, keys and values are one product."""
+    """Return a decoder with one product for queries, keys and values."""
     return dense(settings, is_packed=True)
 
 
 def packed(settings: Settings) -> Decoder:
-    """Return a decoder as llama whose queries, keys and values are one product."""
+    """Return a Llama decoder with one product for queries, keys and values."""
     alibi = settings.text("position") == "alibi" or settings.flag("alibi")
     return dense(settings, is_packed=True, rotary=0 if alibi else settings.rotary())
 
 
 def chatglm(settings: Settings) -> Decoder:
-    """Return a decoder of one product for queries and a few heads of keys and values, half of each turned."""
+    """Return a decoder with one product for queries and grouped keys and values; half of each head is rotary."""
     groups = settings.number("multi_query_group_num") if settings.flag("multi_query_attention") else settings.heads
     width = settings.number("kv_channels", default=settings.head_dim)
     bias = settings.flag("add_qkv_bias")
@@ -235,7 +235,7 @@ def chatglm(settings: Settings) -> Decoder:
 
 
 def glm(settings: Settings) -> Decoder:
-    """Return a decoder that turns half of each head."""
+    """Return a decoder with rotary embedding on half of each head."""
     behind = settings.text("model_type") == "glm4"
     bias = settings.flag("attention_bias")
     layer = Layer(
@@ -247,18 +247,18 @@ def glm(settings: Settings) -> Decoder:
 
 
 def gemma(settings: Settings) -> Decoder:
-    """Return a decoder whose head is its table of tokens."""
+    """Return a decoder with its embedding table as output head."""
     width = settings.number("head_dim", default=256)
     return dense(settings, changes={"is_tied": True}, head_dim=width, rotary=width)
 
 
 def gemma2(settings: Settings) -> Decoder:
-    """Return a decoder with norms before and behind each part, every second layer of which sees a window."""
+    """Return a decoder with norms before and after each part, and a window in every second layer."""
     return _sandwich(attrs.evolve(settings, every=2), score_operations=4)
 
 
 def gemma3(settings: Settings) -> Decoder:
-    """Return a decoder with norms before and behind each part, five layers of six of which see a window."""
+    """Return a decoder with norms before and after each part, and a window in five of six layers."""
     return _sandwich(attrs.evolve(settings, every=6), norm="head")
 
 
@@ -280,7 +280,7 @@ def _sandwich(settings: Settings, **attention: Any) -> Decoder:
 
 
 def olmo2(settings: Settings) -> Decoder:
-    """Return a decoder with norms behind each part alone, and of the rows of queries and keys."""
+    """Return a decoder with norms only after each part, and normalized rows of queries and keys."""
     net = settings.network()
     return settings.decoder(
         [
@@ -296,7 +296,7 @@ def olmo2(settings: Settings) -> Decoder:
 
 
 def cohere(settings: Settings) -> Decoder:
-    """Return a decoder whose parts read one norm, side by side."""
+    """Return a decoder with attention and MLP in parallel after one norm."""
     net, norm = settings.network(), "heads" if settings.flag("use_qk_norm") else ""
     layers = [
         Layer(mixer=settings.attention(window=one, norm=norm), network=net, is_parallel=True, norms=1)
@@ -307,7 +307,7 @@ def cohere(settings: Settings) -> Decoder:
 
 
 def stablelm(settings: Settings) -> Decoder:
-    """Return a decoder with layer norms that turns a quarter of each head."""
+    """Return a decoder with layer norms, and rotary embedding on a quarter of each head."""
     is_parallel = settings.flag("use_parallel_residual")
     layer = Layer(
         mixer=settings.attention(
@@ -325,7 +325,7 @@ def stablelm(settings: Settings) -> Decoder:
 
 def _plain(settings: Settings, *, parallel: bool = False, norms: Any = 2, attention: Mapping[str, Any] | None = None,
            network: Mapping[str, Any] | None = None, **changes: Any) -> Decoder:  # fmt: skip
-    """Return layer norms, attention and a network without a gate, all with biases: GPT and what is built like it."""
+    """Return layer norms, attention and an ungated MLP, all with biases: GPT and similar models."""
     sizes: dict[str, Any] = {"bias": True, "output_bias": True, "rotary": 0, **(attention or {})}
     net = settings.network(
         **{"is_gated": False, "function": "gelu", "bias": True, "output_bias": True, **(network or {})}
@@ -342,14 +342,14 @@ def gpt2(settings: Settings) -> Decoder:
 
 
 def gpt_bigcode(settings: Settings) -> Decoder:
-    """Return a decoder with learned positions whose queries share one head of keys and values."""
+    """Return a decoder with learned positions and multi-query attention."""
     pairs = 1 if settings.flag("multi_query", default=True) else settings.heads
     return _plain(settings, attention={"is_packed": True, "kv_heads": pairs}, positions=settings.context,
                   is_tied=settings.is_tied)  # fmt: skip
 
 
 def gpt_neo(settings: Settings) -> Decoder:
-    """Return a decoder with learned positions, some layers of which see a window."""
+    """Return a decoder with learned positions, and a window in some layers."""
     local = settings.number("window_size", default=256)
     net = settings.network(is_gated=False, function="gelu", bias=True, output_bias=True)
     kinds = [kind for names, count in settings.listed("attention_types") for kind in list(names) * int(count)]
@@ -363,26 +363,26 @@ def gpt_neo(settings: Settings) -> Decoder:
 
 
 def gptj(settings: Settings) -> Decoder:
-    """Return a decoder whose parts read one norm, side by side."""
+    """Return a decoder with attention and MLP in parallel after one norm."""
     turned = settings.number("rotary_dim", default=64)
     return _plain(settings, parallel=True, norms=1, attention={"bias": False, "output_bias": False, "rotary": turned},
                   head_bias=True)  # fmt: skip
 
 
 def gpt_neox(settings: Settings) -> Decoder:
-    """Return a decoder whose parts run side by side, each behind a norm of its own."""
+    """Return a decoder with attention and MLP in parallel, each after a norm of its own."""
     turned = settings.rotary(0.25)
     return _plain(settings, parallel=settings.flag("use_parallel_residual", default=True),
                   attention={"is_packed": True, "rotary": turned})  # fmt: skip
 
 
 def phi(settings: Settings) -> Decoder:
-    """Return a decoder whose parts read one norm, side by side, with biases everywhere."""
+    """Return a decoder with attention and MLP in parallel after one norm, with biases everywhere."""
     return _plain(settings, parallel=True, norms=1, attention={"rotary": settings.rotary(0.5)}, head_bias=True)
 
 
 def opt(settings: Settings) -> Decoder:
-    """Return a decoder with learned positions and a relu; two rows of the table are padding."""
+    """Return a decoder with learned positions and a ReLU; two rows of the position table are padding."""
     width = settings.number("word_embed_proj_dim", default=settings.hidden)
     before = settings.flag("do_layer_norm_before", default=True)
     made = _plain(settings, network={"function": "relu"}, positions=settings.context + 2, final_norm=before,
@@ -395,18 +395,18 @@ def opt(settings: Settings) -> Decoder:
 
 
 def xglm(settings: Settings) -> Decoder:
-    """Return a decoder with positions that are not learned."""
+    """Return a decoder with fixed positions."""
     return _plain(settings, is_tied=settings.is_tied)
 
 
 def bloom(settings: Settings) -> Decoder:
-    """Return a decoder that adds a distance to scores, with a norm behind its table of tokens."""
+    """Return a decoder with distance biases on scores (ALiBi), and a norm after its embedding table."""
     return _plain(settings, attention={"is_packed": True, "score_operations": 2}, embedding_norm=True,
                   is_tied=settings.is_tied)  # fmt: skip
 
 
 def mpt(settings: Settings) -> Decoder:
-    """Return a decoder that adds a distance to scores, without biases."""
+    """Return a decoder with distance biases on scores (ALiBi), without other biases."""
     nested = settings.values.get("attn_config")
     inner = settings.number("expansion_ratio", default=4) * settings.hidden
     pairs = Settings(settings.name, nested if isinstance(nested, dict) else {}).number(
@@ -418,7 +418,7 @@ def mpt(settings: Settings) -> Decoder:
 
 
 def falcon(settings: Settings) -> Decoder:
-    """Return a decoder whose parts run side by side; a newer one has two norms and groups of heads."""
+    """Return a decoder with attention and MLP in parallel; newer models have two norms and grouped heads."""
     newer, bias = settings.flag("new_decoder_architecture"), settings.flag("bias")
     shared = 1 if settings.flag("multi_query", default=True) else settings.heads
     pairs = settings.number("num_kv_heads", default=settings.heads) if newer else shared
@@ -432,7 +432,7 @@ def falcon(settings: Settings) -> Decoder:
 
 
 def starcoder2(settings: Settings) -> Decoder:
-    """Return a decoder with biases everywhere that turns its heads."""
+    """Return a decoder with biases everywhere and rotary embedding."""
     bias = settings.flag("use_bias", default=True)
     window = settings.number("sliding_window", default=0)
     attention = {"rotary": settings.rotary(), "bias": bias, "output_bias": bias, "window": window}
@@ -441,20 +441,20 @@ def starcoder2(settings: Settings) -> Decoder:
 
 
 def persimmon(settings: Settings) -> Decoder:
-    """Return a decoder that normalizes each head of queries and keys, with the square of a relu."""
+    """Return a decoder with normalized heads of queries and keys, and a squared ReLU."""
     norm = "head" if settings.flag("qk_layernorm", default=True) else ""
     attention = {"rotary": settings.rotary(0.5), "is_packed": True, "norm": norm}
     return _plain(settings, attention=attention, network={"function": settings.function})
 
 
 def nemotron(settings: Settings) -> Decoder:
-    """Return a decoder with layer norms, without biases, with the square of a relu."""
+    """Return a decoder with layer norms, without biases, with a squared ReLU."""
     attention = {"rotary": settings.rotary(0.5), "bias": False, "output_bias": False}
     return _plain(settings, attention=attention, network={"function": "relu2", "bias": False, "output_bias": False})
 
 
 def mllama(settings: Settings) -> Decoder:
-    """Return the layers that text alone goes through; those that look at an image are left out."""
+    """Return the layers that process text alone; layers with cross-attention to an image are left out."""
     crossed = set(settings.listed("cross_attention_layers"))
     made = dense(settings)
     kept = tuple(layer for index, layer in enumerate(made.layers) if index not in crossed)
@@ -476,4 +476,4 @@ DENSE: Final[Mapping[str, Family]] = {
     "opt": opt, "xglm": xglm, "bloom": bloom, "mpt": mpt, "falcon": falcon, "starcoder2": starcoder2,
     "persimmon": persimmon, "nemotron": nemotron, "mllama": mllama, "mllama_text_model": mllama,
 }  # fmt: skip
-"""model_type -> what reads it: a network for each token, and attention."""
+"""Reader of each model_type: attention, and an MLP for each token."""

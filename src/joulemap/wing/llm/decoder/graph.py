@@ -1,4 +1,4 @@
-"""A workload of many calls, put together call by call: what each reads, makes and hands on."""
+"""Workload built call by call: the inputs, outputs and weights of each call."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
-"""A tensor, or (a tensor, bytes of it)."""
+"""Tensor, or (tensor, number of bytes read of it)."""
 
 
 @lru_cache(maxsize=4096)
 def _break_up(what: str, sizes: tuple[tuple[str, Value], ...]) -> Parts:
-    """Return the parts of a single operator of these sizes: those of a layer are those of the next."""
+    """Return the parts of a single operator of these sizes, cached because layers repeat."""
     return break_up(make_operator(what, dict(sizes)), 1)
 
 
 @attrs.define
 class Graph:
-    """Calls in order, and the tensors between them. A tensor is known by its place."""
+    """Calls in order, and the tensors between them. A tensor is known by its index."""
 
     operators: list[Operator] = attrs.field(factory=list)
     held: list[Held] = attrs.field(factory=list)
@@ -37,21 +37,21 @@ class Graph:
     weights: dict[str, int] = attrs.field(factory=dict)
     accesses: list[Access] = attrs.field(factory=list)
     marks: list[tuple[int, int, int]] = attrs.field(factory=list)
-    """Operators, accesses and tensors but weights, at the end of each layer."""
+    """Number of operators, accesses and non-weight tensors at the end of each layer."""
 
     def add(self, held: Held, role: str) -> int:
-        """Return a new tensor that nothing here makes."""
+        """Return a new tensor that no call here produces."""
         self.held.append(held)
         self.roles.append(role)
         self.makers.append(None)
         return len(self.held) - 1
 
     def enter(self, shape: Shape, dtype: str = DTYPE) -> int:
-        """Return a tensor that comes from outside."""
+        """Return a new input tensor."""
         return self.add(Held(shape, dtype=dtype), "input")
 
     def weigh(self, name: str, shape: Shape, dtype: str = DTYPE) -> int:
-        """Return the weight of this name, made where it is not."""
+        """Return the weight of this name; create it if it is new."""
         if name not in self.weights:
             self.weights[name] = self.add(Held(shape, name, dtype), "parameter")
         return self.weights[name]
@@ -72,7 +72,7 @@ class Graph:
         dtype: str = DTYPE,
         written: int | None = None,
     ) -> int:
-        """Return what one call makes; of what it reads (tensor, bytes) or all, and it writes all, or so many bytes."""
+        """Add a call and return its output; it reads inputs whole or in part, and writes all or `written` bytes."""
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
         operator = count_operator(aten or f"{cost.operation}.default", cost, output, name)
@@ -96,11 +96,11 @@ class Graph:
         weights: Mapping[str, str] | None = None,
         **sizes: Value,
     ) -> int:
-        """Return what a single operator of these sizes makes of tensors; its weights are called by the module.
+        """Add a single operator of these sizes and return its output; the module names its weights.
 
-        An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
-        What it makes besides its first result takes the place of the last input. `dtype` is that of what it reads and
-        makes, where it is not that of products.
+        An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors
+        of `beside`. Outputs after the first overwrite the last input. `dtype` is that of inputs and output if it is
+        not that of products.
         """
         parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1
@@ -138,7 +138,7 @@ class Graph:
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int, *, is_fixed: bool) -> None:
-        """Let an operator read so many bytes of the tensors that come next, or what there is of them."""
+        """Let an operator read up to `byte_count` bytes of the next tensors."""
         while byte_count > 0 and (one := next(waiting, None)) is not None:
             tensor, most = self._measure(one)
             taken = min(byte_count, most)
@@ -149,19 +149,19 @@ class Graph:
         return one if isinstance(one, tuple) else (one, self.held[one].byte_count)
 
     def overwrite(self, tensor: int) -> None:
-        """Let the last call write a tensor anew, where it is."""
+        """Let the last call overwrite a tensor in place."""
         self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
 
     def keep_weights(self) -> None:
-        """Say of the last call that quantizers leave its weights at 16 bits."""
+        """Mark the last call's weights as kept at 16 bits by quantizers."""
         self.operators[-1] = attrs.evolve(self.operators[-1], variant=KEPT)
 
     def mark(self) -> None:
-        """Say that a layer ends here."""
+        """Mark the end of a layer."""
         self.marks.append((len(self.operators), len(self.accesses), len(self.held) - len(self.weights)))
 
     def keep(self, tensor: int) -> int:
-        """Return a tensor, which the pass returns."""
+        """Return a tensor, marked as an output of the pass."""
         self.outputs.add(tensor)
         return tensor
 
@@ -185,13 +185,13 @@ class Graph:
         )
 
     def name_kernels(self, words: str) -> None:
-        """Tell the products of queries with keys and values the family of their kernels, beside what they are told."""
+        """Add the kernel family to the variants of the products of queries with keys and values."""
         for place, one in enumerate(self.operators if words else ()):
             if one.operation == "matmul":
                 self.operators[place] = attrs.evolve(one, variant=f"{one.variant} {words}".strip())
 
     def form(self, key: WorkloadKey, model: str, batch: int, notes: tuple[str, ...]) -> Workload:
-        """Return the workload, its operators not yet fused."""
+        """Return the workload, with its operators not yet fused."""
         last = len(self.operators) - 1
         kept = [tensor for tensor, role in enumerate(self.roles) if role != "parameter"]
         number = {tensor: position for position, tensor in enumerate(kept)}

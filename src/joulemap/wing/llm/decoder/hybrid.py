@@ -1,4 +1,4 @@
-"""Families of decoders with states of one size: recurrences alone, and beside attention."""
+"""Model families with fixed-size states: recurrences alone, or combined with attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.wing.llm.decoder.family import Family, Settings
 
 
 def mamba(settings: Settings) -> Decoder:
-    """Return selective state spaces alone, each channel with a state of its own."""
+    """Return a selective state-space model, each channel with a state of its own."""
     inner = settings.number("intermediate_size", default=settings.number("expand", default=2) * settings.hidden)
     mixer = Recurrence(
         kind="mamba",
@@ -45,13 +45,13 @@ def _mamba2(settings: Settings) -> Recurrence:
 
 
 def mamba2(settings: Settings) -> Decoder:
-    """Return selective state spaces alone, each head of whose values has a state."""
+    """Return a selective state-space model with one state per value head."""
     tied = settings.flag("tie_word_embeddings")
     return settings.decoder([Layer(mixer=_mamba2(settings), network=None)] * settings.layers, is_tied=tied)
 
 
 def nemotron_h(settings: Settings) -> Decoder:
-    """Return layers of one part each, by a letter: a state space, attention, a network or a mixture."""
+    """Return layers of one part each, given by a letter: a state space, attention, an MLP or a mixture of experts."""
     net = settings.network(
         is_gated=False, function=settings.function if settings.values.get("mlp_hidden_act") else "relu2"
     )
@@ -86,7 +86,7 @@ def nemotron_h(settings: Settings) -> Decoder:
 
 
 def gated_delta(settings: Settings) -> Decoder:
-    """Return gated delta rules in three layers of four, and attention with a gate in the others."""
+    """Return gated delta rules in three of four layers, and gated attention in the others."""
     from joulemap.wing.llm.decoder.mixture import choose_experts
 
     count, every = settings.layers, settings.number("full_attention_interval", default=4)
@@ -117,4 +117,4 @@ HYBRIDS: Final[Mapping[str, Family]] = {
     "nemotron_h": nemotron_h,
     **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_moe"), gated_delta),
 }
-"""model_type -> what reads it."""
+"""Reader of each model_type."""

@@ -1,4 +1,4 @@
-"""What a pass of a decoder calls, layer by layer: each product, norm, rotation and append as a framework has them."""
+"""Calls of a decoder pass, layer by layer: each product, norm, rotation and append as a framework has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from joulemap.wing.llm.decoder.step import Step, check_step
 
 
 def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
-    """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
+    """Return the fused workload of a pass of `batch` sequences; UsageError if the model does not accept it."""
     from joulemap.fuse import fuse
     from joulemap.trace.single import check_counts
 
@@ -31,9 +31,9 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 
 
 def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
-    """Return the calls of a pass of so many sequences, on one device, from their tokens to their logits.
+    """Return the calls of a pass of `batch` sequences on one device, from tokens to logits.
 
-    The layers are those of its stage, which begins with what the one before hands on.
+    The layers are those of its pipeline stage, which starts from the output of the stage before.
     """
     graph = Graph()
     one = Pass(graph, decoder, step, -(-batch // step.data_devices))
@@ -55,7 +55,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _mark_formats(graph: Graph, decoder: Decoder) -> None:
-    """Tell products in which format the checkpoint stores their weights, where that is not its main one."""
+    """Mark products with the checkpoint's format of their weights if it is not the main one."""
     main = decoder.published.weights if decoder.published else ""
     if not decoder.published or not main:
         return
@@ -91,7 +91,7 @@ def _note_published(published: Published) -> str:
 
 
 def _receive(one: Pass) -> int:
-    """Return the tokens from the stage before: each device sends its part to one of the next."""
+    """Return the tokens received from the stage before: each device sends its part to one device of the next stage."""
     width, step = one.decoder.hidden, one.step
     x = one.graph.enter((one.held, width))
     elements = -(-one.count * width // step.devices)
@@ -125,7 +125,7 @@ def _embed(one: Pass) -> int:
 
 
 def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
-    """Return the tokens behind a layer."""
+    """Return the tokens after a layer."""
     rows, width = one.held, one.decoder.hidden
     parts = [part for part in (layer.mixer, layer.network) if part is not None]
     made, before = list[int](), x
@@ -151,7 +151,7 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 
 def _finish(one: Pass, path: str, part: object, result: int) -> int:
-    """Return what all devices have made of a part, where it is divided over them and not yet summed up."""
+    """Return the result of a part summed over all devices, if it is divided and not yet summed."""
     if isinstance(part, Experts) and one.step.data_devices > 1:
         return result
     name = "mlp" if isinstance(part, Network | Experts) else "self_attn"
@@ -175,7 +175,7 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
 
 
 def _look_up(one: Pass, path: str, x: int) -> int:
-    """Return tokens with what a table holds of each for this layer alone, as much of it as they let in."""
+    """Return tokens plus their gated rows of this layer's token table."""
     rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
     gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
     cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * each)
@@ -185,7 +185,7 @@ def _look_up(one: Pass, path: str, x: int) -> int:
 
 
 def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
-    """Return what the network or the experts of a layer make of normalized tokens; x are the tokens themselves."""
+    """Return the output of a layer's network or experts for normalized tokens; `x` holds the tokens themselves."""
     if isinstance(part, Network):
         return network(one, f"{path}.mlp", part, before)
     assert isinstance(part, Experts)
@@ -199,7 +199,7 @@ def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
 
 
 def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: int = 0) -> int:
-    """Return what a network makes of each token."""
+    """Return the output of an MLP for each token."""
     hidden, inner = width or one.decoder.hidden, one.step.part(part.inner)
     made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias, m=m)
     made = one.each(f"{path}.act_fn", "relu" if part.function == "relu2" else part.function, made)
@@ -212,7 +212,7 @@ def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: i
 
 
 def _route(one: Pass, path: str, part: Experts, x: int) -> int:
-    """Return what the experts that a device holds make of the tokens that reach it, with those that all tokens take."""
+    """Return the output of a device's experts for the tokens routed to it, including the shared experts."""
     graph, split, hidden = one.graph, one.step, one.decoder.hidden
     rows = one.count
     seen = x
@@ -257,13 +257,13 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
 
 
 def _reached(part: Experts, split: Step) -> float:
-    """Return how many devices a token's experts lie on."""
+    """Return the number of devices that hold a token's experts."""
     devices = split.expert_devices
     return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)
 
 
 def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
-    """Return the tokens that reach a device's experts, and how many all devices have."""
+    """Return the tokens routed to a device's experts, and the number of tokens on all devices."""
     split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x, rows
@@ -276,7 +276,7 @@ def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
 
 
 def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
-    """Return the tokens of a device, back from where their experts are."""
+    """Return the tokens of a device after their return from the experts."""
     split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x
@@ -287,7 +287,7 @@ def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
 
 
 def _tell_logits(one: Pass, x: int) -> None:
-    """Tell the logits of the last token of each sequence, or of all tokens."""
+    """Add the logits of the last token of each sequence, or of all tokens."""
     graph, decoder = one.graph, one.decoder
     count, width = one.count, decoder.embedding_width or decoder.hidden
     if one.step.logits != "all" and count > len(one.pieces) * one.sequences:

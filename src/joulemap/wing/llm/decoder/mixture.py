@@ -1,4 +1,4 @@
-"""Families of decoders whose tokens choose among experts, or see one another through a latent."""
+"""Model families with mixtures of experts or multi-head latent attention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joulemap.wing.llm.decoder.family import Family, Settings, unless_used
 
 
 def choose_experts(settings: Settings, **changes: Any) -> Experts:
-    """Return experts as most have them: gated, without biases, with or without shared ones."""
+    """Return the most common mixture of experts: gated, without biases, with or without shared experts."""
     inner = settings.number("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
     shared = settings.number("n_shared_experts", "num_shared_experts", "num_shared_expert", default=0)
     width = settings.number("shared_expert_intermediate_size", "shared_intermediate_size", default=0)
@@ -27,7 +27,7 @@ def choose_experts(settings: Settings, **changes: Any) -> Experts:
 
 
 def _interleave(settings: Settings, mixers: Sequence[Mixer | None], experts: Experts | None = None) -> Decoder:
-    """Return layers of these mixers with experts, but for those that the configuration says are dense."""
+    """Return layers of these mixers with experts, except for those that the configuration makes dense."""
     told = settings.number("n_routed_experts", "num_experts", "num_local_experts", default=0)
     every = settings.number("decoder_sparse_step", "moe_layer_freq", default=1) or 1
     first = settings.number("first_k_dense_replace", default=0)
@@ -47,23 +47,23 @@ def _attentions(settings: Settings, **attention: Any) -> list[Mixer]:
 
 
 def mixtral(settings: Settings) -> Decoder:
-    """Return a mixture in each layer."""
+    """Return a mixture of experts in each layer."""
     return _interleave(settings, _attentions(settings))
 
 
 def qwen2_moe(settings: Settings) -> Decoder:
-    """Return a mixture beside shared experts, which a gate weighs."""
+    """Return a mixture of experts with gated shared experts."""
     experts = choose_experts(settings, shared_gate=True)
     return _interleave(settings, _attentions(settings, bias=True, output_bias=False, **unless_used(settings)), experts)
 
 
 def qwen3_moe(settings: Settings) -> Decoder:
-    """Return a mixture that normalizes each head of queries and keys."""
+    """Return a mixture of experts with normalized heads of queries and keys."""
     return _interleave(settings, _attentions(settings, norm="head", **unless_used(settings)))
 
 
 def glm4_moe(settings: Settings) -> Decoder:
-    """Return a mixture behind a few dense layers that turns half of each head."""
+    """Return a mixture of experts after a few dense layers, with rotary embedding on half of each head."""
     norm, bias = "head" if settings.flag("use_qk_norm") else "", settings.flag("attention_bias")
     return _interleave(
         settings, _attentions(settings, norm=norm, rotary=settings.rotary(0.5), bias=bias, output_bias=False)
@@ -71,13 +71,13 @@ def glm4_moe(settings: Settings) -> Decoder:
 
 
 def minimax_m2(settings: Settings) -> Decoder:
-    """Return a mixture that normalizes rows of queries and keys."""
+    """Return a mixture of experts with normalized rows of queries and keys."""
     turned = settings.number("rotary_dim", default=settings.head_dim)
     return _interleave(settings, _attentions(settings, norm="row", rotary=turned))
 
 
 def hunyuan_moe(settings: Settings) -> Decoder:
-    """Return a mixture beside a shared network that normalizes each head of queries and keys."""
+    """Return a mixture of experts with a shared network, and normalized heads of queries and keys."""
 
     def first(name: str, default: int) -> int:
         found = settings.listed(name)
@@ -90,9 +90,9 @@ def hunyuan_moe(settings: Settings) -> Decoder:
 
 
 def gpt_oss(settings: Settings) -> Decoder:
-    """Return a mixture with biases everywhere, every second layer of which sees a window.
+    """Return a mixture of experts with biases everywhere and a window in every second layer.
 
-    Its experts alone are stored narrow. Source: `modules_to_not_convert` of its configuration (recalled).
+    Only its experts are stored narrow. Source: `modules_to_not_convert` of its configuration (recalled).
     """
     experts = choose_experts(settings, bias=True, router_bias=True)
     mixers = _attentions(attrs.evolve(settings, every=2), bias=True, output_bias=True, sinks=1)
@@ -100,7 +100,7 @@ def gpt_oss(settings: Settings) -> Decoder:
 
 
 def llama4(settings: Settings) -> Decoder:
-    """Return a mixture in some layers beside a shared network; three layers of four see a piece of the tokens."""
+    """Return a mixture of experts with a shared network in some layers; three of four layers attend to chunks."""
     every, count = settings.number("no_rope_layer_interval", default=4), settings.layers
     turned = settings.listed("no_rope_layers") or [int((index + 1) % every != 0) for index in range(count)]
     piece, norm = settings.number("attention_chunk_size", default=0), settings.flag("use_qk_norm", default=True)
@@ -121,7 +121,7 @@ def llama4(settings: Settings) -> Decoder:
 
 
 def deepseek(settings: Settings) -> Decoder:
-    """Return attention through a latent, and a mixture with shared experts behind a few dense layers."""
+    """Return multi-head latent attention, and a mixture with shared experts after a few dense layers."""
     if settings.values.get("use_mla") is False:
         return _interleave(settings, _attentions(settings))
     latent = Latent(
@@ -137,13 +137,15 @@ def deepseek(settings: Settings) -> Decoder:
 
 
 def granitemoe(settings: Settings) -> Decoder:
-    """Return a mixture in each layer, with or without a shared network."""
+    """Return a mixture of experts in each layer, with or without a shared network."""
     return _interleave(settings, _attentions(settings))
 
 
 def shared_keys(settings: Settings) -> Decoder:
-    """Return norms before and behind, windows in five layers of six, keys of wider heads that are values too, later
-    layers that use keys of earlier ones, tables for each layer, and experts beside the network (gemma 4).
+    """Return gemma 4: norms before and after parts, windows in five of six layers, and shared keys and values.
+
+    Layers without a window have wider heads, whose keys may also be the values. Later layers use the keys of earlier
+    ones. Each layer has a token table, and experts run beside the MLP.
     """
     own = settings.layers - settings.number("num_kv_shared_layers", default=0)
     wide = settings.number("global_head_dim", default=512)
@@ -189,4 +191,4 @@ MIXTURES: Final[Mapping[str, Family]] = {
     ),
     "gemma4": shared_keys,
 }  # fmt: skip
-"""model_type -> what reads it."""
+"""Reader of each model_type."""

@@ -1,11 +1,11 @@
-"""Names of passes: a decoder, and what is asked of it in brackets.
+"""Names of passes: a decoder, with the arguments of the pass in brackets.
 
-    llama-3.1-8b(tokens=2048)                 a prompt
-    llama-3.1-8b(cached=2048)                 a token of each sequence behind so many
+    llama-3.1-8b(tokens=2048)                 prefill of a prompt
+    llama-3.1-8b(cached=2048)                 decode: a token of each sequence after a KV cache of 2048 tokens
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
-    path/config.json(cached=2048)             of a configuration of one's own, or of the folder of one
+    path/config.json(cached=2048)             from the user's own configuration, or its folder
 
-A name has one spelling, as that of a single operator.
+Every pass has one canonical name, as every single operator has.
 """
 
 from __future__ import annotations
@@ -28,59 +28,59 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.step import Step
 
 DECODER: Final = "decoder"
-"""Family and task of those that ship."""
+"""Family and task of the built-in decoders."""
 
 CONFIGURATION: Final = "config.json"
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
-"""Configurations that ship, with their names, sources and bases."""
+"""Built-in configurations, with their names, sources and bases."""
 
 LIBRARY: Final = "hf"
-"""Prefix of models of the library that knows any configuration of a language model."""
+"""Prefix of model names of the Transformers library, which traces any configuration of a language model."""
 
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 
 _KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
-"""What a trained model is called beside the one of the same sizes."""
+"""Suffix of a trained model's name that does not change its sizes."""
 
 _VERSION: Final = re.compile(r"-(?:v\d+(?:\.\d+)?|\d{4})$")
-"""A version or a month, which people leave out."""
+"""Version or month in a model name, which people leave out."""
 
 _MAKER: Final = re.compile(r"^(?:meta|nvidia|c4ai)-")
-"""Of a model, where its name begins with it."""
+"""Publisher's prefix of a model name."""
 
 _CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
 
 
 @frozen
 class DecoderPass:
-    """A pass that is asked for by name."""
+    """Decoder pass that is requested by name."""
 
     decoder: Decoder
     step: Step
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits of the configuration and of the kernels of its engine."""
+        """Sixteen hexadecimal digits over the configuration and the kernels of its engine."""
         words = self.step.kernels
         digest = self.decoder.digest
         return hashlib.sha256(f"{digest} {words}".encode()).hexdigest()[:16] if words else digest
 
     def __str__(self) -> str:
-        """Return the one spelling of its name."""
+        """Return the canonical name of the pass."""
         return self.step.spell(self.decoder.name)
 
 
 @cache
 def load_shipped() -> dict[str, Mapping[str, Any]]:
-    """Return the configurations that ship, by plain name."""
+    """Return the built-in configurations by plain name."""
     found: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return found
 
 
 @cache
 def _aliases() -> dict[str, str]:
-    """Return what each model may be called, folded -> its plain name."""
+    """Return each folded alias of a model, mapped to its plain name."""
     found = {}
     for name, entry in load_shipped().items():
         for one in (name, *entry["aliases"]):
@@ -93,7 +93,7 @@ def _aliases() -> dict[str, str]:
 
 @cache
 def _bare_names() -> dict[str, set[str]]:
-    """Return the plain names of the models that share what is left of a name without what people leave out of it."""
+    """Return sets of plain names by bare name, without the parts that people leave out."""
     found: dict[str, set[str]] = {}
     for alias, name in _aliases().items():
         found.setdefault(_bare(alias), set()).add(name)
@@ -103,23 +103,23 @@ def _bare_names() -> dict[str, set[str]]:
 
 
 def _bare(name: str) -> str:
-    """Return a folded name without its maker, what it was trained for, and the dash before a number."""
+    """Return a folded name without its publisher, its training suffix, and the dash before a number."""
     name = _KIND.sub("", _MAKER.sub("", name.rpartition("/")[2]))
     return re.sub(r"(?<=[a-z])-(?=\d)", "", name)
 
 
 def fold(name: str) -> str:
-    """Return a name without what does not matter of it."""
+    """Return a name in folded form, without differences that do not matter."""
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
 def list_decoders() -> tuple[str, ...]:
-    """Return the plain names of the decoders that ship."""
+    """Return the plain names of the built-in decoders."""
     return tuple(load_shipped())
 
 
 def find_shipped(name: str) -> str:
-    """Return the plain name of a decoder that ships; empty for any other name, and for one that may be several."""
+    """Return the plain name of a built-in decoder; empty for an unknown or ambiguous name."""
     own, known = fold(name), _aliases()
     likely = {known[own]} if own in known else _bare_names().get(_bare(own), set())
     return next(iter(likely)) if len(likely) == 1 else ""
@@ -137,9 +137,9 @@ def _read_shipped(name: str) -> Decoder:
 
 
 def find_decoder(name: str) -> Decoder | None:
-    """Return the decoder of a name that ships, or of the path of a configuration or its folder; None for any other.
+    """Return the decoder of a built-in name, or of the path of a configuration or its folder; None for any other.
 
-    Raises ModelError for a configuration that cannot be read.
+    Raise ModelError for a configuration that cannot be read.
     """
     plain = find_shipped(name)
     if plain:
@@ -149,7 +149,7 @@ def find_decoder(name: str) -> Decoder | None:
 
 
 def _find_path(name: str) -> Path | None:
-    """Return the configuration that a name is the path of, or the folder of."""
+    """Return the configuration at a path or in the folder at a path; None if there is none."""
     if "\0" in name or not ("/" in name or name.endswith(".json") or name.startswith(".")):
         return None
     path = Path(name)
@@ -166,13 +166,13 @@ def _read_file(path: Path, name: str) -> Decoder:
 
 
 def split_pass(name: str) -> tuple[str, str] | None:
-    """Return (what is before the brackets, the brackets) of a name."""
+    """Return the text before the brackets of a name, and the brackets."""
     found = _CALL.fullmatch(name.strip())
     return (found["name"].strip(), found["rest"] or "()") if found else None
 
 
 def is_traced_pass(name: str, settings: Settings) -> bool:
-    """Return True for a pass of a model that is traced: of a file, a hub or a module of this program."""
+    """Return True for a pass of a model that is traced: from a file, a hub or a module of this program."""
     before = name.partition("(")[0]
     return name.endswith(")") and (
         before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
@@ -180,10 +180,10 @@ def is_traced_pass(name: str, settings: Settings) -> bool:
 
 
 def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
-    """Return the pass of a name, with what is given beside it; None for a name that is none of a decoder.
+    """Return the pass of a name, with the arguments given beside it; None for a name that is no decoder's.
 
-    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong, and for what
-    the model does not take; ModelError for a configuration that cannot be read.
+    Raise UsageError, with a correction, for invalid brackets, arguments or values, and for a pass that the model does
+    not accept. Raise ModelError for a configuration that cannot be read.
     """
     parts = split_pass(name)
     decoder = find_decoder(parts[0]) if parts else None
@@ -200,13 +200,13 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass |
 
 
 def is_pass(name: str) -> bool:
-    """Whether a name is that of a decoder that ships, or the path of a configuration; nothing is read but names."""
+    """Return whether a name is a built-in decoder or the path of a configuration; only names are checked."""
     parts = split_pass(name)
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
 def complete(typed: str) -> list[str]:
-    """Return how a name that is being typed may go on: that of a model, or its next argument."""
+    """Return the completions of a partly typed name: models, or its next argument."""
     before, bracket, inside = typed.partition("(")
     if not bracket:
         return list(load_shipped())
@@ -216,7 +216,7 @@ def complete(typed: str) -> list[str]:
 
 
 def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
-    """Return each decoder that ships, as a model and its workload are listed: of a token with nothing before it."""
+    """Return each built-in decoder as a listed model and workload: one token with an empty cache."""
     found = {}
     for name, entry in load_shipped().items():
         counts = int(entry["parameters"]), int(entry["macs"])

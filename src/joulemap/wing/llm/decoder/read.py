@@ -1,4 +1,4 @@
-"""A configuration as transformers writes it -> the decoder that it says."""
+"""Reader of configurations in the format of the Transformers library."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from joulemap.wing.llm.decoder.hybrid import HYBRIDS
 from joulemap.wing.llm.decoder.mixture import MIXTURES
 
 FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
-"""model_type -> what reads it."""
+"""Reader of each model_type."""
 
 BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Errors of a family that reads lists and parts of a configuration which are not what they are in published ones."""
+"""Errors of a family whose configuration has lists or parts that differ in type from published ones."""
 
 TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
-"""Where a model of several modalities has its decoder."""
+"""Keys of the decoder's configuration in a multimodal model."""
 
 
 def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
@@ -47,7 +47,7 @@ def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
 
 
 def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a configuration that says its decoder."""
+    """Return the part of a configuration that describes its decoder."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)

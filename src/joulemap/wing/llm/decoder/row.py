@@ -1,4 +1,4 @@
-"""The tokens of a pass on one device, and the calls that all its parts are made of."""
+"""Tokens of a pass on one device, and the calls that all of its parts share."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ CACHE_DTYPES: Final = {
     "fp8": "float8_e4m3fn",
     "int8": "float8_e4m3fn",
 }
-"""How keys and values are stored -> their dtype as traced; the first follows the precision of the run."""
+"""Storage precision of the KV cache and its traced dtype; the first entry follows the precision of the run."""
 
 EXCHANGED: Final = "bfloat16"
-"""What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
+"""Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 
 @frozen
 class Piece:
-    """Sequences of one length."""
+    """Sequences of equal length within a pass."""
 
     name: str
     sequences: int
@@ -45,13 +45,13 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """Tokens that are computed."""
+        """Number of tokens that are computed."""
         return self.sequences * self.tokens
 
 
 @lru_cache(maxsize=1024)
 def _count(kind: str, elements: int) -> tuple[str, Cost]:
-    """Return the ATen operator of a kind of elementwise operation, and what it costs."""
+    """Return the ATen operator of a kind of elementwise operation, and its cost."""
     (one,) = break_up(make_operator("elementwise", {"kind": kind, "elements": elements}), 1).operators
     cost = Cost(
         kind=one.kind,
@@ -64,38 +64,38 @@ def _count(kind: str, elements: int) -> tuple[str, Cost]:
 
 @attrs.define
 class Pass:
-    """A pass that is being told."""
+    """Pass under construction."""
 
     graph: Graph
     decoder: Decoder
     step: Step
     sequences: int
-    """Of this device."""
+    """Sequences on this device."""
     tables: int = -1
-    """What each token has for each layer; -1 for none."""
+    """Tensor of each token's rows for each layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
-    """Elements that are turned -> the table of angles of these tokens."""
+    """Rotary elements per head, with the table of angles of these tokens."""
     gathered: dict[int, int] = attrs.field(factory=dict)
-    """Part of the tokens -> all of them."""
+    """Tokens of one device, with the gathered tokens of all devices."""
     keeps: bool = False
-    """Whether quantizers leave the weights of what is told now at 16 bits."""
+    """True if quantizers leave the weights of the operators being added at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
-    """Window -> caches of the last layer of it that has its own."""
+    """Attention window, with the caches of the last such layer that has its own."""
 
     @property
     def count(self) -> int:
-        """Tokens."""
+        """Number of tokens."""
         return self.sequences * self.step.tokens + self.step.chunk
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Sequences of one length, and the piece of another prompt."""
+        """Decoding sequences of one length, and the chunk of another prompt."""
         step = self.step
         found = (Piece("", self.sequences, step.tokens, step.cached),)
         return (*found, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else found
 
     def norm(self, path: str, x: int, rows: int, columns: int, *, suffix: str = "") -> int:
-        """Return a tensor whose rows are normalized as the model does."""
+        """Return a tensor with its rows normalized as in the model."""
         if self.decoder.norm == "rms_norm":
             return self.graph.run(path, "rms_norm", (x,), suffix=suffix, rows=rows, columns=columns)
         bias = self.decoder.norm_bias
@@ -110,15 +110,15 @@ class Pass:
         return made
 
     def each(self, path: str, kind: str, *inputs: int, suffix: str = "") -> int:
-        """Return an elementwise operation of tensors that are alike."""
+        """Return an elementwise operation of tensors of equal shape."""
         shape = self.graph.shape(inputs[0])
         aten, cost = _count(kind, math.prod(shape))
         return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
 
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
-        """Return what devices make of a tensor together; `elements` are those of the whole buffer.
+        """Return the result of a collective operation; `elements` counts the whole buffer.
 
-        They exchange 16 bits an element, whatever products are computed in.
+        Devices exchange 16 bits per element, whatever the precision of products.
         """
         if devices == 1:
             return x
@@ -131,13 +131,13 @@ class Pass:
         return self.step.part(self.count) if self.step.sequence_parallel else self.count
 
     def sum_up(self, path: str, x: int, width: int = 0) -> int:
-        """Return the sum of what all devices have of each token that one holds, of the model's width or another."""
+        """Return the sum over all devices for each token that one device holds, at the model's width or another."""
         elements = self.count * (width or self.decoder.hidden)
         operation: Collective = "reduce_scatter" if self.step.sequence_parallel else "all_reduce"
         return self.collect(path, operation, x, self.step.devices, elements)
 
     def gather(self, path: str, x: int) -> int:
-        """Return all tokens, of those that each device holds."""
+        """Return all tokens, gathered from those that each device holds."""
         if not self.step.sequence_parallel:
             return x
         if x not in self.gathered:
@@ -146,13 +146,13 @@ class Pass:
         return self.gathered[x]
 
     def find_angles(self, rotary: int) -> int:
-        """Return the table of angles by which so many elements are turned."""
+        """Return the table of rotary angles for `rotary` elements."""
         if rotary and rotary not in self.angles:
             self.angles[rotary] = self.graph.enter((self.count, rotary))
         return self.angles.get(rotary, -1)
 
     def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
-        """Return heads of (tensor, heads) whose first elements are turned by their position, all in one kernel."""
+        """Return heads of (tensor, heads) with rotary embedding on their first elements, all in one kernel."""
         rows, heads = self.count, sum(count for _, count in parts)
         cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
         reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]
@@ -168,7 +168,7 @@ class Pass:
         window: int,
         suffix: str,
     ) -> int:
-        """Return the cache of a piece with its new rows behind what is held."""
+        """Return the cache of a piece with its new rows appended."""
         dtype = CACHE_DTYPES[self.step.cache]
         held = min(piece.cached, window - 1) if window else piece.cached
         shape = piece.sequences, heads, held + piece.tokens, width

@@ -1,4 +1,4 @@
-"""Mixers with a state of one size: the products, the convolution and the norms around a scan."""
+"""Recurrent mixers with a fixed-size state: the products, the convolution and the norms around a scan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
-    """Return what a recurrence makes of tokens, of the heads of a device."""
+    """Return the output of a recurrence for tokens, for the heads of a device."""
     hidden, rows = one.decoder.hidden, one.count
     heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
     inner, keys = heads * mixer.head_dim, groups * mixer.state
@@ -45,7 +45,7 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
 
 
 def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
-    """Return the last few tokens of each channel added up by weights, and what a sequence keeps of them."""
+    """Return the convolution over the last few tokens of each channel, and the tail that a sequence keeps."""
     rows = piece.count
     weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
     if mixer.conv_bias:
@@ -67,7 +67,7 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
 
 
 def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: int) -> tuple[int, ...]:
-    """Return keys, queries and the rate of each channel, which a mamba makes of what was added up."""
+    """Return keys, queries and the decay rate of each channel, which a mamba computes from the convolution's output."""
     rows, rank = one.count, mixer.rank
     small = one.linear(f"{path}.x_proj", turned, rank + 2 * mixer.state, inner)
     small = one.sum_up(f"{path}.x_proj", small, rank + 2 * mixer.state)

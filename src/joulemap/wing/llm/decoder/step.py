@@ -1,11 +1,11 @@
-"""A pass of a decoder as a workload: a prompt's tokens, a token of each sequence behind what is cached, or both.
+"""Pass of a decoder as a workload: prefill of a prompt, a decode token of each sequence, or both.
 
-What one of several devices does of it: heads, inner columns and the vocabulary are divided, and results added up over
-the link (tensor parallel); experts lie whole on some (expert parallel); sequences are divided before attention, and
-their tokens sent to where their experts are (data parallel); layers lie on stages that work one after another and
-hand their tokens on (pipeline parallel): a pass is then what the last stage does, or one before it, without logits.
-What lies between the products of a layer, norms and sums, may be divided by tokens (sequence parallel): sums are then
-scattered, and gathered before the next products, which are as many bytes.
+A pass on several devices is that of one device. Tensor parallel divides heads, inner columns and the vocabulary, and
+adds up results over the link. Expert parallel places whole experts on some devices. Data parallel divides sequences
+before attention, and sends their tokens to the experts. Pipeline parallel places layers on stages that work one after
+another and hand their tokens on; a pass is then that of the last stage, or of one before it, without logits.
+Sequence parallel divides norms and sums between the products of a layer by tokens: sums are scattered, then gathered
+before the next products, which moves as many bytes.
 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """
@@ -24,7 +24,7 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Network, Recurrence
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
-"""What keys and values may be stored at, whatever the precision of the run."""
+"""Precisions at which the KV cache may be stored, whatever the precision of the run."""
 
 ARGUMENTS: Final = (
     Argument("tokens", default=1),
@@ -41,49 +41,50 @@ ARGUMENTS: Final = (
     Argument("routing", default=""),
     Argument("engine", default=""),
 )
-"""Of a pass, in the order of a name."""
+"""Arguments of a pass, in the order of its name."""
 
 
 @frozen(kw_only=True)
 class Step:
-    """A pass of a model."""
+    """One pass of a model: prefill, decode, or both."""
 
     tokens: int = 1
-    """Of each sequence."""
+    """New tokens of each sequence."""
     cached: int = 0
-    """Of each sequence, before these."""
+    """Tokens of each sequence already in the KV cache."""
     logits: str = "last"
-    """`last`: of each sequence's last token; `all`; `none`: those of a stage before the last."""
+    """Logits to compute: `last` for each sequence's last token, `all`, or `none` for a pipeline stage before the last.
+    """
     chunk: int = 0
-    """Tokens of another prompt in the same pass, of one sequence."""
+    """Tokens of an additional prompt chunk of one sequence in the same pass."""
     chunk_cached: int = 0
-    """Tokens of it that are cached."""
+    """Tokens of that prompt already in the KV cache."""
     devices: int = 1
-    """Over which heads, inner columns and the vocabulary are divided."""
+    """Tensor-parallel devices, which divide heads, inner columns and the vocabulary."""
     expert_devices: int = 1
-    """Over which experts are divided."""
+    """Expert-parallel devices, which divide the experts."""
     data_devices: int = 1
-    """Over which sequences are divided, each of `devices`."""
+    """Data-parallel groups of `devices` devices each, which divide the sequences."""
     pipeline_devices: int = 1
-    """Stages that layers are divided among; the pass is that of one of them."""
+    """Pipeline-parallel stages, which divide the layers; the pass is that of one stage."""
     sequence_parallel: bool = False
-    """Whether `devices` divide tokens between the products that they divide."""
+    """True if `devices` divide tokens between the products that they divide."""
     cache: str = ""
-    """What keys and values are stored at; empty for the precision of the run."""
+    """KV cache precision; empty for the precision of the run."""
     routing: str = ""
-    """Of experts, as the single operator has it."""
+    """Expert routing, as in the single operator."""
     engine: str = ""
-    """Whose kernels of attention it runs, with its date; empty for ours."""
+    """Engine, with its date, whose attention kernels run; empty for the built-in ones."""
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Step:
-        """Return the pass of arguments as they are read; raises as `find_engine`."""
+        """Return the pass with the given arguments; raise as `find_engine` does."""
         found = cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
         return attrs.evolve(found, engine=find_engine(found.engine).id) if found.engine else found
 
     @property
     def kernels(self) -> str:
-        """What operators of attention are told of their kernels."""
+        """Kernel words that attention operators get from the engine."""
         return find_engine(self.engine).words if self.engine else ""
 
     def cut(self, decoder: Decoder) -> Decoder:
@@ -94,7 +95,7 @@ class Step:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What a name says of it: `cached=2048`, without what is so anyway."""
+        """Arguments as a name states them, e.g. `cached=2048`; defaults are left out."""
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={'true' if value is True else value}" for name, value, default in told if value != default
@@ -106,23 +107,21 @@ class Step:
         return self.devices * self.data_devices
 
     def part(self, count: int) -> int:
-        """Return what one device has of what is divided, the last one padded: of heads of keys copies where there are
-        more devices.
-        """
+        """Return one device's part of a divided count, rounded up; key heads are copied if devices outnumber them."""
         return -(-count // self.devices)
 
     def queries(self, count: int, pairs: int) -> int:
-        """Return the heads of queries that one device has, as many for each of its heads of keys."""
+        """Return the query heads of one device, equally many for each of its key heads."""
         each = self.part(pairs)
         return -(-self.part(count) // each) * each
 
     def spell(self, name: str, *, is_whole: bool = False) -> str:
-        """Return the one spelling of the pass of a model of this name; `is_whole` where a bare name is no pass."""
+        """Return the canonical name of the pass; `is_whole` adds parentheses where a bare name is no pass."""
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
 def check_step(decoder: Decoder, step: Step) -> None:
-    """Raise UsageError for a pass that a model does not take."""
+    """Raise UsageError for a pass that the model does not accept."""
     most = decoder.context_length
     for what, count in (("", step.cached + step.tokens), ("chunk: ", step.chunk_cached + step.chunk)):
         if most and count > most:
@@ -137,7 +136,7 @@ def check_step(decoder: Decoder, step: Step) -> None:
 
 
 def _check_tokens(decoder: Decoder, step: Step) -> None:
-    """Raise UsageError where tokens are not divided over the devices that divide products."""
+    """Raise UsageError if the tensor-parallel devices cannot divide the tokens."""
     if step.devices == 1:
         raise UsageError(f"{decoder.name}: sequence_parallel divides tokens over devices, and there is one")
     if step.tokens % step.devices:
@@ -149,14 +148,14 @@ def _check_tokens(decoder: Decoder, step: Step) -> None:
 
 
 def count_stage(decoder: Decoder, stages: int) -> int:
-    """Return the layers of the largest of so many stages."""
+    """Return the layers of the largest of `stages` pipeline stages."""
     return -(-decoder.layer_count // stages)
 
 
 def check_devices(
     decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1, pipeline_devices: int = 1
 ) -> None:
-    """Raise UsageError where a model cannot be divided so."""
+    """Raise UsageError if a model cannot be divided this way."""
 
     def refuse(what: str, count: int, of: int) -> None:
         if count % of:

@@ -1,8 +1,8 @@
-"""A model that decodes and whose passes are traced, not told: columns of many from those of a few.
+"""Decoder whose passes are traced: columns of many passes are interpolated from a few traces.
 
-Each number of a pass is a polynomial in its sizes: straight in the sequences and in what is cached, a parabola in the
-tokens. A row of passes that differ in one size follows from the first and the last, and one between for a parabola; one
-more must agree in every digit, at both ends of the sizes behind it, or each half is a row of its own.
+Each number of a pass is a polynomial in its sizes: linear in the sequences and in the cached tokens, quadratic in the
+tokens. A series of passes that differ in one size is interpolated from its first and last pass, and a middle one for a
+quadratic. One more trace must agree in every digit, at both ends of the other sizes; else each half is a series.
 
     v(x) = sum of v(node) x product of (x - others) / (node - others)
 """
@@ -27,32 +27,32 @@ from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.step import ARGUMENTS, Step
 
 Sizes = tuple[int, int, int]
-"""Tokens, sequences, cached."""
+"""Pass sizes: tokens, sequences, cached tokens."""
 
 TAKEN: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a pass that can be traced: sizes of inputs."""
 
 PARTED: Final = (*TAKEN, "chunk", "chunk_cached", "engine")
-"""Those that passes can be put together of, and whose kernels of attention are not told to them."""
+"""Arguments that can be composed of traced passes, which do not know their attention kernels."""
 
 TRACED_ARGUMENTS: Final = tuple(one for one in ARGUMENTS if one.name in TAKEN)
 
 DEGREES: Final = (2, 1, 1)
-"""Of the polynomial in each of the sizes."""
+"""Degree of the polynomial in each of the sizes."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class TracedDecoder(Decoder):
-    """A model that decodes, known by passes that are traced."""
+    """Decoder that is known only by traced passes."""
 
     model_type: str = "traced"
     hidden: int = 0
     vocabulary: int = 0
     layers: tuple[()] = ()
     prompt: int
-    """Tokens of the longest pass that is asked for: nobody knows whether a longer one would run."""
+    """Tokens of the longest pass that is asked for; a longer one may not run."""
     sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
-    """Traces a pass of so many sequences: its columns, and what it had to assume."""
+    """Trace function of a pass of some sequences; returns its columns and its assumptions."""
     _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
     _held: dict[int, float] = attrs.field(factory=dict, init=False, repr=False)
 
@@ -60,27 +60,27 @@ class TracedDecoder(Decoder):
 
     @property
     def longest_pass(self) -> int:
-        """Tokens of a sequence that a pass may have."""
+        """Maximum tokens of a sequence in one pass."""
         return self.prompt
 
     @cached_property
     def layer_count(self) -> int:
-        """Layers with attention, each of which has two products; 1 where there are none."""
+        """Number of layers with attention, each of which has two products; 1 if there are none."""
         return max(1, int(self._sample((1, 1, self.prompt), "last").of_kind("matmul").sum()) // 2)
 
     expert_count: ClassVar[int] = 0
-    """Nothing says which of its products are those of experts."""
+    """Always 0: a trace does not show which products belong to experts."""
 
     @cached_property
     def is_routed(self) -> bool:
-        """Whether tokens choose among experts."""
+        """True if tokens choose among experts."""
         self._sample((1, 1, self.prompt), "last")
         return any(EVENLY in note for note in self.notes)
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
-        """Return the bytes that a sequence of so many tokens holds: what a step is given beside its token.
+        """Return the cache bytes of a sequence of `tokens` tokens: the inputs of a decode step other than its token.
 
-        It is traced behind a prompt and at the first length that is asked for; others follow on a straight line.
+        Two lengths are traced: one after a prompt and the first that is asked for. Other lengths follow linearly.
         """
         if not self._held:
             for length in (self.prompt, max(tokens, self.prompt + 1)):
@@ -96,7 +96,7 @@ class TracedDecoder(Decoder):
         return max(0.0, self._held[high] + slope * (tokens - high)) * item_bytes / devices
 
     def describe(self, asked: Iterable[tuple[Step, int]]) -> dict[tuple[Step, int], WorkloadColumns]:
-        """Return the columns of passes, each of so many sequences; ModelError for one that cannot be traced."""
+        """Return the columns of passes, each with its number of sequences; ModelError for one that cannot be traced."""
         wanted = {one: [(places, logits) for places, logits in _list_parts(*one)] for one in asked}
         groups: dict[tuple[bool, bool, str], set[Sizes]] = {}
         for parts in wanted.values():
@@ -140,7 +140,7 @@ class TracedDecoder(Decoder):
         return self._samples[sizes, logits]
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError where products or experts are to be divided: nothing says how."""
+        """Raise UsageError if products or experts are to be divided: a trace does not show how."""
         if max(devices, expert_devices, pipeline_devices) > 1:
             raise UsageError(
                 f"{self.name} is traced on one device, and only models known by their configuration are divided: "
@@ -149,7 +149,7 @@ class TracedDecoder(Decoder):
 
 
 def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
-    """Return the passes that a pass is made of: a piece of another prompt is one of its own."""
+    """Return the traced passes that compose a pass; an additional prompt chunk is a pass of its own."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:
         raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")
@@ -162,7 +162,7 @@ def _logits(tokens: int, logits: str) -> str:
 
 
 def _group(sizes: Sizes, logits: str) -> tuple[bool, bool, str]:
-    """Return what tells passes apart whose operators differ: one token or more, behind a past or not."""
+    """Return the key of passes with the same operators: one token or more, with or without cached tokens."""
     tokens, _, cached = sizes
     return tokens > 1, cached > 0, logits
 
@@ -174,7 +174,7 @@ def _fill(
     ask: Callable[[int], dict[Sizes, WorkloadColumns]],
     prove: Callable[[int], dict[Sizes, WorkloadColumns]],
 ) -> None:
-    """Find what is at places along an axis: from a few, where another agrees at its ends, else by halves."""
+    """Fit passes along an axis from a few samples if another sample agrees at each end; else fit each half."""
     needed = DEGREES[axis] + 2
     if len(places) < needed:
         for place in places:
@@ -198,7 +198,7 @@ def _fill(
 def _through(
     told: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
 ) -> dict[Sizes, WorkloadColumns] | None:
-    """Return what lies at a place on polynomials through what is told; None where operators differ."""
+    """Return the passes interpolated by polynomials through known ones; None if operators differ."""
     nodes = list(told)
     weights = [
         math.prod(((place - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
@@ -216,7 +216,7 @@ def _through(
 
 
 def _mix(works: Sequence[WorkloadColumns], weights: Sequence[Any]) -> WorkloadColumns | None:
-    """Return weighed columns, rounded; None where what is no count differs."""
+    """Return the weighted sum of columns, rounded; None if a column that is no count differs."""
     first, changes = works[0], dict[str, Any]()
     for name in NAMED:
         several = [getattr(one, name) for one in works]
@@ -235,7 +235,7 @@ def _mix(works: Sequence[WorkloadColumns], weights: Sequence[Any]) -> WorkloadCo
 
 
 def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, WorkloadColumns]) -> bool:
-    """Whether columns are those of traces, in every digit."""
+    """Return whether columns equal those of traces in every digit."""
     return made is not None and all(
         np.array_equal(getattr(made[sizes], name), getattr(work, name))
         for sizes, work in traced.items()
@@ -245,7 +245,7 @@ def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, 
 
 
 def _join(parts: Sequence[WorkloadColumns]) -> WorkloadColumns:
-    """Return passes one after the other as one."""
+    """Return several passes, one after the other, as one."""
     if len(parts) == 1:
         return parts[0]
     both = join(parts)
@@ -255,7 +255,7 @@ def _join(parts: Sequence[WorkloadColumns]) -> WorkloadColumns:
 
 
 def _count_held(work: WorkloadColumns) -> float:
-    """Return the elements of floating point that a pass is given."""
+    """Return the number of floating-point elements among a pass's inputs."""
     is_given = (work.access_role == ROLE_CODE["input"]) & work.access_is_boundary & (work.access_buffer >= 0)
     buffers = np.unique(work.access_buffer[is_given])
     item_bytes = work.buffer_item_bytes[buffers]

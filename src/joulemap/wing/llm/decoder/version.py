@@ -1,4 +1,4 @@
-"""Version of the code that makes the workload of a pass from the sizes of a model."""
+"""Version of the code that builds the workload of a pass from the sizes of a model."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ CODE: Final = ("wing/llm/decoder", "fuse")
 
 @cache
 def decoder_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every pass of a decoder that is known by its sizes."""
+    """Return sixteen hexadecimal digits, part of the key of every decoder pass that is built from sizes."""
     return digest_code(*CLOSED_FORMS, *CODE)

@@ -1,13 +1,12 @@
-"""Batches of equal sequences, each served as a whole: the prompts first, then a token of each sequence at a time.
+"""Batches of equal sequences, each served as a whole: prefill first, then one token per sequence and step.
 
-    first token = pass over the prompts, in pieces of at most so many tokens
-    answers     = sum of steps behind a cache that grows by a token (or what is accepted of some) each
+    first token = prefill, in chunks of at most `step_tokens` tokens
+    answers     = sum of decode steps, after each of which the cache is longer by the accepted tokens (one, or more)
     request     = (first token + answers) x waves,   waves = sequences / room, at least 1
 
-The sum over a growing cache is Simpson's, of the first, the middle and the last step: exact where what a step takes
-grows as a cubic. Where the cache holds fewer
-sequences than there are, those that wait take the place of those that end: waves need not be whole, unless the engine
-waits for all of a batch.
+The sum over a growing cache uses Simpson's rule on the first, middle and last step. It is exact if the step time is at
+most cubic in the context. If the cache holds fewer sequences than there are, waiting sequences replace those that end:
+the number of waves need not be whole, unless the engine waits for a full batch.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes, Surface
 
 NODES: Final = 3
-"""Places at which the steps of an answer are evaluated."""
+"""Number of context lengths at which the decode steps of an answer are priced."""
 
 
 @frozen(kw_only=True)
 class Batch:
-    """Equal sequences that begin together."""
+    """Equal sequences that start together."""
 
     sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
     prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
     output_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(0.0))
     room: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
-    """Sequences that the devices hold at once."""
+    """Maximum sequences that fit in device memory at once."""
     waits: bool = False
-    """Whether a wave begins when all of the one before has ended."""
+    """True if a wave starts only after all of the previous wave has ended."""
     step_tokens: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
-    """Most tokens of a pass over prompts."""
+    """Maximum tokens of a prefill pass."""
     recomputes: bool = False
-    """Whether nothing is kept from step to step, so that each works out all tokens again."""
+    """True if there is no KV cache, so that each step recomputes all tokens."""
     accepted_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
-    """Of a sequence in a step, in the mean."""
+    """Mean tokens gained per sequence and step; above 1 with speculative decoding."""
 
     @property
     def waves(self) -> float:
-        """How often the room is filled."""
+        """Number of waves that run one after another."""
         waves = max(1.0, self.sequences / self.room)
         return float(math.ceil(waves - 1e-9)) if self.waits else waves
 
@@ -57,33 +56,33 @@ class Batch:
 
     @property
     def steps(self) -> float:
-        """Of an answer, behind its first token."""
+        """Decode steps of an answer after its first token."""
         return max(0.0, self.output_tokens - 1.0) / self.accepted_tokens
 
 
 @frozen(kw_only=True)
 class BatchCost:
-    """What a batch takes; joules are of all devices and the whole batch."""
+    """Latency and energy of a batch; joules are of all devices and the whole batch."""
 
     first_token_s: float
-    """From the start to the first token of every sequence that begins at once."""
+    """Time from the start to the first token of all sequences that start together."""
     first_step_s: float
     last_step_s: float
     between_s: float
-    """From a token of a sequence to its next, in the mean of its answer."""
+    """Mean time per output token of a sequence."""
     request_s: float
-    """From the start to the last token of the last sequence."""
+    """Time from the start to the last token of the last sequence."""
     prompt_j: float
     output_j: float
 
     @property
     def joules(self) -> float:
-        """Of all."""
+        """Total energy of prefill and decode."""
         return self.prompt_j + self.output_j
 
 
 def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, ...]:
-    """Return what each batch takes by itself; all passes are asked for at once."""
+    """Return the cost of each batch run on its own; all passes are priced at once."""
     if not batches:
         return ()
     asked = [_passes(one) for one in batches]
@@ -97,7 +96,7 @@ def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, 
 
 
 def _passes(batch: Batch) -> tuple[Passes, Floats]:
-    """Return the passes of a wave, prompts first, and how often each happens."""
+    """Return the passes of a wave, prefill first, and the number of times each runs."""
     prompts, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
     places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
     if batch.recomputes:
@@ -123,9 +122,10 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
 
 
 def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
-    """Return passes over the prompts of sequences, and how often each happens.
+    """Return the prefill passes of sequences, and the number of times each runs.
 
-    As many whole prompts go together as a pass takes; one that is longer goes in pieces, behind those before.
+    A pass takes as many whole prompts as it has room for. A longer prompt runs in chunks, each after the ones before
+    it.
     """
     fresh = max(0.0, prompt_tokens - prefix_tokens)
     if fresh <= step_tokens:
@@ -140,9 +140,9 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
 
 
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
-    """Return the first, middle and last place in the growing cache of an answer, and the share of steps of each.
+    """Return the first, middle and last context of a growing answer, and the share of steps that each stands for.
 
-    The mean of squares of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which is what both ends stand for.
+    The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which sets the weight of both ends.
     """
     more = max(0.0, steps - 1.0)
     ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0
@@ -152,10 +152,10 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
 
 
 def accept(guessed: int, acceptance: float) -> float:
-    """Return the tokens of a sequence in a step, of so many guesses each of which holds with a probability.
+    """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    The first that does not hold ends them, and the step gives one token more. Source: Leviathan et al.,
-    arXiv 2211.17192, equation 1.
+    The first rejected guess ends them, and the step always yields one further token. Source: Leviathan et al., arXiv
+    2211.17192, equation 1.
     """
     if acceptance >= 1.0:
         return guessed + 1.0

@@ -1,14 +1,14 @@
-"""A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
+"""Model on devices under a serving stack: passes priced as workloads of one device, then summed over all devices.
 
-A pass takes what `stack` says. Stages of a pipeline work one after another, each on sequences b of a batch:
+A pass takes the time that `stack` says. Pipeline stages work one after another, each on the b sequences of a batch:
 
-    pass   = (stages - 1) an inner stage + the last one         each with what it receives over the link
-    joules = devices x (joules of one + static power x what the host adds + power of links that are awake x all of it)
-           + choosing a token of each sequence
+    pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
+    joules = devices x (joules of one + static power x host overhead + power of awake links x pass time)
+           + sampling of a token of each sequence
 
-Some engines cut a batch in m parts, at most as many as there are stages, and work on all of them at once: a token of
-each takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than stages these
-wait. Of k passes over prompts that follow one another each is a part: they take (k + stages - 1) / stages passes.
+Some engines split a batch into m parts, at most one per stage, and work on all of them at once. One token of each
+sequence then takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than
+stages, stages wait. Of k consecutive prefill passes each is a part: they take (k + stages - 1) / stages passes.
 """
 
 from __future__ import annotations
@@ -39,43 +39,44 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
-"""Kinds of memory by which an engine's kernels may differ."""
+"""Memory technologies for which an engine's kernels may differ."""
 
 VECTOR_ROWS: Final = 8
-"""Rows up to which kernels that stream weights take a product, as fast as memory allows; beyond, those of matrices.
+"""Maximum rows for which weight-streaming kernels compute a product at memory speed; above, matrix kernels run.
 
-Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
+Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
+"""
 
 VERIFIED: Final = 1.0 + MOST_GUESSED
-"""Tokens of a sequence in a pass beyond which it is a prompt, not tokens guessed ahead."""
+"""Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""
 
 LINKS_W: Final = 36.0
-"""Watts of the links of a board while others are reached over them, whatever they carry: they do not sleep.
+"""Power of a board's links in watts while it has peers; links do not sleep, whatever they carry.
 
-Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W of a board: mean error of powers 15.6 -> 4.9 %;
-4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. The same for links of others
-is assumed."""
+Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per board: mean power error 15.6 -> 4.9 %; 4
+H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed equal.
+"""
 
 WIDE: Final = frozenset(("bf16", "fp16"))
-"""Precisions of 16 bits."""
+"""16-bit precisions."""
 
 UNLIMITED: Final = 1e6
-"""Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
+"""Factor that makes memory capacity unlimited here; `Room` checks beforehand how many sequences fit."""
 
 Kernels = tuple[tuple[str, str], ...]
-"""Operation -> family of kernels that runs it, as variants of operators have it."""
+"""Pairs of operation and the kernel family that runs it, as in operator variants."""
 
 
 @define(eq=False)
 class Book:
-    """Passes of a model as workloads, told once for all hardware."""
+    """Passes of one model as workloads, described once for all hardware."""
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
     _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
     def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
-        """Return the workloads of passes whose products families of kernels run, with what was formed of them."""
+        """Return the workloads of passes with the given kernel families, with cached intermediate results."""
         key = kernels, tuple(asked)
         if key not in self._together:
             missing = [one for one in asked if one not in self._works]
@@ -84,7 +85,7 @@ class Book:
         return self._together[key]
 
     def release(self) -> None:
-        """Forget what was formed of passes that go together; the passes themselves stay known."""
+        """Drop results cached for groups of passes; single passes stay cached."""
         self._together.clear()
 
     def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
@@ -97,7 +98,7 @@ class Book:
 
 
 def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
-    """Return a pass whose products of some operations are of families of kernels."""
+    """Return a pass whose products are labeled with the kernel families of their operations."""
     for operation, family in kernels:
         words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
         work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
@@ -105,59 +106,59 @@ def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
 
 
 def _count_sampled(passes: Passes) -> Floats:
-    """Return of how many sequences a token is chosen."""
+    """Return the number of sequences for which each pass samples a token."""
     counts: Floats = passes.sequences + (passes.chunk > 0.0)
     return counts
 
 
 @frozen(kw_only=True, eq=False)
 class Deployment:
-    """A model on all devices that serve it; a surface."""
+    """Model on all devices that serve it; implements `Surface`."""
 
     book: Book
     hardware: Hardware
-    """At its mode, calibrated, and at a boundary."""
+    """Hardware at its power mode and measurement boundary, calibrated."""
     stack: Stack
     precision: str
     weight_precision: str = ""
     cache: str = ""
-    """What keys and values are stored at; empty for the precision of the run."""
+    """KV cache precision; empty for the precision of the run."""
     devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Over which each product is divided."""
+    """Tensor-parallel devices."""
     expert_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Of a pipeline, each with as many devices."""
+    """Pipeline-parallel stages, each with equally many devices."""
     compiled_tokens: float = 0.0
-    """Of a sequence, that passes were compiled for and attend over whether they are there or not."""
+    """Sequence length that passes were compiled for; attention covers all of it, present or not."""
 
     @property
     def decoder(self) -> Decoder:
-        """The model."""
+        """Decoder that is served."""
         return self.book.decoder
 
     @property
     def world(self) -> int:
-        """All devices."""
+        """Total number of devices."""
         return self.devices * self.data_devices * self.stages
 
     @property
     def idle_w(self) -> float:
-        """Watts of all devices while they wait for the host."""
+        """Power of all devices in watts while they wait for the host."""
         return self.world * self.hardware.static_power.value
 
     @property
     def awake_w(self) -> float:
-        """Watts of the links of one device while others are reached over them, whatever they carry."""
+        """Power in watts of one device's links while it has peers, whatever the links carry."""
         joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
         return LINKS_W if joined else 0.0
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
-        """The hardware at the rates that the engine's kernels reach, for few rows and for many.
+        """Hardware at the rates that the engine's kernels reach, for few rows and for many.
 
-        Kernels that multiply integers, or add up 16 bits in 16, go with the rate of int8, whatever sums of 32 bits
-        reach: boards for games have these at half of it. What memory holds is asked of `Room`.
+        Kernels that multiply integers, or accumulate 16-bit products in 16 bits, scale with the int8 rate. Gaming
+        boards accumulate in 32 bits at half of it. `Room` checks the memory capacity.
         """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
@@ -179,7 +180,7 @@ class Deployment:
         return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
+        """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass."""
         parts = self._cut(passes)
         asked = [
             self._ask(*sizes)
@@ -210,13 +211,13 @@ class Deployment:
         return Cost(seconds=seconds, joules=working_j + self.world * (static_w + self.awake_w) * seconds)
 
     def _cut(self, passes: Passes) -> Floats:
-        """Return into how many parts passes are cut that stages work on at once; 0 of those over prompts alone."""
+        """Return the number of parts on which pipeline stages work at once; 0 for prefill-only passes."""
         most = float(self.stages if self.stack.fills_stages else 1)
         is_prompt = (passes.tokens > VERIFIED) | (passes.sequences <= 0.0)
         return np.where(is_prompt, 0.0, np.clip(np.floor(passes.sequences), 1.0, most))
 
     def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
-        """Return seconds of passes on one device, seconds that it is powered for, and joules."""
+        """Return the seconds of passes on one device, the seconds for which it is powered, and joules."""
         distinct = list(dict.fromkeys(asked))
         totals = dict(zip(distinct, self.evaluate(distinct), strict=True))
         found = [totals[one] for one in asked]
@@ -227,7 +228,7 @@ class Deployment:
         )
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
-        """Return what one device takes for passes, without the stack's part; raises as `price`."""
+        """Return the cost of passes on one device, without the stack's overhead; raise as `price` does."""
         found: dict[Asked, Total] = {}
         few, many = self.chips
         differs = few is not many or self.stack.streams
@@ -247,7 +248,7 @@ class Deployment:
         return tuple(found[one] for one in asked)
 
     def _kernels(self, is_many: bool) -> Kernels:
-        """Return the families of kernels of products with weights, of passes of many rows or of few."""
+        """Return the kernel families of weight products, for passes of many rows or of few."""
         stack = self.stack
         streamed = STREAMED if stack.streams and not is_many else ""
         named = {
@@ -257,7 +258,7 @@ class Deployment:
         return tuple((operation, words) for operation, words in named.items() if words)
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
-        """Return the pass nearest to sizes that need not be whole."""
+        """Return the integer-sized pass nearest to the given sizes."""
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
         size = max(1, round(tokens))
@@ -278,7 +279,7 @@ class Deployment:
         return step, max(1, round(sequences))
 
     def _launch(self, passes: Passes) -> Floats:
-        """Return what the host takes for all layers of passes."""
+        """Return the host's launch time for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)

@@ -1,9 +1,9 @@
-"""Tokens guessed ahead: a draft model makes a few of each sequence, one after another, and a pass verifies them all.
+"""Speculative decoding: a draft model guesses a few tokens of each sequence in turn, and one pass verifies them all.
 
-    step   = k passes of the draft + a pass of the model over 1 + k tokens of each sequence
-    tokens of a step = (1 - a^(k + 1)) / (1 - a)          k guesses, each of which holds with a probability a
+    step   = k draft passes + one model pass over 1 + k tokens of each sequence
+    tokens per step = (1 - a^(k + 1)) / (1 - a)           k guesses, each accepted with probability a
 
-The draft reads prompts too. What it is made of lies on the same devices, which stand by while it works.
+The draft model reads prompts too. It lies on the same devices; those that it does not use idle meanwhile.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True, eq=False)
 class Draft:
-    """What guesses tokens ahead."""
+    """Draft model and acceptance rate for speculative decoding."""
 
     guessed_tokens: int = attrs.field(validator=attrs.validators.ge(1))
-    """Of each sequence in a step, beside the one that is sure."""
+    """Tokens guessed per sequence and step, in addition to the token that is always right."""
     acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
-    """Probability of each that it holds, where those before it do."""
+    """Probability that a guess is accepted, given that all guesses before it were."""
     deployment: Deployment | None = None
-    """Of the model that guesses; None where guesses cost nothing, as those looked up in the prompt."""
+    """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
 
     @property
     def accepted_tokens(self) -> float:
-        """Of a sequence in a step, in the mean."""
+        """Mean tokens gained per sequence and step, including the token that is always right."""
         return accept(self.guessed_tokens, self.acceptance)
 
 
 @frozen(kw_only=True, eq=False)
 class Guessing:
-    """A surface whose answers work on tokens guessed ahead beside the one that is sure."""
+    """Surface with speculative decoding: decode passes also verify guessed tokens."""
 
     surface: Surface
     draft: Draft
 
     @property
     def idle_w(self) -> float:
-        """Watts of all devices while they wait."""
+        """Idle power of all devices in watts."""
         return self.surface.idle_w
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return what passes take, those of answers with the guesses before them."""
+        """Return the cost of passes; decode passes include the draft passes before them."""
         is_answer = (passes.tokens == 1.0) & (passes.sequences > 0.0)
         guessed = np.where(is_answer, self.draft.guessed_tokens, 0.0)
         whole = self.surface.price(attrs.evolve(passes, tokens=passes.tokens + guessed))

@@ -1,4 +1,4 @@
-"""What a pass takes, looked up: a surface asked once for all the knots that a simulation may come near."""
+"""Fast lookup of pass costs: a surface priced once at all knots that a simulation may come near."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 BLOCK: Final = 64
-"""Numbers of sequences that the surface is asked for together."""
+"""Number of sequence counts that the surface prices together."""
 FINE: Final = 1.3
-"""Ratio of neighbouring contexts of passes without a prompt."""
+"""Ratio between neighboring contexts of decode passes."""
 COARSE: Final = 4.0
-"""Ratio of neighbouring contexts of mixed passes: time is nearly straight in them."""
+"""Ratio between neighboring contexts of mixed passes, whose time is nearly linear in the context."""
 BETWEEN: Final = 1.5
-"""Ratio of neighbouring counts of sequences, and of prompt tokens, of mixed passes."""
+"""Ratio between neighboring sequence counts, and between neighboring prompt tokens, of mixed passes."""
 SHORTEST: Final = 64
-"""The least context that is a knot, beside none."""
+"""Smallest nonzero context knot in tokens."""
 
 
 class Pass(Protocol):
-    """What a pass of a model takes on devices, as arrays that are broadcast."""
+    """Cost model of passes on all devices; arguments are arrays that are broadcast."""
 
     @property
     def idle_w(self) -> float:
-        """Of all devices while there is nothing to do."""
+        """Idle power of all devices in watts."""
 
     def step(
         self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
     ) -> tuple[Array, Array]:
-        """Return seconds and joules of all devices.
+        """Return the seconds and joules of passes on all devices.
 
-        Of `sequences` that get a token each with `context_tokens` cached in the mean, and of `prompt_tokens` of prompts
-        after `prompt_context` that were worked out before: as of one prompt with the same work in attention.
+        Each of `sequences` decodes one token with a mean of `context_tokens` cached. `prompt_tokens` of prompts run
+        after `prompt_context` cached tokens, as one prompt with the same attention work.
         """
 
 
 class Grid:
-    """A surface on knots, straight between them; sequences of passes without a prompt are all knots."""
+    """Surface at knots, linear in between; for decode passes, every sequence count is a knot."""
 
     def __init__(self, surface: Pass, sequences: int, step_tokens: int, longest: int, *, mixes: bool) -> None:
-        """Ask for passes of up to so many sequences and prompt tokens, none longer than `longest`."""
+        """Price mixed passes up to `sequences` sequences, `step_tokens` prompt tokens and `longest` context."""
         self.surface, self.most = surface, sequences
         self.contexts: list[float] = _knots(SHORTEST, longest, FINE)
         self.rows: dict[int, tuple[list[float], list[float]]] = {}
@@ -61,9 +61,10 @@ class Grid:
         self.strides = (shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3])
 
     def find_step(self, sequences: int, context: float) -> tuple[float, float, float, float, float]:
-        """Return seconds and joules of a pass without a prompt, what each grows by a token of context, and how far.
+        """Return seconds and joules of a decode pass, their slopes per token of context, and the end of the linear
+        range.
 
-        That is straight up to a context, the last of the five.
+        The last of the five values is the context up to which both slopes hold.
         """
         if sequences not in self.rows:
             self._ask(sequences)
@@ -85,10 +86,10 @@ class Grid:
         self.rows.update((first + place, (seconds[place], joules[place])) for place in range(len(counts)))
 
     def find_mixed(self, sequences: int, context: float, prompt: int, prompt_context: float) -> tuple[float, float]:
-        """Return seconds and joules of a pass with `prompt` tokens of prompts.
+        """Return seconds and joules of a pass with `prompt` prompt tokens.
 
-        Several short prompts have less to attend to than one of all their tokens: their context is below zero, where
-        the first two knots go on.
+        Several short prompts attend to less than one prompt of all their tokens. Their context is then negative, and
+        the first two knots are extrapolated.
         """
         by_count, by_context, by_prompt = self.strides
         place, beyond = _place(self.mixed_contexts, context)
@@ -113,7 +114,7 @@ class Grid:
 
 
 def _knots(least: int, most: int, ratio: float) -> list[float]:
-    """Return none, `least` and what follows at this ratio, rounded, up to `most`, which is the last."""
+    """Return 0, then `least` and rounded knots at this ratio, up to `most`, which is the last."""
     found = [0.0]
     while found[-1] < most:
         following = max(found[-1] + 1, round(found[-1] * ratio)) if found[-1] else least
@@ -122,7 +123,7 @@ def _knots(least: int, most: int, ratio: float) -> list[float]:
 
 
 def _places(knots: list[float], most: int) -> list[tuple[int, float]]:
-    """Return of each whole number up to `most` the knot below it, and its share of the way to the next."""
+    """Return, for each integer up to `most`, the knot below it and its fraction of the way to the next knot."""
     numbers = np.arange(most + 1, dtype=float)
     if len(knots) == 1:
         return [(0, 0.0)] * len(numbers)

@@ -1,4 +1,4 @@
-"""What simulated servers leave behind: spells of passes that are alike, and the times of each request."""
+"""Records of simulated servers: spells of identical passes, and the times of each request."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Final
 from joulemap.system.record import frozen
 
 Spell = tuple[float, int, float, float, float, float, int, int, int, float, float, int]
-"""Start, passes; seconds of the first, what each next is longer by; joules likewise; sequences that get tokens, prompt
-tokens of a pass, sequences in work, tokens cached at the start; time since the last pass that gave tokens, and
-sequences whose first token from a pass of answers is in the first."""
+"""One spell: start; number of passes; seconds of the first pass and increase per further pass; joules likewise;
+sequences that get tokens; prompt tokens per pass; active sequences; tokens cached at the start; time since the last
+pass that gave tokens; sequences whose first token from a decode pass falls in the first pass."""
 
 FIELDS: Final = (
     "start", "passes", "seconds", "longer", "joules", "dearer",
     "answers", "prompt", "running", "cached", "stall", "fresh",
 )  # fmt: skip
-"""Names of the numbers of a spell."""
+"""Field names of a spell, in order."""
 
 
 @frozen(kw_only=True)
 class Log:
-    """Lists that grow while a server works; those of requests have a place for each."""
+    """Lists that grow while a server works; the per-request lists have one place for each request."""
 
     gaps: list[float]
-    """Times between tokens that are no pass's alone: of those that just joined, or were worked out again."""
+    """Gaps between tokens that span several passes: those of sequences that just joined or were recomputed."""
     gap_ends: list[float]
-    """When each of these gaps ended."""
+    """End time of each gap in `gaps`."""
     arrival: list[float | None]
     first_token: list[float | None]
     finished: list[float | None]
     token_at: list[float]
-    """When each had its last token, where it joined or was preempted."""
+    """Time of each request's last token before it joined or was preempted."""
     preemptions: list[int]
 
     @staticmethod
     def of(count: int) -> Log:
-        """Return the empty log of so many requests."""
+        """Return an empty log for `count` requests."""
         return Log(
             gaps=[],
             gap_ends=[],

@@ -1,8 +1,8 @@
-"""What a device holds while a model is served, and how many sequences that leaves room for.
+"""Device memory of a served model, and the number of sequences that fit.
 
-room = (share of the memory - what a process keeps - weights - workspace) / cache of a sequence
+sequences = (usable share of the memory - process overhead - weights - workspace) / KV cache of a sequence
 
-That is of a sequence at its longest, or at what is mostly held.
+The KV cache is that of a sequence at its full length, or at its mean length.
 """
 
 from __future__ import annotations
@@ -22,37 +22,40 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 MIDDLE: Final = 0.5
-"""Of an answer that is in the cache in the mean of a steady load, whose answers are at all of their places."""
+"""Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
 
 CONTEXT: Final = 5e8
-"""Bytes that a process holds of a GPU: code of kernels, stacks, what the driver needs.
+"""Device memory that a GPU process holds before any data: kernel code, stacks, driver state.
 
-Source: recalled; nvidia-smi shows 0.4 to 0.6 GB of a process of PyTorch that holds nothing."""
+Source: recalled; nvidia-smi shows 0.4 to 0.6 GB for an empty PyTorch process.
+"""
 
 EXCHANGE: Final = 5e8
-"""Bytes more where devices exchange: channels of NCCL, buffers of direct sums.
+"""Additional device memory where devices exchange data: NCCL channels and all-reduce buffers.
 
-Source: Llama 2 70B on four A100 of 40 GB, whose cache has hardly room (LLM-Inference-Bench, TensorRT-LLM)."""
+Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
+"""
 
 GROWN: Final = 0.75
-"""Of an answer that is in the cache in the mean of what is held, where none is set aside.
+"""Mean share of an answer that is in the KV cache of admitted sequences, if the engine reserves no space for outputs.
 
-Source: offline batches beyond the room, vLLM and TensorRT-LLM on A100 and H100 (LLM-Inference-Bench, argonne 2024)."""
+Source: offline batches larger than memory, vLLM and TensorRT-LLM on A100 and H100 (LLM-Inference-Bench, argonne 2024).
+"""
 
 
 @frozen(kw_only=True, eq=False)
 class Room:
-    """Bytes on one device."""
+    """Memory budget of one device, in bytes."""
 
     deployment: Deployment
     prompts: float = math.inf
-    """Tokens of all prompts of a batch: engines that wait for a whole batch take memory as they need it."""
+    """Prompt tokens of a whole batch; engines that wait for a full batch allocate memory as they need it."""
     draft: Deployment | None = None
-    """What guesses tokens ahead on the same device."""
+    """Draft model for speculative decoding on the same device."""
 
     @property
     def capacity(self) -> float:
-        """Of its memory, what may be taken, without what a process of the engine holds whatever it serves."""
+        """Usable memory of the device in bytes, less the fixed overhead of the engine's process."""
         one = self.deployment
         kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1)
         share = one.hardware.memory_capacity.value * one.stack.memory_share
@@ -60,7 +63,7 @@ class Room:
 
     @cached_property
     def weights(self) -> float:
-        """Of the model, as they are stored there."""
+        """Stored weights on this device in bytes, including those of the draft model."""
         decoder = self.deployment.decoder
         weights, _ = self._held(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights + (self._draft.weights if self._draft else 0.0)
@@ -71,7 +74,7 @@ class Room:
 
     @cached_property
     def workspace(self) -> float:
-        """Of activations of the largest pass over prompts, beside what it writes to the cache."""
+        """Activations of the largest prefill pass in bytes, less the bytes that it writes to the KV cache."""
         tokens = self.deployment.stack.step_tokens
         decoder = self.deployment.decoder
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
@@ -82,7 +85,7 @@ class Room:
         return max(0.0, activations - written)
 
     def cache(self, tokens: float) -> float:
-        """Return what a sequence of so many tokens holds there."""
+        """Return the KV cache bytes of a sequence of `tokens` tokens on this device."""
         one = self.deployment
         stage = Step(pipeline_devices=one.stages).cut(one.decoder)
         held = stage.cache_bytes(round(tokens), self.item_bytes, one.devices) / one.data_devices
@@ -90,34 +93,34 @@ class Room:
 
     @property
     def item_bytes(self) -> float:
-        """Of one element of the cache."""
+        """Bytes per element of the KV cache."""
         return PRECISION_BYTES[self.deployment.cache or carried_precision(self.deployment.precision)]
 
     @property
     def free(self) -> float:
-        """What is left for the cache."""
+        """Memory left for the KV cache in bytes; negative if weights and workspace do not fit."""
         return self.capacity - self.weights - self.workspace
 
     def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
-        """Return how many sequences of such lengths are held at once, in the mean; below 1 where none is.
+        """Return the mean number of sequences that fit at once; below 1 if not even one fits.
 
-        Of an answer, so much is in the cache in the mean, unless all is set aside.
+        `grown` is the mean share of an answer in the KV cache; engines that reserve the whole output count all of it.
         """
         each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
         return max(0.0, self.free / each if each else math.inf)
 
     def tokens(self, sequences: int) -> int:
-        """Return the longest that so many sequences can be together; 0 where they cannot be held."""
+        """Return the maximum length at which `sequences` sequences fit together; 0 if they do not fit at any length."""
         return _most(lambda tokens: sequences * self.cache(tokens) <= self.free, self.deployment.decoder.context_length)
 
     @property
     def cache_tokens(self) -> float:
-        """Tokens of all sequences that are held at once."""
+        """Total tokens of all sequences that fit at once."""
         longest = self.deployment.decoder.context_length or 4096
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
     def _held(self, step: Step, sequences: int = 1) -> tuple[float, float]:
-        """Return bytes of weights and of activations of a pass of so many sequences, of the last stage."""
+        """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""
         one = self.deployment
         step = attrs.evolve(
             step,
@@ -134,7 +137,7 @@ class Room:
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number up to a limit, or to a thousand million, that fits; 0 where not even 1 does."""
+    """Return the largest number that fits, up to `limit` or else 10^9; 0 if not even 1 fits."""
     low, high = 0, limit or 10**9
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,10 +1,10 @@
-"""A language model whose layers are divided between a device and its host, as llama.cpp does; a surface.
+"""Language model with its layers divided between a device and its host, as in llama.cpp; implements `Surface`.
 
-    pass   = n / L of a pass on the device + (L - n) / L of one on the host + copies of what crosses between them
-    joules = what either spends at work + static power of both x the pass + bytes over the link x its price
+    pass   = n / L of a device pass + (L - n) / L of a host pass + copies of activations between the two
+    joules = dynamic energy of both + static power of both x pass time + copied bytes x energy per byte
 
-A pass over so many tokens or more has the host's layers worked out by the device too, their weights sent each time,
-where that is quicker. Source: llama.cpp, ggml-backend and ggml-cuda, `op_offload` from 32 rows on (recalled).
+From `SENT_FROM` tokens per pass, the device also computes the host's layers if that is faster; their weights are then
+sent for each pass. Source: llama.cpp, ggml-backend and ggml-cuda, `op_offload` from 32 rows on (recalled).
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 SENT_FROM: Final = 32.0
-"""Tokens of a pass from which on the weights of the host's layers are sent to the device where that is quicker."""
+"""Tokens per pass from which the weights of the host's layers are sent to the device, if that is faster."""
 
 
 @frozen(kw_only=True)
 class Way:
-    """What lies between a device and its host."""
+    """Link between a device and its host."""
 
     latency_s: float
     s_per_byte: float
-    """0 where both work in one memory."""
+    """Transfer time per byte; 0 if device and host share one memory."""
     j_per_byte: float
     shared_bytes: float = 0.0
-    """Of a memory that both work in; 0 where each has its own."""
+    """Capacity of the memory that device and host share; 0 if each has its own."""
 
 
 @frozen(kw_only=True, eq=False)
 class Shares:
-    """What passes take, by where."""
+    """Time of passes on the device, on the host and in copies, and their total energy."""
 
     device_s: Floats
     host_s: Floats
@@ -50,34 +50,34 @@ class Shares:
 
 @frozen(kw_only=True, eq=False)
 class Offload:
-    """So many layers on a device, the rest on its host."""
+    """Decoder with some layers on a device and the rest on its host."""
 
     device: Deployment
     host: Deployment
     way: Way
     layers: int = attrs.field(validator=attrs.validators.ge(0))
-    """On the device."""
+    """Number of layers on the device."""
     rooms: tuple[Room, Room]
-    """Bytes of the whole model on either."""
+    """Memory of the device and of the host, each sized for the whole model."""
 
     @classmethod
     def of(cls, device: Deployment, host: Deployment, way: Way) -> Self:
-        """Return all layers on the device."""
+        """Return the offload with all layers on the device."""
         rooms = Room(deployment=device), Room(deployment=host)
         return cls(device=device, host=host, way=way, layers=device.decoder.layer_count, rooms=rooms)
 
     @property
     def share(self) -> float:
-        """Of the layers, on the device."""
+        """Share of the layers that are on the device."""
         return self.layers / self.device.decoder.layer_count
 
     @property
     def idle_w(self) -> float:
-        """Watts of both while they wait."""
+        """Idle power of device and host together, in watts."""
         return self.device.idle_w + self.host.idle_w
 
     def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
-        """Return the bytes that the device and the host hold for so many sequences of so many tokens."""
+        """Return the bytes that the device and the host hold for `sequences` sequences of `tokens` tokens."""
         found = []
         for room, share in zip(self.rooms, (self.share, 1.0 - self.share), strict=True):
             held = room.weights + sequences * room.cache(tokens)
@@ -85,7 +85,7 @@ class Offload:
         return found[0], found[1]
 
     def lacks(self, sequences: int, tokens: int) -> tuple[float, str]:
-        """Return how many bytes do not fit, and where; 0 where all does."""
+        """Return the bytes that do not fit and the memory that lacks them; 0 bytes if everything fits."""
         device, host = self.needed(sequences, tokens)
         if self.way.shared_bytes:
             return max(0.0, device + host - self.way.shared_bytes), "memory"
@@ -93,7 +93,7 @@ class Offload:
         return (max(0.0, over[0]), "device") if over[0] >= over[1] else (max(0.0, over[1]), "host")
 
     def divide(self, passes: Passes) -> Shares:
-        """Return what passes take on the device, on the host and between them."""
+        """Return the time of passes on the device, on the host and in copies, and their energy."""
         share, rest = self.share, 1.0 - self.share
         own, other = self.device.price(passes), self.host.price(passes)
         own_j = own.joules - self.device.idle_w * own.seconds
@@ -113,6 +113,6 @@ class Offload:
         return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.idle_w * seconds)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return what passes take."""
+        """Return the seconds and joules of passes."""
         found = self.divide(passes)
         return Cost(seconds=found.device_s + found.host_s + found.copy_s, joules=found.joules)

@@ -1,10 +1,10 @@
-"""Two pools of servers: one works prompts out, the other answers, and the cache of a prompt goes between them.
+"""Disaggregated serving: a prefill pool, a decode pool, and the transfer of each prompt's KV cache between them.
 
-arrivals ─► pool of prompts, first token ─► cache over the link ─► pool of answers, the other tokens ─► done
+arrivals ─► prefill pool, first token ─► KV cache over the link ─► decode pool, remaining tokens ─► done
 
-All are servers as `queue` has them, stepped in turn: who is behind in time goes first, and those that answer look no
-further ahead than those of prompts have gone. To them a request is a prompt that its cache holds but for the first
-token. Requests go to the servers of a pool one after another.
+Every server is a `queue` server. The server that is furthest behind in time steps next; decode servers never look
+further ahead than the prefill servers have reached. A decode server sees a request as a prompt whose KV cache holds
+all but the first token. The requests of a pool go to its servers in turn.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 HANDOVER_J_PER_BYTE: Final = 1e-9
-"""Of what goes from a server to another: both network adapters.
+"""Energy per byte sent from one server to another, for both network adapters.
 
-Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); switches and optics are not in it."""
+Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switches and optics.
+"""
 
 
 @frozen(kw_only=True, eq=False)
 class Pool:
-    """Servers that are alike."""
+    """Pool of identical servers."""
 
     surface: Pass
     limits: Limits
@@ -50,21 +51,21 @@ class Pool:
 
 @frozen(kw_only=True)
 class Work:
-    """What the servers of a pool do."""
+    """Utilization and power of one pool."""
 
     idle_fraction: float
-    """Of their time."""
+    """Share of the measured window in which the servers are idle."""
     power_w: float
-    """Joules of their passes a second, of all of them together; without those of idling."""
+    """Mean power of all servers' passes together, in watts; excludes idle power."""
 
 
 def simulate_pools(
     pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_s: float = 0.0, handover_token_s: float = 0.0
 ) -> tuple[Served, tuple[Work, Work]]:
-    """Return how a load is served by a pool of prompts and one of answers, and what each does, in this order.
+    """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
 
-    A prompt's cache takes `handover_s` and `handover_token_s` for each of its tokens to the other pool. Requests in
-    flight are those of each server of prompts.
+    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. Each
+    prefill server keeps the load's requests in flight.
     """
     prompts, answers = pools
     if load.is_steady:
@@ -111,7 +112,7 @@ def simulate_pools(
 
 
 def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
-    """Return what servers do in the window of a run."""
+    """Return the idle share and the power of servers in the measured window of a run."""
     tables = [tabulate_spells(spells) for spells in pools]
     sums = [
         [
@@ -128,20 +129,20 @@ def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
 
 
 class Prompts(Server):
-    """A server that hands sequences over when they have their first token."""
+    """Prefill server, which hands each sequence to the decode pool after its first token."""
 
     answers: Sequence[Server]
     handover_s: float
     handover_token_s: float
     peers: Sequence[Server]
-    """All servers of its pool."""
+    """All servers of the prefill pool."""
 
     def follow(self, now: float) -> None:
-        """Let the next request come to who has most of them left."""
+        """Let the next request arrive at the server with the most requests left."""
         Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
 
     def leave(self, number: int) -> None:
-        """Let a sequence go to the pool of answers, unless its first token is its last."""
+        """Send a sequence to the decode pool, unless its first token is its last."""
         server = self.answers[number % len(self.answers)]
         if not server.left[number]:
             super().leave(number)
@@ -153,31 +154,31 @@ class Prompts(Server):
 
 @frozen(kw_only=True)
 class Able:
-    """What a server does of one part of requests where more always wait."""
+    """Saturated throughput of one server for prefill or decode alone, with requests always waiting."""
 
     per_s: float
     joules: float
-    """Of one."""
+    """Energy per request in joules."""
 
 
 @frozen(kw_only=True)
 class Ability:
-    """Rates of a server at prompts alone and at answers alone."""
+    """Saturated rates of one server for prefill alone and for decode alone."""
 
     alone_s: float
-    """From a prompt to its first token, with nothing else to do."""
+    """Time from a prompt to its first token on an idle server."""
     prompts: Able | None
-    """None where not even one alone is in time."""
+    """Prefill throughput; None if even a single prompt misses the time limit."""
     answers: Able | None
-    """None where not even one alone is in time."""
+    """Decode throughput; None if even a single sequence misses the time limit."""
 
 
 def find_ability(
     deployment: Deployment, prompt_tokens: float, output_tokens: float, *, most_s: float | None = None
 ) -> Ability:
-    """Return what a server does at most of each part of requests, whose steps take `most_s` at most.
+    """Return the saturated prefill and decode rates of a server whose decode steps take at most `most_s` seconds.
 
-    From passes at a few numbers of sequences, between which steps are on straight lines; all are asked for at once.
+    Step times are interpolated linearly between a few numbers of sequences; all passes are priced at once.
     """
     stack, room = deployment.stack, Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
     room = max(1.0, min(room, stack.sequence_limit))
@@ -206,7 +207,7 @@ def find_ability(
 
 
 def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s: float) -> float:
-    """Return the most sequences whose step takes no longer; 0 where that of the fewest does."""
+    """Return the most sequences whose step takes no longer than `most_s`; 0 if even the fewest exceed it."""
     late = np.flatnonzero(step_s > most_s)
     if not len(late):
         return float(counts[-1])
@@ -217,7 +218,7 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 
 
 def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
-    """Return how many prompts a server works out in a second where more always wait."""
+    """Return the prefill throughput of a server with prompts always waiting."""
     many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
     passes, times = prefill(many, prompt_tokens, 0.0, deployment.stack.step_tokens)
     cost = deployment.price(passes)
@@ -225,7 +226,7 @@ def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
 
 
 def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> Able:
-    """Return how many requests a server answers in a second, behind their first token, where its cache is full."""
+    """Return the requests per second that a server decodes after their first token, with a full KV cache."""
     steps = max(1.0, output_tokens - 1.0)
     room = Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
     room = max(1.0, min(room, deployment.stack.sequence_limit))

@@ -1,9 +1,9 @@
-"""A measured row of a served model -> what is predicted of its quantities, or why nothing is.
+"""Predicted quantities of a measured serving row, or the reason for none, by the row's scope.
 
-prefill_step     a pass over the prompts
-decode_step      a step behind what is cached, or the mean of an answer that grows from there
-request, offline a batch of equal sequences, all of it
-steady_serving   requests that are always in flight
+prefill_step     a prefill pass
+decode_step      a decode step after a KV cache, or the mean over an answer that grows from there
+request, offline a whole batch of equal sequences
+steady_serving   a constant number of requests in flight
 """
 
 from __future__ import annotations
@@ -30,34 +30,35 @@ if TYPE_CHECKING:
     from joulemap.domain.serving import ServingRow
 
 PROMPT: Final = 200.0
-"""Tokens of a prompt where a row does not tell: those of questions that people ask.
+"""Assumed prompt length in tokens where a row states none: a typical user question.
 
-Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132)."""
+Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132).
+"""
 
 SHORT_PROMPT: Final = 20.0
-"""Tokens of a prompt that a row calls short.
+"""Assumed prompt length in tokens of a row that calls its prompts short.
 
 Source: assumed; the mean of instructions of Alpaca. Default prompts of Optimum Habana's tests have six to nine words.
 """
 
 FEWEST: Final = 2.0
-"""Tokens of an answer that has a step behind its first."""
+"""Minimum output tokens that include a decode step after the first token."""
 
 ANY_BOUNDARY: Final = ("", "device", "board", "module")
-"""Boundaries whose watts are those of devices."""
+"""Power boundaries whose watts are those of the devices."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions that stand for one another where a hardware lacks one."""
+"""Precisions that substitute for one another where a hardware lacks one."""
 
 
 @frozen(kw_only=True)
 class Prediction:
-    """What is predicted of a row; None for what its scope does not have."""
+    """Predicted quantities of a measured row; None for quantities outside the row's scope."""
 
     engine: str = ""
-    """Of the stack, with its release."""
+    """Name and release of the serving stack's engine."""
     work: str = "model"
-    """`experts` where tokens choose among weights."""
+    """Kind of model: `experts` for mixture-of-experts decoders, else `model`."""
     time_to_first_token_s: float | None = None
     inter_token_latency_s: float | None = None
     request_latency_s: float | None = None
@@ -69,7 +70,7 @@ class Prediction:
 
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
-    """Return for each row, all of them of one hardware, what is predicted, or in a line why nothing is."""
+    """Predict each row of one hardware; return a one-line reason for each row that cannot be predicted."""
     return [_try(row, hardware) for row in rows]
 
 
@@ -83,7 +84,7 @@ def _try(row: ServingRow, hardware: Hardware) -> Prediction | str:
 
 
 def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
-    """Return what is predicted of a row; UnsupportedError or UsageError, in a line, for one that cannot be."""
+    """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
     if row.speculative not in ("", "none"):
         raise UnsupportedError("tokens are guessed ahead, and how many are accepted is not told")
     deployment = find_deployment(row, hardware)
@@ -103,7 +104,7 @@ def _open(model: str) -> Book:
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
-    """Return the model on the devices of a row, under its engine as it was at the date; raises as `predict_row`."""
+    """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
     book = _open(row.model)
     stack = find_stack(row.engine, row.date)
     precision, weights = choose_precisions(row, hardware, stack)
@@ -129,15 +130,15 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
 
 
 def _compiled(row: ServingRow) -> float:
-    """Return the tokens of a sequence that passes of a row were compiled for."""
+    """Return the sequence length in tokens that a row's passes were compiled for."""
     return sum(_lengths(row)) if row.context_tokens is None else float(row.context_tokens)
 
 
 def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tuple[str, str]:
-    """Return the precision that products are computed at, and that weights are stored at, empty for the same.
+    """Return the compute precision and the weight precision of a row; the latter is empty if both are equal.
 
-    What is told of activations counts, else weights that units take as they are, else 16 bits; where nothing is told
-    of weights, they are as the engine stores them.
+    A stated activation precision decides; else a weight precision that the units accept directly; else 16 bits. If the
+    row states no weight precision, the engine's default applies.
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
@@ -155,7 +156,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 
 
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
-    """Return the format of a file of so many bytes: the mean of all weights, or of those that are of no experts."""
+    """Return the weight format of a file of `byte_count` bytes: mean bits of all weights or of non-expert weights."""
     book = _open(row.model)
     if named.others is None:
         return f"{8.0 * byte_count / count_weights(book):.3f}bit"
@@ -166,12 +167,12 @@ def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> st
 
 
 def count_weights(book: Book) -> float:
-    """Return the weights of a model, a table of tokens that is read in rows included."""
+    """Return the number of weights of a model, including an embedding table that is read in rows."""
     return weigh(book, "", "int8")
 
 
 def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
-    """Return the bytes of the weights of a model at precisions."""
+    """Return the weight bytes of a model at the given precisions."""
     from joulemap.wing.llm.decoder.step import Step
 
     asked = book.describe([(Step(tokens=1, logits="all"), 1)])
@@ -180,17 +181,17 @@ def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
 
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
-    """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
+    """Return the prompt and output tokens of a row; an unstated output is the shortest with a decode step."""
     assumed = SHORT_PROMPT if row.prompt_kind == "short" else PROMPT
     prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
 def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
-    """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
+    """Return the sequences of a batch that fit at once, at least one; raise UnsupportedError if none fits.
 
-    An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
-    whole batch held it. So many in work at once as were measured were allowed.
+    The measured run did fit. An engine told to exceed its usual memory share uses up to the device's capacity; one
+    that waits for a full batch held all of it. The engine was allowed as many concurrent sequences as were measured.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output, grown)

@@ -1,13 +1,13 @@
-"""Requests one by one: a server steps from event to event, and who waits, runs or is done is known at each.
+"""Discrete-event simulation of one server with continuous batching: requests wait, run and end one by one.
 
-arrivals ─► waiting ─► prompts, in pieces ─► answers, a token a pass ─► done
+arrivals ─► waiting ─► prefill, in chunks ─► decode, a token per pass ─► done
                ▲          room in the pass and cache?      │
                └──── preempted: no room for one more token ┘
 
-A pass costs what the surface says of its sequences, their mean context and its prompt tokens. Between two events (an
-arrival, an answer's end, a full cache) passes without a prompt differ by one token of context in each sequence, so that
-they are added up as a series, however many they are. Source: the schedulers of vLLM 1 (prompts in pieces beside
-answers, the last admitted is preempted and worked out again), SGLang and TensorRT-LLM, as `Limits` says.
+The surface prices a pass by its sequences, their mean context and its prompt tokens. Events are an arrival, the end of
+an answer and a full cache. Between two events, each decode pass adds one token of context per sequence, so that any
+number of passes is summed as a series. Source: the schedulers of vLLM 1 (chunked prefill beside decode; the last
+admitted sequence is preempted and recomputed), SGLang and TensorRT-LLM, as set in `Limits`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from joulemap.wing.llm.serving.settle import Site, settle
 from joulemap.wing.llm.serving.summary import summarize
 
 NEVER: Final = math.inf
-"""When what does not come would come."""
+"""Time of an event that never comes."""
 
 
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
-    """Return how a load is served; the same for the same seed.
+    """Simulate a load on one server; the result is the same for the same seed.
 
-    A request whose tokens exceed cache or context is refused and counted; UnsupportedError where all are.
+    A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
     """
     if load.is_steady:
         load = settle(load, Site(surface=surface, limits=limits), seed)
@@ -48,7 +48,7 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
 
 
 def accept(requests: Requests, limits: Limits) -> list[int]:
-    """Return the numbers of the requests that cache and context have room for; UnsupportedError where it is none."""
+    """Return the numbers of the requests that fit the KV cache and the context; UnsupportedError if none does."""
     most = limits.cache_tokens - limits.speculated_tokens
     holder = "the cache"
     if limits.context_tokens is not None and limits.context_tokens < most:
@@ -63,7 +63,7 @@ def accept(requests: Requests, limits: Limits) -> list[int]:
 
 
 def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
-    """Return the most that passes may have: sequences at once, tokens of prompts, and tokens of one in the cache."""
+    """Return upper bounds of passes: concurrent sequences, prompt tokens, and cached tokens of one sequence."""
     ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
     lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
     return (
@@ -74,57 +74,57 @@ def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int
 
 
 class Server:
-    """What is in work at one time. Sequences are known by their number among the requests."""
+    """Simulation state of one server. A sequence is known by its number among the requests."""
 
     def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
-        """Stand idle, with a surface for as many sequences and tokens as may come together."""
+        """Start idle, with pass costs for as many sequences and tokens as may come together."""
         count = len(requests.prompt_tokens)
         self.sequences, step_tokens, longest = find_reach(requests, load, limits)
         self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
         self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
         self.spells: list[Spell] = []
         self.source = self
-        """The server that requests come to."""
+        """Server at which requests arrive."""
         self.horizon = NEVER
-        """Until when nothing comes that is not known."""
+        """Time up to which all arrivals are known."""
         self.now = 0.0
         self.passes = 0
-        """Made in which answers went on: what the ends of answers are counted in."""
+        """Number of decode passes so far; the ends of answers are counted in these."""
         self.coming: deque[tuple[float, int]] = deque()
-        """Those that are to arrive, and when they may start."""
+        """Future arrivals: earliest start time and number."""
         self.waiting: deque[int] = deque()
         self.prompts: deque[int] = deque()
-        """In work, their prompts not done."""
+        """Active sequences with unfinished prompts."""
         self.running: dict[int, None] = {}
-        """All in work, in order of admission."""
+        """All active sequences, in order of admission."""
         self.ends: list[tuple[int, int, int]] = []
-        """Heap of the pass that is an answer's last, the sequence, and how often that had been preempted."""
+        """Heap of (last pass of an answer, sequence, number of preemptions at the time of the entry)."""
         self.later: deque[int] = deque()
-        """Those that arrive when another is done."""
+        """Requests that arrive when another ends."""
         self.answering = 0
-        """Sequences that get tokens."""
+        """Number of sequences in decode."""
         self.context = 0.0
-        """Tokens cached of all of those."""
+        """Cached tokens of all sequences in decode."""
         self.held = 0.0
-        """Room of the cache that is taken or promised."""
+        """KV cache tokens in use or reserved."""
         self.computed = 0
-        """Tokens cached of prompts that are not done."""
+        """Cached tokens of unfinished prompts."""
         self.done = [0] * count
-        """Tokens of each that its cache held when it was last given to passes of prompts."""
+        """Tokens of each sequence whose KV cache is computed during prefill."""
         self.target = list(requests.prompt_tokens)
-        """Tokens to be in its cache before its next token."""
+        """Tokens to be in each sequence's KV cache before its next token."""
         self.left = list(requests.output_tokens)
-        """Tokens that its answer lacked when it last joined."""
+        """Output tokens of each sequence left at its last admission."""
         self.joined = [0] * count
-        """Pass after which it gets tokens."""
+        """Decode pass after which each sequence gets tokens; -1 during prefill."""
         self.fresh: list[int] = []
-        """Those that have had no token from a pass of answers since they joined."""
+        """Sequences that have had no token from a decode pass since they joined."""
         self.last_pass = 0.0
-        """When the last pass of answers ended."""
+        """End time of the last decode pass."""
         self.growth = 0.0 if limits.reserves_output else limits.accepted_tokens
 
     def expect(self, accepted: list[int]) -> None:
-        """Let these requests come, those at first that are to be in flight together."""
+        """Queue these requests; only those initially in flight arrive at once."""
         first = accepted[: self.in_flight]
         self.later.extend(accepted[len(first) :])
         for number in first:
@@ -132,7 +132,7 @@ class Server:
             self.coming.append((self.requests.arrival_s[number] + self.limits.request_s, number))
 
     def advance(self) -> bool:
-        """Go to the next event; False where none is to come."""
+        """Advance to the next event; return False if there is none."""
         while self.coming and self.coming[0][0] <= self.now:
             self.waiting.append(self.coming.popleft()[1])
         if self.answering:
@@ -147,7 +147,7 @@ class Server:
         return bool(self.running or self.waiting or self.coming)
 
     def make_room(self) -> None:
-        """Preempt the last that was admitted until each answer has room for what the next pass adds."""
+        """Preempt the most recently admitted sequences until each answer has room for the next pass's tokens."""
         while self.held + self.growth * self.answering > self.limits.cache_tokens and len(self.running) > 1:
             number = next(reversed(self.running))
             del self.running[number]
@@ -170,24 +170,24 @@ class Server:
             self.left[number] -= gained
 
     def taken_by_answer(self, number: int) -> float:
-        """Return the tokens cached of a sequence that gets tokens."""
+        """Return the cached tokens of a sequence in decode."""
         return self.target[number] + (self.passes - self.joined[number]) * self.limits.accepted_tokens
 
     def taken(self, number: int) -> float:
-        """Return the room that a sequence in work has."""
+        """Return the KV cache tokens that an active sequence occupies or reserves."""
         if self.limits.reserves_output:
             return self.needed(number)
         return self.target[number] if self.joined[number] < 0 else self.taken_by_answer(number)
 
     def needed(self, number: int) -> int:
-        """Return the room that a sequence must have to be admitted."""
+        """Return the KV cache tokens that a sequence needs for admission."""
         room = self.target[number]
         if self.limits.reserves_output:
             room += self.left[number] + self.limits.speculated_tokens
         return room
 
     def fill(self) -> list[tuple[int, int]]:
-        """Return the sequences whose prompts the next pass works on, with the tokens of each; admits who has room."""
+        """Return the sequences of the next prefill pass, with the tokens of each; admit those that fit."""
         limits, pieces = self.limits, []
         budget = limits.step_tokens
         if limits.mixes:
@@ -215,7 +215,7 @@ class Server:
         return pieces
 
     def work_prompts(self, pieces: list[tuple[int, int]]) -> None:
-        """Make one pass over pieces of prompts, and, where the server mixes them, one token of each answer."""
+        """Run one prefill pass; with chunked prefill, also decode one token of each answer."""
         tokens = sum(piece for _, piece in pieces)
         attended = sum(piece * (self.done[number] + 0.5 * piece) for number, piece in pieces)
         answers = self.answering if self.limits.mixes else 0
@@ -231,7 +231,7 @@ class Server:
                 self.join(number)
 
     def join(self, number: int) -> None:
-        """Give a sequence the token that its prompt ends with, and what follows to the passes of answers."""
+        """Record a sequence's first token and move it to decode."""
         log, left = self.log, self.left[number]
         if log.first_token[number] is None:
             log.first_token[number] = self.now
@@ -251,31 +251,31 @@ class Server:
         heapq.heappush(self.ends, (last, number, log.preemptions[number]))
 
     def leave(self, number: int) -> None:
-        """Let a sequence go that has its last token."""
+        """Finish a sequence that has its last token."""
         self.log.finished[number] = self.now
         self.release(number)
         self.source.follow(self.now)
 
     def release(self, number: int) -> None:
-        """Give a sequence's room back."""
+        """Free the KV cache of a sequence."""
         self.held -= self.taken(number)
         del self.running[number]
 
     def follow(self, now: float) -> None:
-        """Let the next request come where so many are kept in flight."""
+        """Let the next request arrive if a fixed number is kept in flight."""
         if self.later:
             number = self.later.popleft()
             self.log.arrival[number] = now
             insort(self.coming, (now + self.limits.request_s, number))
 
     def next_time(self) -> float:
-        """Return when the next pass begins, or a request comes; never where there is none."""
+        """Return the time of the next pass or arrival; `NEVER` if there is none."""
         if self.running or self.waiting:
             return self.now
         return max(self.now, self.coming[0][0]) if self.coming else NEVER
 
     def answer(self) -> None:
-        """Make as many passes without a prompt as there are to the next event."""
+        """Run decode passes up to the next event."""
         ends, preemptions = self.ends, self.log.preemptions
         while ends[0][2] != preemptions[ends[0][1]]:
             heapq.heappop(ends)
@@ -295,7 +295,7 @@ class Server:
     def pass_by(
         self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
     ) -> None:
-        """Let passes go by, the first of these seconds and joules and each next longer and dearer by as much."""
+        """Run passes: the first takes `seconds` and `joules`, each further one `longer` and `dearer` more."""
         start, stall = self.now, self.now - self.last_pass
         self.spells.append(
             (
@@ -326,7 +326,7 @@ class Server:
             self.context = 0.0
 
     def rest(self, until: float) -> None:
-        """Stand idle to this time."""
+        """Stay idle until a time."""
         seconds = until - self.now
         idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.idle_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
         self.spells.append(idle)
@@ -334,7 +334,7 @@ class Server:
 
 
 def count_until(gap: float, seconds: float, longer: float) -> int:
-    """Return how many passes are begun before a gap has gone by, the first of `seconds` and each next `longer`."""
+    """Return the number of passes that start within a gap; each takes `longer` more than the one before."""
     if seconds >= gap:
         return 1
     half = seconds - 0.5 * longer

@@ -1,4 +1,4 @@
-"""Requests of a load: drawn by a seed, or read from a file of them."""
+"""Requests of a load: drawn at random from a seed, or read from a file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real, read_whole
 
 COLUMNS: Final = ("arrival_s", "prompt_tokens", "output_tokens", "cached_tokens")
-"""Of a file of requests, in any order; without arrivals all are there at once, without the last nothing is hit."""
+"""Columns of a request file, in any order; without `arrival_s` all arrive at once, without `cached_tokens` none are
+cached."""
 
 NEEDED: Final = ("prompt_tokens", "output_tokens")
-"""Of these, what a file must have."""
+"""Columns that a request file must have."""
 
 SHOWN_FAULTS: Final = 3
-"""Lines that an error names."""
+"""Maximum lines that an error names."""
 
 
 def draw_requests(load: Load, seed: int) -> Requests:
-    """Return the requests of a load: the same ones for the same seed, whatever the server.
+    """Return the requests of a load: the same for the same seed, on any server.
 
-    Their rate is that of the load, whatever was drawn. Where requests are kept in flight, arrivals are not known
-    beforehand and are zero.
+    The mean rate of the drawn requests equals that of the load exactly. If the load keeps requests in flight, arrivals
+    are not known beforehand and are zero.
     """
     draw = np.random.default_rng(seed)
     trace = load.trace
@@ -60,10 +61,9 @@ def _draw_lengths(draw: np.random.Generator, longest: int, spread: float, count:
 
 
 def read_requests(path: Path) -> Requests:
-    """Return the requests of a CSV file with these columns, whose lines are in order of arrival.
+    """Read requests from a CSV file with the columns of `COLUMNS`, in order of arrival.
 
-    Raises UsageError for a file that cannot be read, for lines that are no requests and for those out of order; the
-    text names them.
+    Raise UsageError, naming the lines, for an unreadable file, for invalid lines and for lines out of order.
     """
     try:
         lines = csv.reader(read_text(path).splitlines())

@@ -1,4 +1,4 @@
-"""A deployment under a load of requests: its limits from its stack and memory, its passes at knots, then the queue."""
+"""Simulation of a deployment under a request load: limits from stack and memory, pass costs at knots, the queue."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
 MOST_TOKENS: Final = 10**12
-"""Of a cache: one that nothing is kept in has room for all."""
+"""Cap on the KV cache capacity in tokens, for a model without a KV cache."""
 
 
 def serve(deployment: Deployment, load: Load, draft: Draft | None = None, *, seed: int = 0) -> Served:
-    """Return how a load is served, with tokens guessed ahead by a draft; joules are of all devices.
+    """Simulate a load on a deployment, with speculative decoding if a draft is given; joules are of all devices.
 
-    UnsupportedError where no request fits.
+    Raise UnsupportedError if no request fits.
     """
     limits = find_limits(deployment, draft)
     surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
@@ -29,7 +29,7 @@ def serve(deployment: Deployment, load: Load, draft: Draft | None = None, *, see
 
 
 def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
-    """Return what a deployment takes on: its stack's settings, and the room that its devices have for the cache."""
+    """Return the limits of a deployment: its stack's settings and the KV cache capacity of its devices."""
     stack = deployment.stack
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     return Limits(
@@ -47,6 +47,6 @@ def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
 
 
 def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a surface at knots as far as the requests of a load may go."""
+    """Return a surface tabulated at knots as far as the requests of a load may reach."""
     sequences, step_tokens, longest = find_reach(draw_requests(load, seed), load, limits)
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)

@@ -104,7 +104,7 @@ def _count(load: Load) -> int:
 
 
 def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
-    """Return a load of so many requests, of which the first are not counted; those of a file come again in turn."""
+    """Return a load of `count` requests, the first of which are not counted; requests of a file repeat in turn."""
     count = min(count, MOST_REQUESTS)
     drawn = draw_requests(attrs.evolve(load, requests=count), seed)
     columns = {

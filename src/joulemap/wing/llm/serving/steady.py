@@ -1,13 +1,13 @@
-"""A steady load: so many requests always in flight, each followed by the next; every answer as long as the others.
+"""Steady load: a constant number of requests in flight, each followed by the next; all answers are equally long.
 
-    piece       c = min(prompt, tokens of a pass - requests in work)      of a prompt in one pass
-    arrivals    a = requests in work / (steps of an answer + prompt / c)  prompts that begin in a step, in the mean
-    step          = decode + a prompt / c (decode with a piece - decode)
-    first token   = request + waiting for room + half a step + waiting for prompts before + own pieces
-    waiting       = a prompt / c own pieces / 2        who comes, as another ends, meets a pass with a piece
+    chunk       c = min(prompt, tokens of a pass - active requests)       prompt tokens of one pass
+    arrivals    a = active requests / (steps of an answer + prompt / c)   mean prompts that start per step
+    step          = decode + a prompt / c (decode with a chunk - decode)
+    first token   = request + waiting for memory + half a step + waiting for earlier prompts + own chunks
+    waiting       = a prompt / c own chunks / 2        a request that starts as another ends meets a pass with a chunk
 
-Where prompts have passes of their own, a pass over a prompt takes the place of one with a piece. Half of all steps
-have no piece while a prompt / c is below one half: then the median step is that of decode alone.
+Without chunked prefill, a separate prefill pass replaces the pass with a chunk. While a prompt / c is below one half,
+at least half of all steps have no chunk, and the median step is decode alone.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from joulemap.wing.llm.serving.surface import Passes, Surface
 
 @frozen(kw_only=True)
 class Steady:
-    """Requests that are always in flight."""
+    """Steady load: the number of requests that are always in flight, and their lengths."""
 
     in_flight: float = attrs.field(validator=attrs.validators.gt(0.0))
     prompt_tokens: float = attrs.field(validator=attrs.validators.ge(1.0))
     output_tokens: float = attrs.field(validator=attrs.validators.ge(1.0))
     room: float
-    """Sequences that the devices hold at once."""
+    """Maximum sequences that fit in device memory at once."""
     step_tokens: float
-    """Most tokens of a pass."""
+    """Maximum tokens per pass."""
     mixes: bool = True
-    """Whether pieces of prompts share a pass with tokens of answers."""
+    """True if prompt chunks share a pass with decode tokens (chunked prefill)."""
     request_s: float = 0.0
-    """Of a request before its prompt may start."""
+    """Overhead of each request before its prefill may start."""
 
 
 @frozen(kw_only=True)
 class SteadyCost:
-    """What a steady load takes; joules are of all devices."""
+    """Latency, throughput and power under a steady load; power is that of all devices."""
 
     first_token_s: float
     step_s: float
-    """In the mean: from a token of a sequence to its next."""
+    """Mean time per output token."""
     median_step_s: float
     request_s: float
     output_tokens_per_s: float
@@ -50,12 +50,12 @@ class SteadyCost:
 
     @property
     def output_token_j(self) -> float:
-        """Of all energy, for a token of an answer."""
+        """Total energy per output token in joules."""
         return self.power_w / self.output_tokens_per_s
 
 
 def run_steady(surface: Surface, load: Steady) -> SteadyCost:
-    """Return what a steady load takes."""
+    """Return the latency, throughput and power of a steady load on a surface."""
     working = min(load.in_flight, load.room)
     steps = max(1.0, load.output_tokens)
     fresh = max(1.0, load.prompt_tokens)

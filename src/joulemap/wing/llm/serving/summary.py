@@ -1,4 +1,4 @@
-"""A simulated run summed up: how times are spread, what was spent, and how power went over time."""
+"""Summary of a simulated run: latency percentiles, energy, and power over time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
 Array = NDArray[np.float64]
 
 MOMENTS: Final = 100
-"""Times that a run is cut into."""
+"""Number of equal intervals in the timeline of a run."""
 PARTS: Final = 8
-"""Of a spell of passes, whose time differs little, in what is told of times between tokens."""
+"""Maximum parts into which a spell is cut for times between tokens; its passes differ little in time."""
 LEAST_GROWTH: Final = 0.05
-"""Share of arrivals that must stay waiting for a queue to be called growing."""
+"""Minimum share of arrivals that must stay waiting for a queue to count as growing."""
 DEVIATIONS: Final = 3.0
-"""Of the number of arrivals, by which the waiting must grow: less may be chance."""
+"""Standard deviations of the number of arrivals by which the queue must grow; less may be chance."""
 
 
 def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, load: Load, limits: Limits) -> Served:
-    """Return what a log says of its run, and the spells of passes of each pool of devices."""
+    """Summarize the log of a run and the spells of each pool of devices."""
     tables = [tabulate_spells(spells) for spells in pools]
     spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     is_idle = spell["running"] == 0
@@ -74,7 +74,7 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
 
 
 def tabulate_spells(spells: Sequence[Spell]) -> dict[str, Array]:
-    """Return the columns of spells, with the seconds and joules of each."""
+    """Return the columns of spells, with the seconds and joules of each spell."""
     columns = np.array(spells, dtype=float).reshape(-1, len(FIELDS)).T
     table: dict[str, Array] = dict(zip(FIELDS, columns, strict=True))
     passes = table["passes"]
@@ -85,7 +85,7 @@ def tabulate_spells(spells: Sequence[Spell]) -> dict[str, Array]:
 
 
 def _spread(values: Array, weights: Array | None = None) -> Spread:
-    """Return mean and percentiles, the least values that so many of all do not exceed; zero where there is none."""
+    """Return the mean and the nearest-rank percentiles of values; zero if there are none."""
     if not len(values):
         return Spread(mean=0.0, p50=0.0, p90=0.0, p99=0.0)
     order = np.argsort(values)
@@ -98,7 +98,7 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
 
 
 def sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
-    """Return what spells spend from one time to another, evenly over each spell."""
+    """Return the part of `values` that falls between two times, spread evenly over each spell."""
     ends = np.concatenate(([0.0], table["start"] + table["spent_s"]))
     sums = np.concatenate(([0.0], np.cumsum(values)))
     low, high = np.interp([start, end], ends, sums).tolist()
@@ -106,9 +106,9 @@ def sum_within(table: dict[str, Array], values: Array, start: float, end: float)
 
 
 def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...], bounds: tuple[float, float]) -> Window:
-    """Return what happens between two times; `answers` are first token, last token and tokens of each request.
+    """Return the work between two times; `answers` holds first token time, last token time and tokens of each request.
 
-    A request gets its tokens evenly from the first to the last.
+    The tokens of a request are spread evenly from its first to its last.
     """
     start, end = bounds
     first, last, tokens = answers
@@ -132,7 +132,7 @@ def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...],
 
 
 def _cut_start(spell: dict[str, Array], log: Log, start: float) -> tuple[dict[str, Array], Sequence[float]]:
-    """Return the spells that begin, and the gaps that end, no sooner than a time."""
+    """Return the spells that begin, and the gaps that end, at or after a time."""
     if start <= 0.0:
         return spell, log.gaps
     kept = spell["start"] >= start
@@ -142,9 +142,9 @@ def _cut_start(spell: dict[str, Array], log: Log, start: float) -> tuple[dict[st
 
 
 def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:
-    """Return times between tokens, and how many sequences had each; tokens of one pass share its time.
+    """Return times between tokens and the number of sequences with each; tokens of one pass share its time.
 
-    The first pass of a spell stands alone, the others in a few equal parts at most, each at its mean.
+    The first pass of a spell is separate. The others form at most `PARTS` equal parts, each at its mean.
     """
     kept = spell["answers"] > 0
     seconds, longer, answers, others = (spell[name][kept] for name in ("seconds", "longer", "answers", "passes"))
@@ -161,10 +161,10 @@ def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> 
 def _find_rates(
     arrival: Array, first: Array, finished: Array, end: float, *, is_open: bool
 ) -> tuple[float | None, float, bool]:
-    """Return requests that arrive and that are finished a second, and whether those who wait become ever more.
+    """Return the arrival rate and the completion rate per second, and True if the queue keeps growing.
 
-    Of the second half of arrivals; what more wait at its end than at its start must be more than chance. What keeps a
-    server busy to the end of the run is finished at the rate of all of it, however soon the last request came.
+    The completion rate and the growth are those of the second half of arrivals; the growth must exceed chance. If the
+    queue grows, the completion rate is that of the whole run, whenever the last request arrived.
     """
     if not is_open:
         return None, len(arrival) / end, False
@@ -183,7 +183,7 @@ def _find_rates(
 def _find_moments(
     tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
 ) -> tuple[Moment, ...]:
-    """Return means over equal times: of what adds up over spells, the growth of its sum."""
+    """Return means over equal intervals, from the growth of sums over spells."""
     edges = np.linspace(0.0, end, MOMENTS + 1)
     width = end / MOMENTS
     power, running, cached = np.zeros((3, MOMENTS))
@@ -204,7 +204,7 @@ def _find_moments(
 
 
 def _area(times: Array, events: Array) -> Array:
-    """Return, up to each time, the area below the count of events."""
+    """Return, for each time, the area under the cumulative count of events up to it."""
     events = np.sort(events)
     sums = np.concatenate(([0.0], np.cumsum(events)))
     before = np.searchsorted(events, times)

@@ -1,8 +1,8 @@
-"""A surface: what passes of a model take on all of its devices, over how many sequences and tokens they are of.
+"""Surface: time and energy of a model's passes on all of its devices, by numbers of sequences and tokens.
 
-    pass = {sequences, each of so many tokens behind its context} + {a piece of one more prompt behind its context}
+    pass = {sequences, each with new tokens after its context} + {a chunk of one more prompt after its context}
 
-Whoever serves, batch by batch, steadily or request by request, asks for passes in arrays and knows nothing else of
+Serving code, whether by batch, steady load or single requests, prices arrays of passes and knows nothing else of
 models and chips.
 """
 
@@ -20,24 +20,24 @@ from joulemap.system.record import frozen
 Floats = NDArray[np.float64]
 
 KNOTS: Final = 4.0
-"""Ratio of knots of a table that follow one another."""
+"""Ratio between neighboring knots of a table."""
 
 
 @frozen(kw_only=True, eq=False)
 class Passes:
-    """Passes, an array for each of their sizes; arrays are of one shape."""
+    """Sizes of passes, one array per size; all arrays have the same shape."""
 
     sequences: Floats
-    """Whose last tokens are asked for; 0 for a piece of a prompt alone."""
+    """Sequences that each get a next token; 0 for a lone prompt chunk."""
     tokens: Floats
-    """Of each of them: 1 of answers, a whole prompt before the first."""
+    """New tokens per sequence: 1 in decode, the whole prompt in prefill."""
     context: Floats
-    """Of each of them, in the cache before."""
+    """Tokens per sequence already in the KV cache."""
     chunk: Floats
-    """Tokens of one more prompt; 0 for none."""
+    """Tokens of an additional prompt chunk; 0 for none."""
     chunk_context: Floats
     following: Floats
-    """Passes over prompts that follow one another, this one in: stages of a pipeline work on several at once."""
+    """Consecutive prefill passes, including this one; pipeline stages work on several at once."""
 
     @classmethod
     def of(
@@ -50,7 +50,7 @@ class Passes:
         chunk_context: ArrayLike = 0.0,
         following: ArrayLike = 1.0,
     ) -> Self:
-        """Return passes of sizes that are one for all or arrays alike."""
+        """Return passes from sizes that are scalars or arrays of one shape."""
         columns = np.broadcast_arrays(
             *(
                 np.asarray(one, dtype=np.float64)
@@ -62,43 +62,43 @@ class Passes:
 
     @classmethod
     def joined(cls, several: tuple[Passes, ...]) -> Self:
-        """Return passes one behind the other."""
+        """Concatenate several groups of passes."""
         names = [field.name for field in attrs.fields(cls)]
         return cls(**{name: np.concatenate([np.atleast_1d(getattr(one, name)) for one in several]) for name in names})
 
 
 @frozen(kw_only=True, eq=False)
 class Cost:
-    """What passes take, on all devices together."""
+    """Time and energy of passes on all devices together."""
 
     seconds: Floats
     joules: Floats
 
 
 class Surface(Protocol):
-    """What passes take, and what devices draw between them."""
+    """Cost model of passes, and the devices' idle power."""
 
     @property
     def idle_w(self) -> float:
-        """Watts of all devices while they wait."""
+        """Idle power of all devices in watts."""
         ...
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return what passes take."""
+        """Return the time and energy of passes."""
         ...
 
 
 @frozen(kw_only=True, eq=False)
 class Grid:
-    """Costs at the knots of two sizes, in between linear in both, and beyond the last ones too."""
+    """Costs at the knots of two sizes; linear in both sizes between the knots and beyond the last ones."""
 
     first: Floats
     second: Floats
     values: Floats
-    """First x second x (seconds, joules)."""
+    """Array of shape first x second x (seconds, joules)."""
 
     def read(self, first: Floats, second: Floats) -> Floats:
-        """Return seconds and joules at places, as the last dimension."""
+        """Return interpolated seconds and joules, as the last dimension."""
         row, along = _locate(self.first, first)
         column, across = _locate(self.second, second)
         low = self.values[row, column] * (1.0 - across) + self.values[row, column + 1] * across
@@ -115,18 +115,18 @@ def _locate(knots: Floats, places: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 @frozen(kw_only=True, eq=False)
 class Table:
-    """A surface at knots, quick to read: what answers take, and what prompts add to a pass.
+    """Tabulated surface that is fast to read: decode cost, and the extra cost of prompt tokens in a pass.
 
-    Kernels run one after another, so that the work of a prompt in its attention adds to all else.
+    Kernels run one after another, so the attention of a prompt adds to all other work.
     """
 
     idle_w: float
     decode: Grid
-    """Over sequences and their context."""
+    """Cost over decoding sequences and their context."""
     prompt: Grid
-    """Over sequences that decode and tokens of prompts: what these add where nothing is cached before."""
+    """Extra cost over decoding sequences and prompt tokens with an empty KV cache."""
     attention: Grid
-    """Over tokens of prompts and of their context: what the context adds."""
+    """Extra cost of cached context over prompt tokens and their context."""
 
     def step(
         self,
@@ -135,10 +135,10 @@ class Table:
         prompt_tokens: ArrayLike = 0.0,
         prompt_context: ArrayLike = 0.0,
     ) -> tuple[Floats, Floats]:
-        """Return seconds and joules of passes with so many prompt tokens, of all prompts, and sequences that decode.
+        """Return seconds and joules of passes with decoding sequences and the prompt tokens of all prompts.
 
-        `context_tokens` is the mean of these; `prompt_context` such that one prompt with so many cached tokens attends
-        as much as all, below 0 for several short ones.
+        `context_tokens` is the mean context of the decoding sequences. `prompt_context` is the cached context at which
+        one prompt attends as much as all prompts together; it is below 0 for several short prompts.
         """
         count, context, prompt, behind = np.broadcast_arrays(
             *(np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context))
@@ -151,7 +151,7 @@ class Table:
 
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
-    """Return a surface at knots up to so many sequences, tokens of each in the cache and prompt tokens of a pass."""
+    """Tabulate a surface up to a number of sequences, a context per sequence, and prompt tokens per pass."""
     counts, prompts = _knots(1.0, sequences, 2.0), _knots(16.0, prompt_tokens, 2.0)
     contexts = np.concatenate([[0.0], _knots(512.0, context_tokens, 8.0)])
     few, pieces = _knots(1.0, sequences), _knots(16.0, prompt_tokens)
@@ -184,12 +184,12 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
 
 
 def _knots(least: float, most: float, ratio: float = KNOTS) -> Floats:
-    """Return places from the least to the most, each so many times the one before; two at least."""
+    """Return places from `least` to `most` at a constant ratio; at least two."""
     count = max(1, math.ceil(math.log(max(most, least * 2.0) / least, ratio)))
     places = least * ratio ** np.arange(count)
     return np.append(places, max(most, least * 2.0))
 
 
 def _cross(first: Floats, second: Floats) -> Floats:
-    """Return all pairs, as two rows."""
+    """Return all pairs as two rows."""
     return np.stack([column.ravel() for column in np.meshgrid(first, second, indexing="ij")])
