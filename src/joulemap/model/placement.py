@@ -216,10 +216,10 @@ Placed = TypeVar("Placed", bound=Placement)
 
 
 class Indifferent:
-    """Architecture class whose formulas depend on no workload-specific decisions."""
+    """Architecture class whose formulas branch only on the features that `column.skeleton` lists."""
 
     def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
-        """Return an empty tuple: there are no decisions."""
+        """Return an empty tuple: the class has no branch conditions of its own."""
         return ()
 
 
