@@ -16,8 +16,8 @@ A described chip has no measured board, and its limit is a budget: its prices st
 follow `tdp`.
 
 The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
-loads draw the measured power, in their geometric mean. It is an upper bound for loads whose power covers more than the
-board:
+loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
+bound:
 
     power of a load = (E + memory price x memory time + unit price x f U x compute time) / T     = measured
 

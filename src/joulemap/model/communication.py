@@ -242,7 +242,7 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
     if found is None:
         return placement
     is_ours = kernels.work.of_kind(KIND)
-    launch = kernels.per_operator(placement.launch_s)  # of the host, during which links get ready
+    launch = kernels.per_operator(placement.launch_s)  # Links get ready during the host's launch.
     at_once = np.maximum(launch, found.start_s) + found.slow_s
     is_short = at_once <= np.maximum(launch, found.start_s + found.ramp_s) + found.busy_s
     busy = np.where(is_short, found.slow_s, found.busy_s)

@@ -49,7 +49,7 @@ class Kinds:
         work, leader = kernels.work, kernels.leader
         order = np.argsort(kernels.kernel_index, kind="stable")
         starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
-        if work.has_word(BEHIND, AHEAD).any():  # what such an exchange hides behind depends on its place in the order
+        if work.has_word(BEHIND, AHEAD).any():  # Overlap of an exchange depends on its position.
             first = np.arange(kernels.kernel_count)
             return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
         is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]

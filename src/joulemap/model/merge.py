@@ -4,7 +4,7 @@
     products    adjacent products of one input with weights become one product of all their columns: q, k and v, gate
                 and up, regardless of their consumers
     experts     both products of all experts of a mixture become one kernel with the gate between them, the sorting of
-                choices before them and the sum behind them, if only they read its rows
+                choices before them and the sum behind them, if no other operator reads their rows
     light work  adjacent elementwise operators, movements and norms that wait for the same kernel become one kernel: the
                 rotation of q, that of k, and both appends
 
@@ -160,8 +160,8 @@ class _Flow:
     def join_experts(self, work: WorkloadColumns) -> Integers:
         """Return the kernel of each subgraph, with the subgraphs of each mixture of experts merged.
 
-        They are the two products, subgraphs that only these read and that follow a sort or the first product, and the
-        only reader of the second product, unless it is a norm.
+        A mixture consists of its two products and of subgraphs between them: only the mixture reads these, and they
+        follow a sort or the first product. The only reader of the second product also joins, unless it is a norm.
         """
         every = np.arange(self.count)
         reader, writer = self._pairs(every)

@@ -73,9 +73,9 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
 def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float, unit_count: float = 1.0) -> Floats:
     """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
 
-    The outputs are cut into one part per unit. A unit either holds its part's smaller operand piece by piece and
-    streams the larger past every piece, or works on square blocks of which three fit. The smaller traffic counts. A
-    unit whose smaller operand fits reads each operand once, which is the minimum at any capacity.
+    The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
+    larger past every piece, or use square blocks, three of which fit. The smaller traffic counts. A unit whose smaller
+    operand fits reads each operand once, which is the minimum at any capacity.
     Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
     """
     work = kernels.work
@@ -99,9 +99,9 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
     Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.
-    Weights stay on chip only in a level that keeps them between inferences (a cache, not a scratchpad), and only if the
-    whole model and its live activations fit. A cyclic sweep through anything larger evicts each weight before its next
-    use. A GEMM that does not fit reads operands again for its tiles.
+    Weights stay on chip only in a level that keeps them between inferences: a cache, not a scratchpad. The whole model
+    and its live activations must also fit, because a cyclic sweep through anything larger evicts each weight before its
+    next use. A GEMM that does not fit reads operands again for its tiles.
     """
     fits = is_resident(kernels, capacity_bytes)
     kept = holds_weights(kernels, capacity_bytes) & keeps_weights

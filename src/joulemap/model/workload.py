@@ -409,7 +409,7 @@ class WorkloadColumns(Work):
         mask: Booleans = is_weight & self.has_macs[owner] & (self.gemm_k[owner] > 0.0)
         least = self.gemm_n[owner] * self.gemm_k[owner] * self.access_item_bytes
         is_bias = (self.access_tensor_bytes > 0.0) & (self.access_tensor_bytes < least)
-        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # biases of experts are a matrix too
+        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # Biases of experts are matrices too.
 
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
         """Return the peak of live activation bytes over the execution order.
