@@ -1,38 +1,39 @@
-"""The anchor: what the power limit, or power measured under a load, says of a board beyond the prices of its circuits.
+"""The anchor: unattributed board power, derived from the power limit or from power measured under a load.
 
-Energies of circuits leave out what nobody published of a chip: clock trees, sequencers, interfaces, links, units that
-wait. A board that is sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense
-product and in a copy of its memory. Where its prices explain less than a share of the limit there, it is taken to draw
-that share, and the difference has a price for the time in which units or memories are busy:
+Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense product and in a memory
+copy. If its prices explain less than a share of the limit there, the board is assumed to draw that share. The
+difference becomes a price for the time in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
     per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
 
-T and E are those of the probe at the default power mode, T from one batch to the next, E with all other lines of the
-board, also what the other price adds to it; nothing is added where the probe draws as much by itself. A mode changes
-neither price: a clock or units that are off lower how often they are paid in a second.
+T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
+the board and the contribution of the other price. Nothing is added if the probe draws that share without it. A power
+mode changes neither price: a lower clock or disabled units are paid less often per second.
 
-A described chip has no board that was measured, and its limit is a budget: its prices are taken as they are, and its
-energy does not follow `tdp`.
+A described chip has no measured board, and its limit is a budget: its prices stay as they are, and its energy does not
+follow `tdp`.
 
-The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the one at which these
-draw what was measured, in the geometric mean of several; of loads whose power is of more than the board, at most that:
+The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
+loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
+bound:
 
     power of a load = (E + memory price x memory time + unit price x f U x compute time) / T     = measured
 
-Where a load draws more than was measured with nothing unattributed, circuits are priced too high: all prices
-but static power and the shares of regulators are lowered by one factor, so that
+If a load draws more than measured even without unattributed power, circuit prices are too high. Then one factor lowers
+all prices except static power and the shares of regulators, so that
 
     power of a load = static power + factor x (E / T - static power)                             = measured
 
-Time and not MACs or bytes is what is counted, because a chip at work draws most of its limit however little of its peak
-is used: convolutional models on one H200 draw 72 % of it at batch 32, in the median of 79, at 5 to 30 % of the peak.
-Per MAC or per byte of DRAM traffic, what is bound by on-chip memory or by vector units would add next to nothing.
-Where batches overlap, the time is that of all units together for a batch, which ends an interval and not a latency.
+The anchor counts time, not MACs or bytes, because a busy chip draws most of its limit at low fractions of its peak.
+Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 79), at 5 to 30 % of the peak. A price
+per MAC or per byte of DRAM traffic would add almost nothing to work bound by on-chip memory or vector units. If batches
+overlap, the time is that of all units together for a batch: an interval, not a latency.
 
-A calibration scales them, as it does other prices. Prices that were fitted to what boards drew need no anchor, whatever
-they say of a probe. A chip whose off-chip memory is its host's waits for the link: a copy says nothing of it, and a
-product that the link bounds counts for the time of its units alone.
+A calibration scales these prices like any other. Prices fitted to measured board power need no anchor, regardless of
+the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a link-bound
+product counts only the time of its units.
 """
 
 from __future__ import annotations
@@ -62,85 +63,85 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 MARGIN: Final = 1e-9
-"""Above it, so that rounded lines do not add up to less."""
+"""Relative margin added to the target energy, so that rounded ledger lines do not add up to less."""
 
 TIGHT: Final = 1e-12
-"""Relative change of a price from which on it is found."""
+"""Relative change of a price at or below which the iteration has converged."""
 
 MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
-"""That a load may call for: no probe is above the limit."""
+"""Maximum share of the power limit that a load may require; no probe exceeds the limit."""
 
 STEPS: Final = 1000
-"""At most, to find the prices: each probe has time of units and of memory."""
+"""Maximum iterations to find the prices; both prices matter in each probe, so they depend on each other."""
 
 RUNTIME: Final = "graph"
-"""One kernel without the host, as such probes are measured."""
+"""Runtime of the probes: one kernel without the host, as such probes are measured."""
 
 PRODUCT: Final = "gemm(m=4096,n=4096,k=4096)"
-"""What `matrix_product` is."""
+"""Operator of the probe `matrix_product`."""
 
 COPY: Final = "elementwise(kind=relu,elements=67108864)"
-"""What `stream_copy` is: one array read and another written, an operation per element."""
+"""Operator of the probe `stream_copy`: reads one array and writes another, with one operation per element."""
 
 PROBES: Final = (PRODUCT, COPY)
-"""Single operators that are probed."""
+"""Single operators used as probes."""
 
 
 def choose_copy_precision(precisions: Iterable[str]) -> str:
-    """Return the precision that a copy is probed at: fp32, else the first."""
+    """Return the precision of the copy probe: fp32 if available, else the first."""
     known = tuple(precisions)
     return "fp32" if "fp32" in known else known[0]
 
 
 def has_host_memory(hardware: Hardware) -> bool:
-    """Whether what leaves the chip crosses the link to its host: no board memory works at its limit in a copy then."""
+    """Return whether off-chip data crosses the host link; then a copy does not load any board memory to its limit."""
     links = [link.bandwidth.value for link in hardware.links if link.connects == "host"]
     return hardware.memory_bandwidth.value <= max(links, default=0.0) * (1.0 + TOLERANCE)
 
 
 @frozen(kw_only=True)
 class Probe:
-    """What a probe takes without what is unattributed."""
+    """Energy and busy times of a probe, without unattributed power."""
 
     name: str
     spent_j: float
     static_j: float
-    """Of that, static power."""
+    """Static part of `spent_j`."""
     limit_j: float
-    """What it would take at the power limit."""
+    """Energy of the probe at the power limit."""
     compute_s: float
-    """Of its units, at the full clock."""
+    """Busy time of its units, at the full clock."""
     memory_s: float
 
     def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
-        """Return the power that is missing in a part of its time, where other prices add so much energy; 0 for none."""
+        """Return the power missing during `busy_s` if other prices add `other_j`; 0 if none is missing."""
         missing_j = share * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
         return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
 
 
 @frozen(kw_only=True)
 class Measured:
-    """What a load takes without what is unattributed, and what was measured."""
+    """Probe of a load without unattributed power, and the load's measured energy."""
 
     load: Load
     probe: Probe
     measured_j: float
-    """In the time that is predicted."""
+    """Measured power times the predicted time."""
 
     def excess(self, found: Prices) -> float:
-        """Return the logarithm of its energy at these prices over what was measured."""
+        """Return the logarithm of the ratio of energy at these prices to measured energy."""
         units_j = found.units_w[self.load.precision] * self.probe.compute_s
         return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 
     @property
     def factor(self) -> float:
-        """What all but static power is to be multiplied by."""
+        """Factor on all energy except static energy that reproduces the measurement."""
         return (self.measured_j - self.probe.static_j) / (self.probe.spent_j - self.probe.static_j)
 
 
 @frozen(kw_only=True)
 class Prices:
-    """What is unattributed, in power while memory, or units at a precision, are busy."""
+    """Unattributed power while memory is busy, and while units at each precision are busy."""
 
     memory_w: float
     units_w: Mapping[str, float]
@@ -151,9 +152,9 @@ def find_anchor(
 ) -> tuple[EnergyAction, ...]:
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
-    `probes` are the workloads of `PROBES`, `workloads` those of the hardware's loads, in their order. There is no row
-    where prices were fitted to boards, nor of a described chip without a measured load.
-    Raises KeyError for a number that the hardware lacks, as an evaluation does.
+    `probes` holds the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
+    empty if prices were fitted to boards, or for a described chip without a measured load. Raises KeyError for a number
+    that the hardware lacks, as an evaluation does.
     """
     least = hardware.coefficients.get(LIMIT_SHARE)
     if hardware.priced_at != CHIP or (least is None and not hardware.loads):
@@ -194,9 +195,9 @@ def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str,
 
 
 def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:
-    """Return the share of the limit at which board loads draw what was measured and system loads draw no more.
+    """Return the share of the limit at which board loads draw the measured power and system loads draw no more.
 
-    `least` is the share without a load of a board. The result is 0 where circuits alone draw what was measured.
+    `least` is the share without a board load. The result is 0 if circuits alone draw the measured power.
     """
     whole = [one for one in measured if one.load.covers == "board"]
     share = _meet(whole, solve, MOST_SHARE) if whole else least
@@ -207,7 +208,7 @@ def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], 
 
 
 def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
-    """Return the share up to `most` at which loads draw what was measured in the geometric mean."""
+    """Return the share, at most `most`, at which the loads' geometric mean power equals the measured power."""
 
     def excess(share: float) -> float:
         found = solve(share)
@@ -225,14 +226,14 @@ def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: 
 
 
 def _find_factor(measured: Sequence[Measured]) -> float:
-    """Return what prices of circuits are multiplied by where they alone draw more than was measured; at most 1."""
+    """Return the factor on circuit prices if these alone draw more than the measured power; at most 1."""
     whole = [one.factor for one in measured if one.load.covers == "board"]
     mean = math.exp(sum(math.log(one) for one in whole) / len(whole)) if whole else 1.0
     return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
 
 
 def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, ...]:
-    """Return all prices but those of static power and regulators, lowered; none at the factor 1."""
+    """Return all scaled prices except those of static power and regulators; empty at the factor 1."""
     if factor == 1.0:
         return ()
     return tuple(
@@ -250,7 +251,7 @@ def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, 
 
 
 def _tell(measured: Sequence[Measured]) -> str:
-    """Return what was measured, in words; empty where nothing was."""
+    """Describe the measured loads in words; empty if there are none."""
     return "; ".join(
         f"{one.load.label} draws {one.load.power.value:.4g} W"
         + ("" if one.load.covers == "board" else " with the system around it")

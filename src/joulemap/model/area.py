@@ -1,13 +1,14 @@
 """Area and cost of the silicon of a design, by a stated table.
 
-    unit   = MACs a clock at its widest x area of one / share of the datapath + what else is in it, at the chip's node
+    unit   = (MACs per clock x area of a MAC, at the widest precision) / share of the datapath + other area of a unit,
+             at the chip's node
     memory = bytes on the chip x area of a byte
     area   = units x unit + memory
     dies   = area / RETICLE, rounded up
     cost   = area x price of the wafer / (area of the wafer x yield)        yield = (1 + D area / (3 dies))^-3
 
-Pads, interfaces and what else is on a die are not in it, so that areas compare designs of one node and are no die
-sizes. Source of the yield: negative binomial model of defects, with three clusters.
+Pads, interfaces and other parts of a die are excluded, so areas compare designs at one node and are not die sizes.
+Source of the yield: negative binomial model of defects, with three clusters.
 """
 
 from __future__ import annotations
@@ -54,24 +55,24 @@ DENSITY: Final[Mapping[float, float]] = {
     3.0: 60.0, 4.0: 41.0, 5.0: 38.0, 7.0: 27.0, 10.0: 16.0, 12.0: 10.0, 16.0: 8.6, 20.0: 5.4, 28.0: 3.4, 45.0: 1.0,
     65.0: 0.5,
 }  # fmt: skip
-"""Node in nm -> transistors in an area of logic, relative to 45 nm. Basis: recalled. Source: densities of logic that
-TSMC claims from node to node."""
+"""Node in nm -> logic transistor density relative to 45 nm. Basis: recalled. Source: logic densities that TSMC claims
+from node to node."""
 
 ARRAY_SHARE: Final = 0.55
-"""Share of the area of a memory that its bit cells fill."""
+"""Share of a memory's area that its bit cells fill."""
 
 MEMORY_AREA: Final[Mapping[float, float]] = {
     **{node: 8.0 * area / ARRAY_SHARE for node, area in SRAM_CELL_UM2.items()},
     10.0: 0.62, 12.0: 0.95, 16.0: 1.1, 20.0: 1.2, 28.0: 1.9, 45.0: 4.2, 65.0: 8.0,
 }  # fmt: skip
-"""Node in nm -> mm2 of a megabyte of SRAM. Basis: recalled. Source: high-density bit cells of TSMC, up to 7 nm those of
-SRAM_CELL_UM2, 0.074 um2 at 16, 0.127 at 28 nm, of which arrays fill about ARRAY_SHARE."""
+"""Node in nm -> mm2 per megabyte of SRAM. Basis: recalled. Source: high-density bit cells of TSMC: SRAM_CELL_UM2 up to
+7 nm, 0.074 um2 at 16 nm, 0.127 um2 at 28 nm. Bit cells fill about ARRAY_SHARE of the area."""
 
 DIES: Final[Mapping[str, tuple[float, int]]] = {
     "l4": (294.0, 60), "t4": (545.0, 48), "a100_sxm4_80gb": (826.0, 128), "h100_sxm5": (814.0, 144),
 }  # fmt: skip
-"""Chip -> mm2 of its die, and units that are on it, used or not. Basis: recalled. Source: white papers of NVIDIA on
-AD104, TU104, GA100 and GH100."""
+"""Chip -> die area in mm2, and units on the die, including disabled ones. Basis: recalled. Source: NVIDIA white papers
+on AD104, TU104, GA100 and GH100."""
 
 FITTED: Final = (
     "least squares over the ratios of the dies of DIES; leaving one out 1.3x off in the geometric mean, 1.6x at most "
@@ -90,16 +91,16 @@ DATAPATH: Final[Mapping[str, Quantity]] = {
     "dpu": _assumed(0.03, "1", "of an FPGA: logic takes tens of times its area as cells"),
     "cpu": _assumed(0.01, "1", "a core is mostly what keeps its units busy"),
 }
-"""Class -> share of a unit's area, without its memories, that multipliers and adders take, where nothing is beside."""
+"""Class -> share of multipliers and adders in a unit's area, without its memories and without the area in `BESIDE`."""
 
 BESIDE: Final[Mapping[str, Quantity]] = {"gpu": _derived(102.0, "mm2", FITTED)}
-"""Class -> area at 45 nm of what a unit has beside its datapath, and what of the die belongs to it."""
+"""Class -> area per unit at 45 nm outside its datapath, including its portion of the rest of the die."""
 
 WAFER_PRICE: Final[Mapping[float, float]] = {
     3.0: 19500.0, 4.0: 17000.0, 5.0: 16988.0, 7.0: 9346.0, 10.0: 5992.0, 12.0: 3984.0, 16.0: 3984.0, 20.0: 3677.0,
     28.0: 2891.0, 45.0: 1937.0, 65.0: 1937.0,
 }  # fmt: skip
-"""Node in nm -> USD of a wafer of 300 mm. Basis: recalled; 3 and 45 nm assumed. Source: CSET."""
+"""Node in nm -> price of a 300 mm wafer in USD. Basis: recalled; 3 and 45 nm assumed. Source: CSET."""
 
 WAFER_MM2: Final = _recalled(70685.8, "mm2", "a disc of 300 mm")
 DEFECTS: Final = _assumed(0.001, "1/mm2", "0.1 of a cm2: a process in production")
@@ -113,22 +114,22 @@ ARRAY: Final = ("geometry.array_rows", "geometry.array_columns")
 
 @frozen(kw_only=True)
 class Area:
-    """What the area of a chip is made of, before anything is varied."""
+    """Components of a chip's area, before any constant is varied."""
 
     unit_mm2: float
-    """Of one unit, without its memories."""
+    """Area of one unit, without its memories."""
     unit_count: float
     byte_mm2: float
-    """Of a byte of memory on the chip."""
+    """Area per byte of on-chip memory."""
     node_nm: float
     levels: Mapping[str, tuple[float, str]]
-    """Memory level -> bytes of one instance, and what each instance belongs to."""
+    """Memory level -> bytes of one instance, and the part of the chip that each instance belongs to."""
     sides: Mapping[str, float]
-    """Those of `ARRAY` that the chip states."""
+    """Constants of `ARRAY` that the chip states -> their values."""
 
     @classmethod
     def of(cls, hardware: Hardware) -> Area:
-        """Return what the area of a chip is made of."""
+        """Return the area components of a chip."""
         node = hardware.process_node.value
         beside = BESIDE.get(hardware.architecture)
         unit = find_datapath(hardware) / DATAPATH[hardware.architecture].value + (beside.value if beside else 0.0)
@@ -143,11 +144,11 @@ class Area:
         )
 
     def array_ratio(self, values: Mapping[str, Floats]) -> Floats | float:
-        """Return how many times its own elements a unit's array has, where constants have these values."""
+        """Return the ratio of a unit's processing elements at these constants to the chip's own number."""
         return math.prod(values[name] / own for name, own in self.sides.items() if name in values)
 
     def find_mm2(self, values: Mapping[str, Floats]) -> Floats:
-        """Return the area where constants have these values, by their names; the chip's own for what is not named."""
+        """Return the area with these values of constants, by name; constants not named keep the chip's own values."""
         units = np.asarray(values.get("unit_count", self.unit_count), dtype=np.float64)
         grown = self.array_ratio(values)
         elements = grown * math.prod(self.sides.values())
@@ -159,7 +160,7 @@ class Area:
         return found
 
     def find_usd(self, area_mm2: Floats) -> Floats:
-        """Return the cost of the working dies of chips of these areas: equal dies, each within the reticle."""
+        """Return the cost of good dies for chips of these areas, split into equal dies within the reticle."""
         price = at_node(WAFER_PRICE, self.node_nm) / WAFER_MM2.value
         die_mm2 = area_mm2 / np.maximum(np.ceil(area_mm2 / RETICLE.value), 1.0)
         found: Floats = area_mm2 * price * (1.0 + die_mm2 * DEFECTS.value / 3.0) ** 3
@@ -167,14 +168,14 @@ class Area:
 
 
 def at_node(table: Mapping[float, float], node_nm: float) -> float:
-    """Return a number of a table by node, between its rows along their logarithms; the last one beyond its ends."""
+    """Return a table's value at a node, by log-log interpolation; beyond the table, its end value."""
     nodes = sorted(table)
     logs = [math.log(table[node]) for node in nodes]
     return float(np.exp(np.interp(math.log(node_nm), np.log(nodes), logs)))
 
 
 def find_datapath(hardware: Hardware) -> float:
-    """Return the mm2, at 45 nm, of the multipliers and adders of one unit at the precision where they take most."""
+    """Return the area in mm2 at 45 nm of one unit's multipliers and adders, at the precision with the largest area."""
     widest = max(
         _mac_area(PRECISION_BYTES[precision]) * peak.operations_per_clock / FLOPS_PER_MAC * peak.unit_count
         for precision, peak in hardware.peaks.items()

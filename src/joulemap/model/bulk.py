@@ -1,10 +1,9 @@
-"""Many workloads on one configuration at once: what each takes in all, without its ledger.
+"""Many workloads on one configuration at once: totals of each, without its ledger.
 
-    workloads ─► one behind the other ─► form kernels ─► place ─► time ─► count ─► price ─► sums by workload
+    workloads ─► concatenate ─► form kernels ─► place ─► time ─► count ─► price ─► sums by workload
 
-Kernels are placed by their own columns and by those of their workload, which stand beside each, so that thousands of
-small workloads cost hardly more than one large one. The power cap applies to each by itself. Totals are those of the
-ledger that an evaluation of each alone would write.
+Each kernel carries its own columns and those of its workload, so thousands of small workloads cost little more than one
+large one. The power cap applies to each workload separately. Totals equal those of the ledger of a separate evaluation.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
 
 TOGETHER: Final = 4096
-"""Workloads that are evaluated at once: more gain nothing and cost memory."""
+"""Maximum workloads evaluated at once; more gain no speed and cost memory."""
 
 
 JOINED: Final = tuple(
@@ -39,21 +38,21 @@ JOINED: Final = tuple(
     for field in attrs.fields(WorkloadColumns)
     if field.name not in ("origin", "batch", "inner_batch", "weight_bytes", "kernel_group")
 )
-"""Arrays of a workload that follow one another where several are joined."""
+"""Names of workload arrays that are concatenated if several workloads are joined."""
 
 
 @frozen(kw_only=True)
 class Total:
-    """What a workload takes in all on one configuration."""
+    """Totals of a workload on one configuration, or the reason why the hardware cannot run it."""
 
     refusal: str | None = None
-    """Why the hardware cannot run it; None where it can, and then the rest is known."""
+    """Reason why the hardware cannot run the workload; None if it can, and then all other fields are set."""
     latency_fs: int | None = None
     interval_fs: int | None = None
-    """From one batch to the next."""
+    """Interval between batches."""
     energy_fj: int | None = None
     clock_fraction: float | None = None
-    """Of the full clock: below 1 where the power cap gives way."""
+    """Clock as a fraction of the full clock; below 1 if the power cap lowers it."""
     weight_bytes: int | None = None
     activation_bytes: int | None = None
     mac_count: int | None = None
@@ -61,27 +60,27 @@ class Total:
 
 @define(kw_only=True, eq=False, slots=False)
 class JoinedColumns(WorkloadColumns):
-    """Several workloads, one behind the other. `batch` and `weight_bytes` are those of none of them."""
+    """Several concatenated workloads; `batch` and `weight_bytes` are placeholders."""
 
     workload_index: Integers
-    """Per operator."""
+    """Workload of each operator."""
     batches: Floats
-    """Per workload: samples."""
+    """Samples of each workload."""
 
     @property
     def workload_count(self) -> int:
-        """Workloads."""
+        """Number of workloads."""
         return len(self.batches)
 
     def each_weight_bytes(self, precision: str, weight_precision: str = "") -> Floats:
-        """Return the weight bytes of each workload, as `weight_bytes_at` has them."""
+        """Return the weight bytes of each workload, by the rules of `weight_bytes_at`."""
         each = self.first_reads
         owner = self.workload_index[self.access_operator[each]]
         byte_count = self.access_tensor_bytes[each] * self.stored_scale(precision, weight_precision)[each]
         return sum_by(owner, byte_count, self.workload_count)
 
     def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
-        """Return the peak of live activation storage of each workload, as `peak_activation_bytes` has it."""
+        """Return the peak of live activation bytes of each workload, by the rules of `peak_activation_bytes`."""
         live = self.live_bytes(precision, is_fused=is_fused)
         starts = np.searchsorted(self.workload_index, np.arange(self.workload_count))
         peak: Floats = np.maximum.reduceat(live, starts)
@@ -89,7 +88,7 @@ class JoinedColumns(WorkloadColumns):
 
 
 def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
-    """Return workloads one behind the other; each has an operator that computes."""
+    """Return the concatenation of workloads; each must have an operator that computes."""
     shifts = {
         "call_index": [int(one.call_index[-1]) + 1 for one in works],
         "subgraph_index": [one.subgraph_count for one in works],
@@ -136,24 +135,23 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_prec
 
 @define
 class Together:
-    """Workloads that are evaluated at once, on any number of configurations.
+    """Workloads that are evaluated together, on any number of configurations.
 
-    They are joined once, and their kernels formed once for all hardware.
+    Workloads are joined once, and their kernels are formed once for all hardware.
     """
 
     works: tuple[WorkloadColumns, ...]
     _joined: dict[tuple[int, ...], JoinedColumns] = attrs.field(factory=dict, init=False)
-    """Which of the workloads -> these joined."""
+    """Cache: indices of workloads -> these workloads joined."""
     _kernels: dict[tuple[tuple[int, ...], str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
 
     def evaluate(
         self, hardware: Hardware, precision: str, runtime: str, *, weight_precision: str = ""
     ) -> tuple[Total, ...]:
-        """Return the totals of each workload on a configuration, or why its hardware cannot run it.
+        """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
-        Weights of products are stored at `weight_precision`, where it is another. Raises UnpricedActionError for an
-        action without a price, KeyError for a number that the hardware lacks, UsageError for weights that are no
-        narrower.
+        Weights of products are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
+        without a price, KeyError for a number that the hardware lacks, UsageError for weights that are no narrower.
         """
         if precision not in hardware.peaks:
             return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)
@@ -166,7 +164,7 @@ class Together:
         return tuple(found[number] for number in range(len(self.works)))
 
     def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
-        """Return the bytes of (weights, activations at their peak) of each workload, on hardware that splits none."""
+        """Return the bytes of (weights, peak activations) of each workload, on hardware that splits no batch."""
         joined = self._join(tuple(range(len(self.works))))
         weights = joined.each_weight_bytes(precision, weight_precision)
         peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
@@ -178,7 +176,7 @@ class Together:
         return self._joined[some]
 
     def _evaluate(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
-        """Return the totals of some; of those that no store can hold, by evaluating ever fewer together."""
+        """Return the totals of some workloads; halve the group on overflow to find the workloads that do not fit."""
         if not some:
             return []
         try:
@@ -208,7 +206,7 @@ class Together:
 
 
 def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> tuple[Total, ...]:
-    """Return the totals of each workload on a configuration, or why its hardware cannot run it.
+    """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
     Raises as `Together.evaluate`.
     """
@@ -220,7 +218,7 @@ def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: s
 
 
 def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
-    """Return why a hardware's compiler does not run a whole workload; empty where it does."""
+    """Return the reason why a hardware's compiler does not run the whole workload; empty if it does."""
     if hardware.compiler is None:
         return ""
     fallen = find_fallen(work, hardware.compiler)

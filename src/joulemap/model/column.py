@@ -1,10 +1,10 @@
-"""Several hardware as one, whose numbers are columns: a formula that is written for one runs for all of them.
+"""Several hardware as one whose numbers are columns, so that a formula written for one runs for all of them.
 
-    hardware.coefficient("tile_rows")      of one: a number
-                                           of several: a number of each, points x 1, which meets a workload's columns
+    hardware.coefficient("tile_rows")      one hardware: a number
+                                           several: points x 1 numbers, which broadcast against a workload's columns
 
-What formulas decide by, texts, truth values and what there is at all, is the same of all of them: `skeleton` says what
-that is of any hardware, `Architecture.decides` what it is of a class.
+Everything that formulas branch on (texts, flags, the presence of parts) is equal for all of them. `skeleton` returns
+these for any hardware, `Architecture.decides` those of a class.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from joulemap.model.workload import Floats
 QUANTITIES: Final = (
     "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
 )  # fmt: skip  # fmt: skip
-"""Of a datasheet, that formulas ask for."""
+"""Datasheet quantities that formulas use."""
 
 PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")
-"""Precisions whose peaks formulas ask for beside that of a run."""
+"""Precisions whose peaks formulas use in addition to the run's precision."""
 
 PEAK_NUMBERS: Final = ("rate", "operations_per_clock", "unit_count", "clock_hz")
 
 MOST_AXES: Final = 8
-"""Of a grid of hardware."""
+"""Maximum axes of a grid of hardware."""
 
 
 def list_numbers(hardware: Hardware, precision: str) -> Mapping[Path, float]:
-    """Return the numbers of a hardware that formulas may ask for at a precision, but for those of links."""
+    """Return the numbers of a hardware that formulas may use at a precision, except those of links."""
     return dict(_numbers(hardware, precision))
 
 
@@ -59,7 +59,7 @@ def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Path, float]]
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
-    """Return what formulas decide by of any hardware: what it has, whatever the numbers are."""
+    """Return everything that formulas branch on for any hardware: the parts that it has, regardless of the numbers."""
     reference = hardware.reference
     return (
         hardware.architecture,
@@ -76,7 +76,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
 
 
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return several hardware of one skeleton as one; one alone as it is."""
+    """Return several hardware of one skeleton as one; a single hardware is returned unchanged."""
     if len(hardware) == 1:
         return hardware[0]
     numbers = [list_numbers(one, precision) for one in hardware]
@@ -95,12 +95,12 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
 
 
 def before_points(values: Floats) -> Floats:
-    """Return alternatives as an axis before those of any grid of hardware, and that of operators."""
+    """Return alternatives on an axis before the axes of any hardware grid and the axis of operators."""
     return values.reshape(-1, *(1,) * (MOST_AXES + 1))
 
 
 def drop_axes(column: Floats) -> Floats:
-    """Return a column without the axes before its first that has several places."""
+    """Return a column without leading axes of length 1."""
     shape, first = column.shape, 0
     while shape[first] == 1 and first < column.ndim - 1:
         first += 1
@@ -108,7 +108,7 @@ def drop_axes(column: Floats) -> Floats:
 
 
 def merge_axes(column: Floats) -> Floats:
-    """Return a column with one place of each axis of points along which nothing differs."""
+    """Return a column with each axis of points reduced to length 1 if its values are equal along that axis."""
     for axis in range(column.ndim - 1):
         first = column.take([0], axis=axis)
         if column.shape[axis] > 1 and (column == first).all():
@@ -117,10 +117,10 @@ def merge_axes(column: Floats) -> Floats:
 
 
 def decide(found: Any) -> bool:
-    """Return what is the same of all hardware that are evaluated together."""
+    """Return the truth value that all hardware evaluated together share."""
     return bool(np.asarray(found).flat[0])
 
 
 def is_one(number: Floats | float) -> bool:
-    """Whether a factor changes nothing."""
+    """Return whether a factor is 1 everywhere."""
     return bool(np.all(np.equal(number, 1.0)))

@@ -1,7 +1,7 @@
-"""Collectives: what devices send one another, over the fastest link whose domain holds all of them.
+"""Collectives between devices, over the fastest link whose domain holds all of them.
 
 With n devices, S bytes of the whole buffer, B the bandwidth of the link in one direction, l its latency, f the clock,
-and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
+and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
 
     library = start / f + l steps + min(moved / (low_share R), ramp / f + moved / R)      rings: NCCL and its kin
     steps   = w (n - 1);  1 + peer_steps (n - 1) of all to all;  1 of a send
@@ -11,17 +11,17 @@ and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
     two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
     experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
 
-A library has a protocol that sends flags with the data, quick and half as fast, and one that fills the link after a
-ramp; the quicker is taken. Links start and ramp up while the host launches. A device passes own_share of the buffer
-through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST bytes within a host whose
-devices reach each other at once; beyond, engines take the library too. Words of `variant` name a library where one is
-meant.
+A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
+the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
+own_share of the buffer through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST
+bytes within a host whose devices are all directly connected; otherwise engines use the library too. A word of `variant`
+names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
-    hops = max(1, d n^(1/d) / 4)     of all to all in a ring or torus of d dimensions, which others' bytes pass; else 1
+    hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
 
-Of a training step a collective may reach beyond the devices of a link: then rings cross from host to host over a
-network card of each device, m of n devices in a host, others in between left out, N what a card sends:
+In a training step a collective may reach beyond the devices of a link. Then rings cross hosts over one network card per
+device. m of the n devices are in a host, devices outside the group excluded, and N is the rate of a card:
 
     R       = min(R of the link, m N);  N of all to all
     steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  beside them, in a tree of hosts
@@ -54,69 +54,69 @@ from joulemap.system.record import define, frozen
 KIND: Final = "communication"
 
 BEHIND: Final = "behind"
-"""Word of what devices exchange while others compute, which waits for nothing but the end of the step."""
+"""Variant word of an exchange that overlaps with later computation and must end by the end of the step."""
 
 AHEAD: Final = "ahead"
-"""Word of what is fetched while what stands before it computes."""
+"""Variant word of a prefetch that overlaps with the computation before it."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
-"""Bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); the times of both libraries are one
-beyond it (collectives of aiconfigurator)."""
+"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it both libraries
+take the same time (collectives of aiconfigurator)."""
 
 HOST_DEVICES: Final = 8
-"""Devices of one host, whose processes open each other's memory: what servers have."""
+"""Maximum devices of one host, whose processes open each other's memory; typical of servers."""
 
 RACK_HOST_DEVICES: Final = 4
-"""Of a domain that is larger than a host, as the racks of GB200: a tray of two boards. Beyond a host direct kernels are
-those of TensorRT-LLM alone, whose memory is shared through the switch."""
+"""Devices per host in a link domain larger than a host, e.g. a two-board tray in a GB200 rack. Beyond a host only
+TensorRT-LLM has direct kernels, because it shares memory through the switch."""
 
 DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
-"""Topology -> along how many a device has neighbours on both sides."""
+"""Topology -> number of dimensions along which a device has neighbours on both sides."""
 
 
 @frozen(kw_only=True)
 class Path:
-    """What devices of a group reach each other by, on one hardware."""
+    """Connection between the devices of a group, on one hardware."""
 
     ring_rate: Floats | float
     """Bytes per second of a device in one direction, all of its links together."""
     peer_rate: Floats | float
-    """To one other alone."""
+    """Bytes per second of a device to one other device."""
     latency: float
     hops: float
     """Links that a byte passes from any device to any other."""
     is_direct: bool
-    """Whether each reads the memory of each at full rate."""
+    """True if every device reads every other device's memory at full rate."""
     is_in_host: bool
     near: float
-    """Devices of the group that the link joins."""
+    """Number of devices in the group that the link joins."""
     far_rate: Floats | float = 0.0
-    """Bytes per second of a device to other hosts; 0 where the link joins all of the group."""
+    """Bytes per second of a device to other hosts; 0 if the link joins the whole group."""
     far_latency: Floats | float = 0.0
-    """Of all steps between hosts, one way."""
+    """Total latency of all steps between hosts, one way, in seconds."""
 
 
 @define(kw_only=True, eq=False)
 class Exchange:
-    """What collectives take and send. Per-operator arrays, 0 of all else."""
+    """Times and bytes of collectives, as per-operator arrays; 0 for other operators."""
 
     start_s: Floats
-    """Before bytes flow, the steps of the algorithm included."""
+    """Time before bytes flow, including the steps of the algorithm."""
     ramp_s: Floats
-    """Before they flow at the rate of the link, where that is waited for."""
+    """Additional time before bytes flow at the link's rate; 0 for kernels that need no ramp."""
     busy_s: Floats
-    """Seconds of the bytes at the rate of the link."""
+    """Transfer time at the link's rate."""
     slow_s: Floats
-    """Seconds of the bytes at the rate of short messages, which flow at once."""
+    """Transfer time at the rate of short messages, which need no ramp."""
     sent_bytes: Floats
-    """By the device, to all others."""
+    """Bytes that the device sends to all others."""
 
 
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
-    """Return how so many devices of a kind reach each other; UnsupportedError where they do not.
+    """Return the path between devices of one hardware; raises UnsupportedError if there is none.
 
-    Of a group that may reach beyond a link `stride` says how many devices stand from one of it to the next; 0 of one
-    that may not.
+    `stride` is the distance in devices between neighbours of a group that may reach beyond a link; 0 for a group that
+    may not.
     """
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
@@ -151,7 +151,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
 
 
 def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: int) -> Path:
-    """Return how devices of several hosts reach each other: over the link in each, and a network between."""
+    """Return the path between devices of several hosts: the link inside each host, and a network between hosts."""
     card = hardware.coefficient("network_bytes")
     near = max(1, int(max(map(_most, links))) // stride)
     inner = find_path(hardware, near * stride) if near > 1 else None
@@ -170,14 +170,14 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
 
 
 def _most(link: Link) -> float:
-    """Return the devices that a link joins, the first one included."""
+    """Return the number of devices that a link joins, including the first."""
     if link.connects == "host":
         return HOST_DEVICES
     return np.inf if link.domain_size is None else link.domain_size.value
 
 
 def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
-    """Return what the collectives among the operators take; None where there are none. Raises as `find_path`."""
+    """Return times and bytes of the collectives among the operators; None if there are none. Raises as `find_path`."""
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None
@@ -192,7 +192,7 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
 
 
 def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int) -> dict[str, Floats]:
-    """Return what collectives of so many devices take and send, by field of `Exchange`."""
+    """Return times and bytes of collectives over `devices` devices, by field of `Exchange`."""
     operation = kernels.work.operation[rows]
     named = np.array([one.partition(" ")[0] for one in kernels.work.variant[rows].tolist()], dtype=np.str_)
     whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[..., rows]
@@ -237,12 +237,12 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement in which collectives take what their links do; raises as `find_path`."""
+    """Return the placement with the link times of collectives; raises as `find_path`."""
     found = find_exchange(kernels, hardware)
     if found is None:
         return placement
     is_ours = kernels.work.of_kind(KIND)
-    launch = kernels.per_operator(placement.launch_s)  # of the host, during which links get ready
+    launch = kernels.per_operator(placement.launch_s)  # Links get ready during the host's launch.
     at_once = np.maximum(launch, found.start_s) + found.slow_s
     is_short = at_once <= np.maximum(launch, found.start_s + found.ramp_s) + found.busy_s
     busy = np.where(is_short, found.slow_s, found.busy_s)
@@ -270,11 +270,11 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
 
 
 def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
-    """Return the placement in which devices exchange while they compute, as far as a training step lets them.
+    """Return the placement with exchanges overlapped with computation, as far as a training step allows.
 
-    One exchange is under way at a time. What is sent behind others begins when it is there, and the step ends with the
-    last of it; what is fetched ahead begins as the one before it is read, and is waited for. What does not end in time
-    is what a kernel takes; what it reads and writes of the memory takes that from others in any case.
+    One exchange runs at a time. A `BEHIND` exchange starts once its data exist, and the step ends with the last one. An
+    `AHEAD` exchange starts when its predecessor is read, and its reader waits for it. A kernel takes only the time that
+    is not hidden. Its memory traffic takes bandwidth from other kernels in any case.
     """
     work, leader = kernels.work, kernels.leader
     if not work.has_word(BEHIND, AHEAD).any():
@@ -314,6 +314,6 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
 
 
 def count_links(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
-    """Return the bytes that the device sends to others; none where there are no collectives."""
+    """Return the bytes that the device sends to others; empty if there are no collectives."""
     found = find_exchange(kernels, hardware)
     return {} if found is None else {LINK_ACTION: found.sent_bytes}

@@ -1,11 +1,11 @@
-"""Half-widths of points: what `totals_between` of the store says of a run, of many points at once.
+"""Half-widths of the intervals of many points at once, as `totals_between` of the store gives them for a run.
 
-    latency  ‖errors of its group, own numbers‖          own numbers: of what bounds each part of the latency
-    price    ‖parts of one basis together, bases by themselves, static energy with the time‖
+    latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
+    price    ‖parts of one basis summed, separate bases, static energy with the time‖
     energy   ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
 
-Errors of other hardware know nothing of this one's own numbers, which count beside them; what a question set is
-taken as given. docs/doubt.md says where the numbers come from and how they have done.
+Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Values that a
+question sets are taken as exact. docs/doubt.md states the source of the numbers and their measured coverage.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
 
 OWN_LEVEL: Final = 6
-"""Level of the errors of a hardware itself."""
+"""Error level of measurements on the hardware itself."""
 
 CLASS_LEVEL: Final = 2
-"""Least level of the errors of a hardware's own class."""
+"""Minimum error level of measurements on the hardware's own class."""
 
 
 def half_widths(
@@ -42,11 +42,10 @@ def half_widths(
     varied: AbstractSet[Path] = frozenset(),
     left_out: tuple[float | None, float | None] = (None, None),
 ) -> tuple[Floats, Floats]:
-    """Return half-widths of 80 % intervals of the logarithms of latency and energy of each point, 0 of a refused one.
+    """Return half-widths of 80 % intervals for log latency and log energy of each point; 0 for a refused point.
 
-    `varied` are the numbers of the hardware that the points differ in, `left_out` what its calibration was off on
-    models that its fit had not seen, of latency and energy, where it has one. Raises ValueError where nothing is known
-    of the errors.
+    `varied` holds the hardware numbers in which the points differ. `left_out` holds the calibration's errors of latency
+    and energy on held-out models; None without a calibration. Raises ValueError if no errors are known.
     """
     sizes = _find_sizes(points, hardware, configuration)
     least = np.sort([one.least_ops_per_s / SAME_SIZE for one in doubt.scales])
@@ -65,7 +64,7 @@ def half_widths(
 
 
 def _find_sizes(points: PointColumns, hardware: Hardware, configuration: Configuration) -> Floats:
-    """Return the peak of each point at its fastest precision; all peaks of a chip grow alike, with units and clock."""
+    """Return the peak of each point at its fastest precision; all peaks of a chip scale alike with units and clock."""
     fastest = max(peak.rate.value for peak in hardware.peaks.values())
     return fastest * points.peak_ops_per_s / hardware.peaks[configuration.precision].rate.value
 
@@ -79,7 +78,7 @@ def _combine(
     varied: AbstractSet[Path],
     left_out: tuple[float | None, float | None],
 ) -> tuple[Floats, Floats]:
-    """Return half-widths of latency and energy under the scales of both."""
+    """Return half-widths of latency and energy, given the error scales of both."""
     latency_off, energy_off = left_out
     latency, energy = scales
     spreads = dict(zip((one.number_basis for one in doubt.spreads), doubt.spreads, strict=True))
@@ -119,7 +118,7 @@ def _combine(
 def _find_scale(
     doubt: Doubt, quantity: str, hardware: Hardware, configuration: Configuration, work: str, size: float
 ) -> ErrorScale:
-    """Return the finest group of measurements that runs of a configuration are in, on a chip of this peak."""
+    """Return the error scale of the finest group of measurements that covers a configuration on a chip of this peak."""
     runtime = configuration.runtime
     if runtime == "fused" and hardware.architecture not in ("cpu", "gpu"):
         runtime = "engine"
@@ -150,7 +149,7 @@ def _find_scale(
 def _own_widths(
     hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Path]
 ) -> tuple[float, float, float]:
-    """Return what the hardware's own numbers leave open of what compute, memory and starts bound."""
+    """Return half-widths from the hardware's own numbers for time bound by (compute, memory, launch)."""
     precision = find_peak(hardware.architecture, configuration.precision)
 
     def width(path: Path) -> float:

@@ -1,14 +1,14 @@
-"""A model that a chip's compiler does not run whole: its two parts, and their runs as one.
+"""Fallback of a model that a chip's compiler runs only in part: its two parts, and their runs merged into one.
 
     mask ─► cut ─► two workloads ─► a run of each on its own hardware ─► one run
 
-The chip computes what its compiler runs, the host the rest, one after the other, so that latencies and intervals add
-up. A value that one part makes and the other reads leaves the first and enters the second: it is written to the memory
-that both reach and read there, at the width of each, so that the copy is in the bytes, time and energy of the chip's
-own edge and of the host's memory. The host calls the chip once for each stretch of operators that it runs.
+The chip computes the operators that its compiler supports, the host the rest. They run one after the other, so that
+latencies and intervals add up. A value that one part writes and the other reads leaves the first part and enters the
+second. It passes through the memory that both reach, at the width of each. The copy therefore counts in the bytes, time
+and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch of operators.
 
-The chip draws static power while the host computes, and a host that is counted while the chip does. Units and bytes off
-chip are those of the chip.
+The chip draws static power while the host computes, and a counted host while the chip computes. Units and off-chip
+bytes are those of the chip.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
-"""Static power actions of a chip, and of a counted host, while either computes."""
+"""Static power actions of a chip and of a counted host, paid while either computes."""
 
 KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
-"""Where a compiler cuts -> what it keeps, beside an operator that it does not run."""
+"""Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
 
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
-"""Columns that are of the chip alone."""
+"""Columns that count only the chip."""
 
 
 def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
-    """Return the operators that the host computes: what the compiler does not run, and what its cut leaves.
+    """Return a mask of the operators on the host: unsupported ones, and supported ones outside the compiler's cut.
 
-    What depends on no input is computed ahead.
+    Unsupported operators that depend on no input cause no fallback, because they are computed ahead.
     """
     known = frozenset(compiler.operators)
     pairs, place = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
@@ -62,7 +62,7 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
 
 
 def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> str:
-    """Return the operations that the compiler itself does not run, the first in the model first."""
+    """Return the names of operations that the compiler does not support, in model order."""
     known = frozenset(compiler.operators)
     names = dict.fromkeys(
         operation
@@ -73,9 +73,9 @@ def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> 
 
 
 def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
-    """Return the host that computes what falls back.
+    """Return the host that computes the operators that fall back.
 
-    UnsupportedError names the operators where there is none, or where no product is left for the chip.
+    Raises UnsupportedError, naming the operators, if there is no host or no product is left for the chip.
     """
     compiler = hardware.compiler
     if compiler is None:
@@ -91,7 +91,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
 
 def configure_host(host: Hardware, configuration: Configuration) -> Configuration:
-    """Return how the host runs its part of a configuration."""
+    """Return the configuration of the host's part."""
     precision, weights = choose_precision(host, configuration.precision, configuration.weight_precision)
     return attrs.evolve(
         configuration, hardware=host.id, power_mode=host.power_mode, precision=precision, weight_precision=weights
@@ -99,7 +99,7 @@ def configure_host(host: Hardware, configuration: Configuration) -> Configuratio
 
 
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
-    """Return what the host computes at, (activations, weights): the same, or the narrowest of its own that holds it."""
+    """Return the host precisions of (activations, weights): the same, or the narrowest supported one that holds it."""
     if precision in host.peaks:
         return precision, weight_precision
     wider = [name for name in host.peaks if PRECISION_BYTES[name] >= PRECISION_BYTES[precision]]
@@ -107,10 +107,10 @@ def choose_precision(host: Hardware, precision: str, weight_precision: str) -> t
 
 
 def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:
-    """Return the workload of each side, the same operators of which each has its own, and which stretch of one part or
-    another each operator is of.
+    """Return the workload of each side, and the stretch number of each operator.
 
-    Sides are counted from 0; of a chip and its host, the host's is what has fallen.
+    Each workload keeps all operators, but only those of its own side compute. Sides are counted from 0. For a chip and
+    its host, side 1 is the host's: the operators that fall back.
     """
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     crossed, stretch = cross(work, side), _number_stretches(is_computed, side)
@@ -118,7 +118,7 @@ def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[
 
 
 def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
-    """Return the workload where what one side hands to another leaves the kernel that makes it, and is read again."""
+    """Return the workload in which data that crosses sides leaves the kernel that writes it and is read again."""
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     is_crossing = _find_crossing(work, side, is_computed)
     inside = (work.access_fused_bytes <= 0.0) & is_crossing
@@ -134,7 +134,7 @@ def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
 
 
 def find_writers(work: WorkloadColumns) -> Integers:
-    """Return which operator wrote what each access reads: the last before it of the buffer; -1 where none did."""
+    """Return the operator that last wrote the buffer of each reading access; -1 if there is none."""
     count = work.operator_count + 1
     key = work.access_buffer * count + work.access_operator
     is_output = (work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0)
@@ -147,7 +147,9 @@ def find_writers(work: WorkloadColumns) -> Integers:
 
 
 def _find_crossing(work: WorkloadColumns, side: Integers | Booleans, is_computed: Booleans) -> Booleans:
-    """Return the accesses by which one part hands on to another: who wrote a buffer last is on another side."""
+    """Return a mask of the accesses that move data between sides: reads of a buffer last written on another side, and
+    the corresponding writes.
+    """
     writer = find_writers(work)
     other = side[writer] != side[work.access_operator]
     reads = (writer >= 0) & other & is_computed[writer] & is_computed[work.access_operator]
@@ -160,7 +162,7 @@ def _find_crossing(work: WorkloadColumns, side: Integers | Booleans, is_computed
 
 
 def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
-    """Return the workload with some of its operators alone: others only rename memory, and read and write nothing."""
+    """Return the workload with only some operators; the others become views without accesses."""
     kept = mine[work.access_operator]
     accesses = {
         field.name: getattr(work, field.name)[kept]
@@ -171,7 +173,7 @@ def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
 
 
 def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integers:
-    """Return which stretch of one part or the other each operator is of; views and constants are of the one before."""
+    """Return the stretch number of each operator over both parts; views and constants belong to the stretch before."""
     rows = np.flatnonzero(is_computed)
     changes = np.zeros(len(side), dtype=np.int64)
     changes[rows[1:]] = side[rows[1:]] != side[rows[:-1]]
@@ -179,7 +181,7 @@ def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integ
 
 
 def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunColumns:
-    """Return the run of both parts, one after the other, on the chip in its host."""
+    """Return the merged run of both parts, one after the other, on the chip and its host."""
     operators = {
         field.name: np.concatenate([getattr(chip.operators, field.name), _of_host(host.operators, field.name)])
         for field in attrs.fields(OperatorColumns)
@@ -203,7 +205,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return the static power of a hardware over these times, each line rounded as the ledger rounds it."""
+    """Return the static energy of a hardware over these times, each line rounded as in the ledger."""
     prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
     leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
     return leaked
@@ -236,7 +238,7 @@ def _merge_subgraphs(chip: SubgraphColumns, host: SubgraphColumns) -> SubgraphCo
 
 
 def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> LedgerColumns:
-    """Return the lines of both: the chip's, the host's under its names, and static power while the host computes."""
+    """Return the merged ledger: the chip's lines, the host's lines as host actions, and static power on host time."""
     reference, own = hardware.reference, host.hardware.reference
     place = np.array([-1 if (at := reference.position(host_key(one.key))) is None else at for one in own])
     leakage = own.position(STATIC_ACTION)

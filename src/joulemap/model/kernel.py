@@ -1,4 +1,4 @@
-"""Kernels: which operators run together, what they move, and how kernel times become operator times.
+"""Kernels: the operators that run together, the bytes that they move, and the split of kernel times over operators.
 
     kernel latency = launch + max(compute, memory)
 
@@ -30,64 +30,64 @@ from joulemap.model.workload import (
 from joulemap.system.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
-"""Kinds that another operator's kernel can compute on what it already holds."""
+"""Kinds that another operator's kernel can compute on data that it already holds."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
-"""Kinds that do so where nothing is multiplied: in a kernel that runs over elements or rows."""
+"""Kinds that join another operator's kernel only if it has no products and runs over elements or rows."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
-    """Operators as the runtime's kernels see them: a row per member of a kernel, in the order of the workload.
+    """Operators as members of the runtime's kernels: one row per member, in workload order.
 
-    Arrays are per row unless said otherwise. What is one number of a workload is an array, per row, where kernels of
-    several workloads stand together. What follows from numbers of a hardware has an axis of points before that of rows
-    where these are arrays.
+    Arrays are per row unless stated otherwise. If kernels of several workloads are joined, a number of one workload is
+    an array, one value per row. If numbers of the hardware are arrays, values derived from them have an axis of points
+    before that of rows.
     """
 
     work: Work
     precision: str
-    """Of products."""
+    """Precision of products."""
     weight_precision: str
-    """That weights of products are stored at; empty for the same."""
+    """Precision at which weights of products are stored; empty if it equals `precision`."""
     runtime: str
     operator_index: Integers
-    """Which operator of the workload each row is."""
+    """Index of each row's operator in the workload."""
     operator_count: int
-    """Of the workload, those without a row included."""
+    """Number of operators in the workload, including those without a row."""
     kernel_index: Integers
     kernel_count: int
     leader: Integers
-    """Per kernel: the row that carries what belongs to the kernel as a whole (its launch)."""
+    """Row of each kernel that carries the costs of the kernel as a whole (its launch)."""
     input_bytes: Floats
-    """Crossing the kernel's boundary, without weights."""
+    """Bytes read across the kernel's boundary, without weights."""
     weight_bytes: Floats
     output_bytes: Floats
     entering_bytes: Floats
-    """The part of `input_bytes` that enters the model, so always from DRAM."""
+    """Part of `input_bytes` that enters the model; always read from DRAM."""
     leaving_bytes: Floats
-    """The part of `output_bytes` that leaves the model, so always to DRAM."""
+    """Part of `output_bytes` that leaves the model; always written to DRAM."""
     own_read_bytes: Floats
-    """What the operator would read as a kernel of its own, weights included."""
+    """Bytes that the operator would read as a separate kernel, including weights."""
     own_weight_bytes: Floats
-    """The part of `own_read_bytes` that is weights, at the width that they are multiplied at."""
+    """Weight part of `own_read_bytes`, at the width at which weights are multiplied."""
     dequantization_count: Floats
-    """Elementwise operations of `work` that make stored weights what the operator multiplies by."""
+    """Elementwise operations, included in `work`, that convert stored weights to the operand of the product."""
     host_launch_count: Floats
-    """How often the host launches: once per kernel in `eager`, else once per run, at its first."""
+    """Host launches: one per kernel in `eager`, else one per run, at its first kernel."""
     batch: Floats | float
-    """Samples of the workload, those that a single operator holds in each included."""
+    """Number of samples in the workload, including the inner batch of a single operator."""
     total_weight_bytes: Floats | float
-    """Of the workload."""
+    """Weight bytes of the whole workload."""
     peak_activation_bytes: Floats | float
-    """Of the workload."""
+    """Peak of live activation bytes of the whole workload."""
     workload_index: Integers
-    """Which workload each row is of, where kernels of several stand together; 0 everywhere for one alone."""
+    """Index of each row's workload if kernels of several are joined; 0 everywhere for one workload."""
     workload_count: int
     repeat_count: Floats | float = 1.0
-    """How often all of a row happens, one after the other, in its kernel: of a recurrence the row is one step."""
+    """Sequential repetitions of the whole row in its kernel; the row of a recurrence is one step."""
     times: Floats | None = None
-    """Per kernel: how many of its kind there are in its workload; None where each kernel stands for itself."""
+    """Number of equal kernels in the workload, per kernel; None if each kernel represents only itself."""
 
     @property
     def item_bytes(self) -> float:
@@ -96,42 +96,42 @@ class KernelColumns:
 
     @property
     def carried_bytes(self) -> float:
-        """Bytes of one element that no product takes."""
+        """Bytes of one element that is not an operand of a product."""
         return PRECISION_BYTES[carried_precision(self.precision)]
 
     @cached_property
     def memo(self) -> dict[tuple[str, ...], object]:
-        """What a class found out about the kernels that holds for all of its hardware, by names of its own."""
+        """Cache of facts about the kernels that hold for all hardware of a class, by names that the class chooses."""
         return {}
 
     @cached_property
     def step_count(self) -> Floats:
-        """Per kernel: steps that wait for one another."""
+        """Number of sequentially dependent steps, per kernel."""
         counts = self.work.kernel_step_count if self.runtime in MERGING else self.work.step_count
         return counts[self.leader]
 
     @cached_property
     def loops(self) -> Booleans:
-        """Operators of kernels that are loops, whose members are those of all steps."""
+        """Mask of operators in loop kernels, whose members are the operators of all steps."""
         has_recurrence = self.per_kernel(np.where(self.work.step_count > 1.0, 1.0, 0.0)) > 0.0
         mask: Booleans = ((self.step_count > 1.0) & ~has_recurrence)[self.kernel_index]
         return mask
 
     @cached_property
     def start_count(self) -> Floats:
-        """How often each operator starts a kernel in what these rows are of it: 1 at the leader, 0 elsewhere."""
+        """Kernel starts per row: 1 / `repeat_count` at the leader, 0 elsewhere."""
         return self.at_leader(np.ones(self.kernel_count)) / self.repeat_count
 
     @cached_property
     def working_bytes(self) -> Floats:
-        """What a level must have room for to keep what an operator moves: that of all its steps."""
+        """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
         once = np.minimum(self.weight_bytes, self.own_weight_bytes)
         held = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
         return held * self.repeat_count
 
     @cached_property
     def is_repeated(self) -> Booleans:
-        """Operators of a loop that one of its first step is the same as."""
+        """Mask of loop operators that repeat an operator of the first step."""
         if not self.loops.any():
             return self.loops
         order = np.argsort(self.kernel_index, kind="stable")
@@ -144,15 +144,16 @@ class KernelColumns:
 
     @cached_property
     def leads(self) -> Booleans:
-        """Operators that lead a kernel."""
+        """Mask of operators that lead a kernel."""
         mask = np.zeros(self.work.operator_count, dtype=bool)
         mask[self.leader] = True
         return mask
 
     @cached_property
     def rides(self) -> Booleans:
-        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles, or
-        make what it multiplies by on the way in.
+        """Mask of elementwise or row-wise operators in a kernel that another operator leads.
+
+        They run in the leader's epilogue, on its tiles, or convert its weights on the way in.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
         in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
@@ -161,45 +162,43 @@ class KernelColumns:
 
     @cached_property
     def mixes(self) -> Booleans:
-        """Operators of kernels that compute both products of a mixture of experts, whatever else they do."""
+        """Mask of operators in kernels that compute both products of a mixture of experts, with or without others."""
         grouped = np.where(self.work.of_operation("grouped_mm"), 1.0, 0.0)
         mask: Booleans = self.per_operator(self.per_kernel(grouped)) >= 2.0
         return mask
 
     @cached_property
     def is_sibling(self) -> Booleans:
-        """Products of the input of the one that leads their kernel: an engine computes their columns beside its own."""
+        """Mask of products that share the input of their kernel's leader; an engine joins their columns to its own."""
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
         mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:
-        """Give each product the sum of a column over its siblings and itself; all else its own value."""
+        """Return a column in which siblings and leaders hold their sum per kernel; other operators keep their value."""
         mine = self.is_sibling | self.leads
         return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
 
     @cached_property
     def feeds(self) -> Booleans:
-        """Operators that make stored weights wide for the product that leads their kernel."""
+        """Mask of operators that dequantize weights for the product that leads their kernel."""
         leader = self.leader[self.kernel_index]
         mask: Booleans = self.work.is_dequantizing & self.work.has_macs[leader]
         return mask
 
     @cached_property
     def outside_read_share(self) -> Floats:
-        """The bytes that come from outside its kernel for each that an operator takes as an operand, 0 … 1.
+        """Fraction of an operator's operand bytes that comes from outside its kernel, 0 … 1.
 
-        The rest is on chip, or is made there of weights that are stored narrower.
+        The rest is on chip, or is dequantized there from weights that are stored narrower.
         """
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
 
     @cached_property
     def stored_share(self) -> Floats:
-        """Bytes of weights as they are stored, for each that an operator multiplies by: below 1 where its kernel makes
-        them wide.
-        """
+        """Stored weight bytes per byte that an operator multiplies by; below 1 if its kernel dequantizes."""
         wide = np.where(self.dequantization_count > 0.0, self.own_weight_bytes, 0.0)
         stored = np.where(self.dequantization_count > 0.0, self.weight_bytes, 0.0)
         if self.feeds.any():
@@ -212,12 +211,12 @@ class KernelColumns:
 
     @cached_property
     def moved_bytes(self) -> Floats:
-        """All bytes that cross the kernel's boundary, per operator."""
+        """Total bytes that cross the kernel's boundary, per operator."""
         return self.input_bytes + self.weight_bytes + self.output_bytes
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether each operator is a kernel, in their order."""
+        """True if each operator is one kernel, in the same order."""
         rows = np.arange(self.work.operator_count)
         return self.kernel_count == len(rows) and bool((self.kernel_index == rows).all())
 
@@ -226,15 +225,15 @@ class KernelColumns:
         return values if self.is_plain else sum_by(self.kernel_index, self.each(values), self.kernel_count)
 
     def per_operator(self, values: Floats) -> Floats:
-        """Give each operator its kernel's value."""
+        """Return a column that gives each operator its kernel's value."""
         return values if self.is_plain else np.asarray(values[..., self.kernel_index])
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give each kernel the value of its leader."""
+        """Return a column that gives each kernel the value of its leader."""
         return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
-        """Return a column where one number may stand for all operators of a point."""
+        """Return a column with one value per operator; a single number of a point is spread over all operators."""
         rows = self.work.operator_count
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
@@ -243,18 +242,18 @@ class KernelColumns:
         return spread
 
     def each_kernel(self, values: Floats | float) -> Floats:
-        """Return a column of kernels where one number may stand for all of a point."""
+        """Return a column with one value per kernel; a single number of a point is spread over all kernels."""
         values = np.asarray(values)
         return values if values.shape[-1:] == (self.kernel_count,) else values * np.ones(self.kernel_count)
 
     def growth(self, before: Floats, after: Floats) -> Floats:
-        """Return by which factor each operator's kernel grows, 1 where it had nothing."""
+        """Return the growth factor of each operator's kernel; 1 if the value before was 0."""
         before, after = np.broadcast_arrays(before, after)
         return self.per_operator(np.divide(after, before, out=np.ones(before.shape), where=before > 0.0))
 
     @cached_property
     def row_times(self) -> Floats | float:
-        """Per operator: how many of its kind there are."""
+        """Number of equal kernels that each operator's kernel represents."""
         return 1.0 if self.times is None else self.times[self.kernel_index]
 
     def sum_workload(self, values: Floats) -> Floats:
@@ -267,15 +266,15 @@ class KernelColumns:
         return sum_by(self.workload_index[self.leader], values * times, self.workload_count)
 
     def of_workload(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give each operator its workload's value."""
+        """Return a column that gives each operator its workload's value."""
         return values if self.workload_count == 1 else np.asarray(values[..., self.workload_index])
 
     def kernel_workload(self, values: Floats) -> Floats:
-        """Give each kernel its workload's value."""
+        """Return a column that gives each kernel its workload's value."""
         return values if self.workload_count == 1 else np.asarray(values[..., self.workload_index[self.leader]])
 
     def largest(self, values: Floats | float) -> Floats:
-        """Return the largest of a per-operator column in each workload, or 0."""
+        """Return the maximum of a per-operator column in each workload, at least 0."""
         columns = self.each(values)
         if self.workload_count == 1:
             return np.asarray(columns.max(axis=-1, keepdims=True, initial=0.0))
@@ -283,7 +282,7 @@ class KernelColumns:
         return np.maximum(np.maximum.reduceat(columns, starts, axis=-1), 0.0)
 
     def take(self, kernels: Integers, times: Floats) -> KernelColumns:
-        """Return these kernels alone, each of which stands for so many; rows keep their order."""
+        """Return only these kernels, each of which represents `times` equal ones; rows keep their order."""
         number = np.full(self.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
         rows = np.flatnonzero(number[self.kernel_index] >= 0)
@@ -305,7 +304,7 @@ class KernelColumns:
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
-        The rows of a product become fewer; of products of two activations, of which a batch has several, the groups.
+        A product keeps fewer rows. A product of two activations, which a batch repeats per sample, keeps fewer groups.
         """
         work = self.work
         is_split = (work.gemm_groups % part_count == 0) & (work.of_kind("matmul") | (work.gemm_m % part_count != 0))
@@ -328,14 +327,14 @@ class KernelColumns:
 
     @cached_property
     def without_dequantization(self) -> KernelColumns:
-        """The same kernels, with the operations that make weights wide left out of what products do."""
+        """The same kernels, without the dequantization operations of products."""
         if not self.dequantization_count.any():
             return self
         simple = self.work.elementwise_count - self.dequantization_count
         return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
     def called_at(self, stretch: Integers) -> KernelColumns:
-        """Return the kernels where the host launches each stretch of operators by itself, at its first kernel.
+        """Return the kernels with one host launch per stretch of operators, at the first kernel of the stretch.
 
         `stretch` is per operator of the workload; in `eager` the host launches every kernel anyway.
         """
@@ -347,7 +346,7 @@ class KernelColumns:
         return attrs.evolve(self, host_launch_count=launches)
 
     def at_leader(self, values: Floats) -> Floats:
-        """Give each kernel's value to its leader; 0 elsewhere."""
+        """Return a per-operator column with each kernel's value at its leader and 0 elsewhere."""
         if self.is_plain:
             return values
         placed = np.zeros((*values.shape[:-1], self.work.operator_count))
@@ -359,17 +358,17 @@ OPERATOR_COLUMNS: Final = (
     "operator_index", "input_bytes", "weight_bytes", "output_bytes", "entering_bytes", "leaving_bytes",
     "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
 )  # fmt: skip
-"""Arrays with a row per member of a kernel that name no other rows."""
+"""Names of arrays with one row per member of a kernel, except those that index other rows."""
 
 WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes")
-"""Numbers of a workload, an array where several stand together."""
+"""Names of numbers of a workload; each is an array if several workloads are joined."""
 
 
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
-    Weights of products that are stored at another move at their stored width; the kernel that multiplies by them makes
-    them what it needs, on chip. Raises UsageError for weights that are no narrower.
+    Weights of products stored at another precision move at their stored width. The kernel that multiplies by them
+    dequantizes them on chip. Raises UsageError for weights that are no narrower.
     """
     is_fused = runtime in MERGING
     workload = build(workload, runtime)
@@ -422,7 +421,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
 
 
 def _is_inner(workload: WorkloadColumns) -> Booleans:
-    """Return the accesses by which operators of one call hand on to each other: all but what the last one writes."""
+    """Return a mask of the accesses inside a call of several operators: all except the writes of its last operator."""
     is_last = np.append(workload.call_index[1:] != workload.call_index[:-1], True)
     is_shared = np.bincount(workload.call_index)[workload.call_index] > 1
     writes_out = (workload.access_role == ROLE_CODE["output"]) & is_last[workload.access_operator]
@@ -431,7 +430,7 @@ def _is_inner(workload: WorkloadColumns) -> Booleans:
 
 
 def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
-    """Return per kernel the member with the most MACs, then the most elementwise work, then the first."""
+    """Return the leader of each kernel: the member with most MACs, then most elementwise work, then the first."""
     simple = work.elementwise_count + work.special_count
     order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
     leader = np.zeros(kernel_count, dtype=np.int64)
@@ -442,8 +441,8 @@ def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
 def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:
     """Split each group's integer total over its members in proportion to weights, exactly.
 
-    `group` gives each member's group (an index into the last axis of `total`); members of one group share by cumulative
-    rounding, so that the shares of a group sum to its total to the last unit. Equal shares where all weights are zero.
+    `group` gives each member's group, an index into the last axis of `total`. Shares are rounded cumulatively, so that
+    the shares of a group sum exactly to its total. Shares are equal if all weights are zero.
     """
     if not len(group):
         return np.zeros(weights.shape, dtype=np.int64)

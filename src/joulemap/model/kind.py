@@ -1,9 +1,9 @@
-"""Kinds of kernels: those that no formula tells apart are evaluated once, and stand for as many as there are.
+"""Kinds of kernels: kernels that no formula distinguishes are evaluated once and represent all of their kind.
 
-    kernels ─► the first of each kind, with how often it occurs ─► times, counts, energies ─► all of them again
+    kernels ─► the first of each kind, with its number of occurrences ─► times, counts, energies ─► all kernels again
 
-Two kernels are alike whose members are alike in every column, in the same order. Sums over a workload weigh each by how
-many there are, so that totals and ledgers are the same numbers.
+Two kernels are alike if their members are equal in every column, in the same order. Sums over a workload weight each
+kind by its number of kernels, so that totals and ledgers do not change.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from joulemap.model.workload import WORK_COLUMNS, Integers
 from joulemap.system.record import define
 
 TEXTS: Final = ("operation", "variant")
-"""Columns of work that are texts."""
+"""Text columns of `Work`."""
 
 
 @define(kw_only=True, eq=False)
 class Kinds:
-    """Kernels that formulas do not tell apart: the first of each, and which of them every other is like.
+    """Kinds of kernels: the first kernel of each kind, and the kind of every kernel and operator.
 
-    The first kernel of a workload is alone: it takes what a division over all of them leaves.
+    The first kernel of a workload is its own kind, because it takes the remainder of divisions over all kernels.
     """
 
     kernels: KernelColumns
-    """Of each kind the first, in order."""
+    """First kernel of each kind, in order."""
     row: Integers
-    """Of each operator: the row of `kernels` that it is like."""
+    """Row of `kernels` that represents each operator."""
     kernel: Integers
-    """Of each kernel: the one of `kernels` that it is like."""
+    """Index in `kernels` of the kernel that represents each kernel."""
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Kinds:
-        """Return the kinds of kernels; nothing is grouped where an exchange overlaps with the kernels around it."""
+        """Return the kinds of kernels; nothing is grouped if an exchange overlaps with the kernels around it."""
         found = kernels.memo.get(("kinds",))
         if not isinstance(found, cls):
             found = kernels.memo["kinds",] = cls._find(kernels)
@@ -49,7 +49,7 @@ class Kinds:
         work, leader = kernels.work, kernels.leader
         order = np.argsort(kernels.kernel_index, kind="stable")
         starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
-        if work.has_word(BEHIND, AHEAD).any():  # what such an exchange hides behind depends on its place in the order
+        if work.has_word(BEHIND, AHEAD).any():  # Overlap of an exchange depends on its position.
             first = np.arange(kernels.kernel_count)
             return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
         is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]

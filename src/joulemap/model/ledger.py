@@ -2,12 +2,12 @@
 
     energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action] x factor[action])
 
-The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory, board and static power.
+The factor is the run's voltage factor for on-chip actions, and 1 for off-chip memory, board and static power.
 
 Count first, price second. Every total anywhere is a sum of these integers, so it does not depend on the order of
-addition. An action without a price raises. Static power is an action: seconds x watts. So is what regulators lose:
-joules that actions on and off the chip take x their share, static power left out because it is the board's. What the
-board takes is counted and held to the power limit at every boundary; a ledger of the chip has no lines of it.
+addition. An action without a price raises. Static power is an action: seconds x watts. Regulator loss is an action too:
+joules of on-chip and off-chip actions x the loss share, without static power, which is measured at the board. Board
+energy counts toward the power limit at every boundary, but a ledger at the chip boundary has no lines of it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from joulemap.system.errors import ConservationError, UnpricedActionError, Unsup
 from joulemap.system.units import FJ_PER_J
 
 ActionCounts = dict[ActionKey, Floats]
-"""action -> count per operator"""
+"""Action -> count per operator."""
 
 MAX_LINE_FJ = 2**63 - 1
 
 
 Counts = dict[int, Floats]
-"""row of the reference table -> count per operator, in the order of the table"""
+"""Row of the reference table -> count per operator, in the order of the table."""
 
 
 def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
-    """Return how often each action of the reference table happens, of those that do.
+    """Return the counts of the actions that occur, by row of the reference table.
 
-    Raises UnpricedActionError for a counted action that the hardware has no price for, ConservationError for a
-    negative or non-finite count.
+    Raises UnpricedActionError for a counted action without a price in the hardware, ConservationError for a negative or
+    non-finite count.
     """
     reference = hardware.reference
     keys = list(counts)
@@ -72,7 +72,7 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts with the static lines: an operator draws static power while it runs, and so does a host."""
+    """Return the counts with static lines: the chip and a counted host draw static power while an operator runs."""
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
@@ -83,9 +83,9 @@ def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts
 def with_unattributed(
     counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
 ) -> ActionCounts:
-    """Return the counts with clocks of all units and seconds of memory, where what is unattributed has a price.
+    """Return the counts with clock cycles of all units and seconds of memory, if unattributed power has a price.
 
-    Times in which they are busy, at the full clock of the power mode.
+    Both cover busy time at the full clock of the power mode.
     """
     cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
     found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s}
@@ -93,9 +93,9 @@ def with_unattributed(
 
 
 def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:
-    """Return the counts with what follows from time and energy: static power, and what regulators lose.
+    """Return the counts with the actions that follow from time and energy: static power and regulator losses.
 
-    At the boundary `chip` nothing of the board is counted.
+    At the boundary `chip`, board actions are removed.
     """
     whole = with_static(counts, hardware, latency_s)
     reference = hardware.reference
@@ -110,9 +110,9 @@ def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_
 
 
 def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Iterator[tuple[int, Floats]]:
-    """Yield (row of the reference table, whole femtojoules of each operator) of the actions that are counted.
+    """Yield (row of the reference table, whole femtojoules per operator) for each counted action.
 
-    `voltage_factor` is what an action on the chip costs, relative to the highest voltage of the die.
+    `voltage_factor` is the energy of an on-chip action, relative to the highest voltage of the die.
     """
     reference = hardware.reference
     is_full = is_one(voltage_factor)
@@ -126,8 +126,8 @@ def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> I
 def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integers, points: int) -> LedgerColumns:
     """Return the ledger of these counts: one line for each operator and action that was counted.
 
-    `row` says for each operator of a point where its counts are. Raises UnsupportedError for a line beyond 9.2 kJ (the
-    batch is too large).
+    `row` maps each operator of a point to the index of its counts. Raises UnsupportedError for a line beyond 9.2 kJ
+    (the batch is too large).
     """
     actions = np.array(list(counts), dtype=np.int64)
     often, energies = np.empty((2, len(counts), points, len(row)))
@@ -147,7 +147,7 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
 
 
 def operator_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Integers:
-    """Return what the ledger lines of these counts add up to for each operator, to the last femtojoule.
+    """Return the exact sum of the ledger lines of each operator for these counts, in femtojoules.
 
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
@@ -167,9 +167,9 @@ def check_range(energy: Floats, hardware: Hardware, what: str) -> None:
 
 
 def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
-    """Return each operator's energy (what follows the chip's voltage, the rest) in joules at the full voltage.
+    """Return each operator's energy (part that scales with the chip's voltage, rest) in joules at the full voltage.
 
-    Not rounded, for power: with what regulators lose of it and the rest of the board, whatever the boundary is.
+    Unrounded, for power: regulator losses and board actions are included at any boundary.
     """
     reference = hardware.reference
     chip_j, memory_j = _delivered_j(counts, reference)
@@ -182,9 +182,9 @@ def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
 
 
 def _delivered_j(counts: Counts, reference: EnergyReference) -> tuple[Floats, Floats]:
-    """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage.
+    """Return the energy of each operator's actions (on chip, off chip) in joules at the full voltage.
 
-    One after the other, so that no sum depends on how many stand together.
+    Actions are added one by one, so that no sum depends on the number of operators evaluated together.
     """
     chip_j = memory_j = np.zeros(1)
     for place, count in counts.items():

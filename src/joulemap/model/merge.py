@@ -1,15 +1,15 @@
-"""What an inference engine makes of subgraphs: caches that grow in place, and kernels that siblings share.
+"""Subgraph merging by an inference engine: caches that grow in place, and kernels that siblings share.
 
-    append      a past that is given is not moved: the new rows are written behind it, and it is held once
-    products    of one input with weights, next to each other among products, are one of all their columns: q, k and v,
-                gate and up, whatever follows each of them
-    experts     both products of all experts of a mixture are one with the gate between them, the sorting of choices
-                before them and the sum behind them, whose rows only they read
-    light work  elementwise operators, movements and norms that stand next to each other and wait for the same kernel
-                are one: the rotation of q, that of k, and both appends
+    append      the existing cache does not move: new rows are written behind it, and it is stored once
+    products    adjacent products of one input with weights become one product of all their columns: q, k and v, gate
+                and up, regardless of their consumers
+    experts     both products of all experts of a mixture become one kernel with the gate between them, the sorting of
+                choices before them and the sum behind them, if no other operator reads their rows
+    light work  adjacent elementwise operators, movements and norms that wait for the same kernel become one kernel: the
+                rotation of q, that of k, and both appends
 
-Siblings keep their subgraphs: each operator has its counts, bytes and time. What a kernel holds of another member it
-does not read again, and what only members read it does not write.
+Siblings keep their subgraphs: each operator has its counts, bytes and time. A kernel does not read again data that it
+holds for another member, and does not write data that only its members read.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from joulemap.domain.workload import APPEND
 from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
-"""Kinds of the members of kernels that are joined where nothing is multiplied."""
+"""Kinds whose kernels can be merged as light work, because they contain no products."""
 
 
 def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
-    """Return the workload as a runtime runs it."""
+    """Return the workload as the runtime executes it."""
     return join_siblings(append_in_place(work)) if runtime == "engine" and work.kernel_group is None else work
 
 
 def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
-    """Return the workload with its caches where they are: an append moves new rows, and all of a cache is off chip."""
+    """Return the workload with in-place caches: an append moves only new rows, and caches stay off chip."""
     appends = work.variant == APPEND
     if not appends.any():
         return work
@@ -72,7 +72,7 @@ def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
 
 
 def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
-    """Return the workload with the kernels that an engine makes of its subgraphs, and what these move."""
+    """Return the workload with the engine's merged kernels and the bytes that they move."""
     flow = _Flow.of(work)
     kernel = flow.join(flow.join_experts(work), _same_input(work, flow), flow.multiplying)
     kernel = flow.join(kernel, flow.last_needed(kernel), flow.computing)
@@ -89,25 +89,25 @@ def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
 
 @attrs.frozen(eq=False)
 class _Flow:
-    """Subgraphs in order, and who makes what they read."""
+    """Subgraphs in order, and the producers of their inputs."""
 
     count: int
     computing: Integers
     """Subgraphs that have a kernel."""
     multiplying: Integers
-    """Those of them that multiply."""
+    """Subgraphs with a kernel that multiplies."""
     is_light: Booleans
-    """Those that multiply nothing and that others may join; of every subgraph."""
+    """Mask over all subgraphs: mergeable subgraphs of light kinds without products."""
     may_move: Booleans
-    """Those whose results nothing else writes, and that are no loop; of every subgraph."""
+    """Mask over all subgraphs: no other subgraph writes their results, and they are not loops."""
     maker: Integers
-    """Of each access that reads what the model makes: the subgraph that wrote it before; -1 for all else."""
+    """Subgraph that last wrote the tensor of each reading access; -1 for other accesses and for model inputs."""
     owner: Integers
-    """Of each access: its subgraph."""
+    """Subgraph of each access."""
 
     @classmethod
     def of(cls, work: WorkloadColumns) -> _Flow:
-        """Return those of a workload."""
+        """Return the subgraphs of a workload."""
         rows, _ = work.active(is_fused=True)
         count, owner, tensor = work.subgraph_count, work.subgraph_index[work.access_operator], work.access_tensor
         is_output = work.access_role == ROLE_CODE["output"]
@@ -142,9 +142,9 @@ class _Flow:
         return np.where(self.is_light, found, -1)
 
     def join(self, kernel: Integers, key: Integers, some: Integers) -> Integers:
-        """Return the kernels where neighbours among some are one whose keys are the same, and not -1.
+        """Return the kernel of each subgraph, after merging neighbours in `some` with equal keys other than -1.
 
-        All of them need nothing but what stands before the first.
+        Kernels merge only if none of them depends on a kernel after the first.
         """
         some = some[kernel[some] == some]
         is_next = (key[some[1:]] == key[some[:-1]]) & (key[some[1:]] >= 0)
@@ -158,10 +158,10 @@ class _Flow:
         return np.where(late[joined], np.arange(self.count), joined)[kernel]
 
     def join_experts(self, work: WorkloadColumns) -> Integers:
-        """Return the kernels where those of a mixture are one, each of all others by itself.
+        """Return the kernel of each subgraph, with the subgraphs of each mixture of experts merged.
 
-        Its subgraphs are the two products, what only they read and that follows from a sort or from the first of them,
-        and what alone reads the second, unless it is a norm.
+        A mixture consists of its two products and of subgraphs between them: only the mixture reads these, and they
+        follow a sort or the first product. The only reader of the second product also joins, unless it is a norm.
         """
         every = np.arange(self.count)
         reader, writer = self._pairs(every)
@@ -194,7 +194,7 @@ class _Flow:
     def _pair_experts(
         self, work: WorkloadColumns, reader: Integers, writer: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return the first and second products of mixtures, and the last product that light work follows from."""
+        """Return the first and second products of mixtures, and the last product upstream of each subgraph."""
         rows = np.flatnonzero(work.of_operation("grouped_mm"))
         product = np.full(self.count, -1)
         product[work.subgraph_index[rows]] = rows
@@ -209,7 +209,7 @@ class _Flow:
         return places[seconds - 1], places[seconds], reach
 
     def _spread(self, source: Integers, reader: Integers, writer: Integers) -> Integers:
-        """Return the last of the sources that each subgraph reads of through light ones; -1 for none."""
+        """Return the last source that each subgraph reads directly or through light subgraphs; -1 for none."""
         found = np.full(self.count, -1)
         while True:
             through = np.where(source >= 0, source, np.where(self.is_light, found, -1))
@@ -219,14 +219,14 @@ class _Flow:
                 return found
 
     def _pairs(self, kernel: Integers) -> tuple[Integers, Integers]:
-        """Return which kernel reads what which other makes."""
+        """Return the (reader, writer) pairs of different kernels."""
         reads = np.flatnonzero(self.maker >= 0)
         reader, writer = kernel[self.owner[reads]], kernel[self.maker[reads]]
         return reader[reader != writer], writer[reader != writer]
 
 
 def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
-    """Return what tells the input of a subgraph's one product, with its rows and depth, from others; -1 for none."""
+    """Return a key for the input, rows and depth of each subgraph's only product; -1 if there is none."""
     found = np.full(flow.count, -1)
     counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move
@@ -244,7 +244,7 @@ def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
 
 
 def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:
-    """Return what each access moves where the kernels are these: of a value what no member holds, once."""
+    """Return the bytes that each access moves with these kernels; a kernel moves each value at most once."""
     owner, tensor = group[work.access_operator], work.access_tensor
     is_output = work.access_role == ROLE_CODE["output"]
     count = int(tensor.max(initial=-1)) + 1

@@ -1,9 +1,9 @@
-"""Times as whole femtoseconds, and runs made of them.
+"""Times as whole femtoseconds, and runs built from them.
 
-Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
-the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
-proportion to their latencies. What an operator costs on its own is rounded in the same way, so that nothing is saved
-where nothing is fused. Static power is drawn for the interval, since overlapping batches share it.
+Latencies are rounded to integer femtoseconds per kernel. They are split exactly over operators in proportion to the
+resource that bounds the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over
+all operators in proportion to their latencies. The cost of an operator as a separate kernel is rounded in the same way,
+so that savings are 0 without fusion. Static power is drawn for the interval, because overlapping batches share it.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FS_PER_S
 
 Asked = tuple[Hardware, Configuration]
-"""What a workload is evaluated on."""
+"""Hardware and configuration on which a workload is evaluated."""
 
 ROUNDING: Final = 2.0**-50
-"""Share that is left to the first kernel where a whole is divided, so that no share is rounded above it."""
+"""Relative reserve for the first kernel when a whole is divided, so that shares never round up above the whole."""
 
 
 @frozen(kw_only=True, eq=False)
 class Timed:
-    """Kernels timed on one hardware, or on several that were gathered: those of each kind once, or all."""
+    """Kernels timed on one hardware, or on several gathered ones; each kind of kernel is timed once."""
 
     timing: Timing
     hardware: Hardware
     kernels: KernelColumns
-    """All of them, before a batch is cut in parts."""
+    """All kernels, before a batch is cut into parts."""
 
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
-        """Return the kinds of kernels timed on a hardware, or several that were gathered; `parts`: `time_kernels`."""
+        """Return kernels timed on one or several gathered hardware; `parts` is passed to `time_kernels`."""
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:
-        """Return a column of the kinds' operators as one of all, point after point."""
+        """Return a column of all operators from one of the kinds' operators, concatenated over points."""
         rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
         return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
     @cached_property
     def operator_fs(self) -> Integers:
-        """Each operator's exact share of its kernel's latency: its own time, the launch at the leader.
+        """Exact share of each operator in its kernel's latency: its own time, and the launch at the leader.
 
-        UnsupportedError for a kernel that the store cannot hold.
+        Raises UnsupportedError for a latency that the store cannot hold.
         """
         kernels, placement = self.timing.kernels, self.timing.placement
         rounded = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S)
@@ -77,10 +77,10 @@ class Timed:
 
     @cached_property
     def interval_fs(self) -> Integers:
-        """Each operator's exact share of its workload's interval, in proportion to its latency.
+        """Exact share of each operator in its workload's interval, in proportion to its latency.
 
-        That latency itself where no batches overlap. What rounding leaves is of the operator that leads the workload's
-        first kernel, so that alike operators have alike shares.
+        Equal to the latency if batches do not overlap. The leader of the workload's first kernel takes the rounding
+        remainder, so that equal operators have equal shares.
         """
         timing, kernels = self.timing, self.timing.kernels
         latency_s = kernels.sum_kernels(timing.kernel_s)
@@ -98,17 +98,17 @@ class Timed:
 
     @cached_property
     def closed_counts(self) -> Counts:
-        """With what follows from time and energy."""
+        """Action counts, including static power and regulator losses, which follow from time and energy."""
         timing = self.timing
         return close_counts(timing.counts, self.hardware, self.interval_fs / FS_PER_S, timing.row_factor)
 
     @cached_property
     def operator_fj(self) -> Integers:
-        """What each operator takes."""
+        """Energy of each operator, femtojoules."""
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
     def sum_exactly(self, values: Integers) -> Integers:
-        """Return the sum of whole numbers of operators over each workload, those of a kind as often as there are."""
+        """Return the exact sum of integers per operator over each workload, weighted by the number of each kind."""
         kernels = self.timing.kernels
         times = np.asarray(kernels.row_times, dtype=np.int64)
         starts = np.searchsorted(kernels.workload_index, np.arange(kernels.workload_count))
@@ -116,7 +116,7 @@ class Timed:
         return total
 
     def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
-        """Return latency and bytes of all operators point after point, by name with something before it."""
+        """Return latency and bytes of all operators, concatenated over points, by name with the prefix `before`."""
         placement = self.timing.placement
         return {
             f"{before}latency_fs": self.expand(self.operator_fs, points),
@@ -133,9 +133,9 @@ def cut_runs(
     beside: Sequence[int],
     asked: Sequence[Asked],
 ) -> list[RunColumns]:
-    """Return the runs of what was timed on so many hardware, each at its place in it.
+    """Return the runs of kernels timed on several hardware, each at its index in `places`.
 
-    `apart` is the same with a kernel per ATen call.
+    `apart` holds the same with one kernel per ATen call, at the indices in `beside`.
     """
     own, points = timed
     alone, others = apart
@@ -181,7 +181,7 @@ def cut_runs(
 
 
 def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Return the columns of `RunFacts` of each configuration, at its place in what was timed."""
+    """Return the columns of `RunFacts` for each configuration, read at its index in the timed hardware."""
     timing, kernels = own.timing, own.kernels
     macs = int(kernels.work.mac_count.sum())
     numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
@@ -212,9 +212,9 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
 
 
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end.
+    """Return the rows of the subgraphs that run, by column name, and the row boundaries of each hardware.
 
-    What belongs to a kernel as a whole, its start, is of its leader's subgraph, where an engine joins several.
+    If an engine joins several subgraphs, the kernel's launch belongs to its leader's subgraph.
     """
     timing, kernels, placement = own.timing, own.kernels, own.timing.placement
     kinds, work = timing.kernels, kernels.work
@@ -222,7 +222,7 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     shown = np.unique(owner)
 
     def summed(per_operator: Floats) -> Floats:
-        """Return the sums over subgraphs, point after point."""
+        """Return the sums over subgraphs, concatenated over points."""
         sums = sum_by(owner, kinds.each(per_operator)[..., row], count)[..., shown]
         return sums.ravel() if sums.size == points * len(shown) else np.tile(sums, points)
 
@@ -252,10 +252,10 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
-    """Give each kernel's value to its leader, where one number may stand for all kernels of a point."""
+    """Return a per-operator column with kernel values at leaders; a single number applies to all kernels of a point."""
     return kernels.at_leader(kernels.each_kernel(values))
 
 
 def find_activations(kernels: KernelColumns, hardware: Hardware) -> float:
-    """Return the peak of live activations of the samples that run at once, of one workload."""
+    """Return the peak of live activation bytes for the samples of one workload that run at once."""
     return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))

@@ -1,14 +1,14 @@
-"""How long placed kernels and workloads take at a clock, and the clock that a power cap leaves them.
+"""Times of placed kernels and workloads at a clock, and their clock under a power cap.
 
-    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over its operators; of a GPU their norm
+    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over its operators; p-norm for a GPU
     latency     = sum of kernel times                                      kernels run one after another
 
-    interval    = latency                                                  where a batch starts after the one before
-                = min(latency, max(units, shared, roofline))               where batches overlap: see `Overlap`
-    units       = sum of launch + max(sum of compute, sum of memory)       of units that always have work
-    shared      = sum of bytes off chip / rate                             which all units share
+    interval    = latency                                                  if batches do not overlap
+                = min(latency, max(units, shared, roofline))               if batches overlap: see `Overlap`
+    units       = sum of launch + max(sum of compute, sum of memory)       on units that always have work
+    shared      = sum of bytes off chip / rate                             for memory that all units share
 
-The interval is the time from one batch to the next, repeated without a pause. The clock is a share of the full one.
+The interval is the time from one batch to the next, repeated without a pause. The clock is a share of the full clock.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import frozen
 
 SAME: Final = 1e-9
-"""Share up to which two times are the same."""
+"""Relative tolerance at which two times are equal."""
 
 
 @frozen(eq=False)
 class Pace:
-    """How long placed kernels and workloads take at a clock of each workload."""
+    """Times of placed kernels and workloads, given a clock per workload."""
 
     kernels: KernelColumns
     hardware: Hardware
     placement: Placement
     law: PowerLaw
     _last: list[Any] = attrs.field(factory=list, init=False)
-    """Times and clock that were asked about last, and the answer: a clock that was found is asked about again."""
+    """Cache of the last times, clock and result, because a clock that was found is queried again."""
 
     def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
-        """Return the clock that the cap leaves each workload that takes so long, and what an action then costs it."""
+        """Return the clock of each workload under the cap, and the energy factor of its on-chip actions."""
         steady = self.law.clock_under_cap(seconds_at, chip_j, memory_j)
         factor = self.law.energy_factor(steady)
         is_lone = self.kernels.sum_kernels(np.ones(self.kernels.kernel_count)) == 1.0
@@ -71,15 +71,15 @@ class Pace:
         )
 
     def kernel_s(self, clock: Floats) -> Floats:
-        """Return what each kernel takes."""
+        """Return the time of each kernel."""
         return self._busy_s(self.placement, clock)
 
     def latency_s(self, clock: Floats) -> Floats:
-        """Return what a batch of each workload takes that has the chip to itself."""
+        """Return the latency of a batch of each workload that has the chip to itself."""
         return self.kernels.sum_kernels(self.kernel_s(clock))
 
     def interval_s(self, clock: Floats) -> Floats:
-        """Return the time from one batch of each workload to the next."""
+        """Return the interval between batches of each workload."""
         latency = self.latency_s(clock)
         if self.placement.overlap is None:
             return latency
@@ -87,7 +87,7 @@ class Pace:
         return shortest
 
     def limit(self, clock: Floats) -> Texts:
-        """Return what the interval of each workload is, but for the power cap."""
+        """Return the throughput limit of each workload, ignoring the power cap."""
         overlap = self.placement.overlap
         if overlap is None:
             return np.full(np.shape(clock), ONE_BY_ONE)
@@ -99,7 +99,7 @@ class Pace:
         return np.where(np.maximum(units, shared) < latency * (1.0 - SAME), bound, ONE_BY_ONE)
 
     def _bounds(self, overlap: Overlap, clock: Floats) -> tuple[Floats, Floats]:
-        """Return what a batch takes of the units, and of what they share: neither less than the datasheet allows."""
+        """Return a batch's time on the units and on the shared memory, both at least the datasheet's minimum."""
         least_units, least_shared = self.placement.least_interval_s(self.kernels, self.hardware)
         units = self.kernels.sum_kernels(self._busy_s(overlap, clock))
         shared = self.kernels.sum_workload(overlap.shared_s) * self.law.stretch(clock)
@@ -112,7 +112,7 @@ class Pace:
         return seconds
 
     def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
-        """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
+        """Return the compute and memory time of each kernel at these clocks; the longer one counts."""
         if not self._last or self._last[0] is not times or self._last[1] is not clock:
             compute, memory = self._own_times if times is self.placement else self._times_of(times)
             each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
@@ -125,6 +125,6 @@ class Pace:
         return self._times_of(self.placement)
 
     def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
-        """Return what units and memory of each kernel take at the full clock, each by itself."""
+        """Return the compute and memory time of each kernel at the full clock, each on its own."""
         compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
         return unbalance(compute, memory, self.placement.sharpness)

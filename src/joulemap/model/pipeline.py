@@ -1,12 +1,12 @@
 """Runs of a workload on any number of configurations.
 
     form kernels ─► place ─► count ─► power cap ─► latency ─► price ─► ledger
-         │                                        └─ or sums: totals alone
-         └─ the same once more with a kernel per call: what each operator would cost on its own
+         │                                        └─ or sums: only totals
+         └─ repeated with one kernel per call: the cost of each operator as a separate kernel
 
-Kernels are formed here, once for all hardware; `timing` places, counts and times them, at the clock that `pace` and
-`power` find; `outcome` makes runs of it. Hardware that are alike go through as one (`column`), kernels that are alike
-as one of a kind (`kind`). A model that a chip's compiler does not run whole goes through in two parts (`fallback`).
+Kernels are formed here, once for all hardware. `timing` places, counts and times them, at the clock that `pace` and
+`power` find; `outcome` builds runs from them. Alike hardware are evaluated as one (`column`), alike kernels as one of a
+kind (`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ if TYPE_CHECKING:
     from joulemap.domain.compiler import Compiler
 
 SEPARATE: Final = "graph"
-"""The runtime that says what each ATen call takes by itself."""
+"""Runtime used for the cost of each ATen call as a separate kernel."""
 
 Place = tuple[Timed, int, int]
-"""What was timed, the place of one hardware in it, and how many there are in it."""
+"""Timed kernels, the index of one hardware in them, and the number of hardware in them."""
 
 Made = TypeVar("Made", bound=RunFacts)
 Make = Callable[[Sequence[Asked]], Sequence[Made]]
 
 TOGETHER: Final = 8192
-"""Operators of all hardware that are evaluated at once: more gain nothing and leave the processor's caches."""
+"""Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
 
 
 @define(eq=False)
 class Gathering:
-    """Hardware that workloads are evaluated on: what formulas decide by, and those that are alike as one.
+    """Cache of hardware skeletons and of gathered hardware, shared by workloads.
 
-    Keys name hardware by identity; values hold the hardware, so that no other gets its identity.
+    Keys are hardware identities; values hold the hardware, so that no other object can get its identity.
     """
 
     _skeletons: dict[tuple[int, str], tuple[Hardware, Hashable]] = attrs.field(factory=dict, init=False)
     _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
 
     def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
-        """Return the skeleton of a hardware, made once."""
+        """Return the skeleton of a hardware, cached."""
         key = id(hardware), precision
         if key not in self._skeletons:
             self._skeletons[key] = hardware, skeleton(hardware, precision)
         return self._skeletons[key][1]
 
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
-        """Return several hardware of one skeleton as one, made once."""
+        """Return several hardware of one skeleton as one, cached."""
         key: tuple[str | int, ...] = precision, *map(id, hardware)
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
@@ -75,22 +75,22 @@ class Gathering:
 
 @define
 class Evaluator:
-    """A workload to be evaluated on any number of configurations.
+    """Evaluator of one workload on any number of configurations.
 
-    Kernels depend on precision and runtime alone, so they are formed once for all hardware.
+    Kernels depend only on precisions and runtime, so they are formed once for all hardware.
     """
 
     work: WorkloadColumns
     stretch: Integers | None = None
-    """Which stretch that the host calls by itself each operator is of; None where it calls the whole once."""
+    """Stretch number of each operator, if the host calls stretches separately; None if it calls the whole once."""
     gathering: Gathering = attrs.field(factory=Gathering, kw_only=True)
-    """Hardware, which workloads of one question share."""
+    """Hardware cache, shared by the workloads of one question."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
-    """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
+    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; empty if none do."""
 
     def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
-        """Return it as another process gets it: without what was formed, which holds functions, and is formed anew."""
+        """Pickle only the workload and its stretches; the caches hold functions and are rebuilt."""
         return Evaluator, (self.work, self.stretch)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
@@ -101,14 +101,14 @@ class Evaluator:
         return found
 
     def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
-        """Return the run of each configuration, or what `evaluate` raises of it because of its hardware.
+        """Return the run of each configuration, or the exception that `evaluate` raises because of its hardware.
 
-        Those whose hardware are alike are evaluated together, so that many cost hardly more than a few.
+        Configurations of alike hardware are evaluated together, so that many cost little more than a few.
         """
         return self._evaluate_all(asked, self._cut)
 
     def evaluate_totals(self, asked: Sequence[Asked]) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
-        """Return the totals of each configuration, or what `evaluate` raises of it because of its hardware.
+        """Return the totals of each configuration, or the exception that `evaluate` raises because of its hardware.
 
         A run that a host computes in part, or whose totals exceed 64 bits, is returned with its ledger.
         """
@@ -146,7 +146,7 @@ class Evaluator:
         return [found[number] for number in range(len(asked))]
 
     def falls_back(self, hardware: Hardware) -> bool:
-        """Whether the compiler of a hardware leaves operators to a host."""
+        """Return whether the compiler of a hardware leaves operators to a host."""
         if hardware.compiler is None:
             return False
         if hardware.compiler not in self._parts:
@@ -158,7 +158,7 @@ class Evaluator:
         return bool(self._parts[hardware.compiler][1])
 
     def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
-        """Return the run of what a host computes a part of; None where the compiler runs all. Raises as `evaluate`."""
+        """Return the run if a host computes part of it; None if the compiler runs all. Raises as `evaluate`."""
         if not self.falls_back(hardware) or hardware.compiler is None:
             return None
         from joulemap.model.fallback import check_host, configure_host, merge_runs
@@ -185,7 +185,7 @@ class Evaluator:
         return [run for one in asked for run in self._evaluate_alike([one], make)]
 
     def _time(self, asked: Sequence[Asked], chips: Iterable[int], runtime: str) -> dict[int, Place]:
-        """Return the place of each of these chips in what was timed, those together whose engines cut a batch alike."""
+        """Return chip -> its place in the timed kernels; chips with equal batch parts are timed together."""
         kernels = self.form(asked[0][1], runtime)
         by_id = {id(hardware): hardware for hardware, _ in asked}
         names = list(dict.fromkeys(chips))
@@ -206,7 +206,7 @@ class Evaluator:
         return timed
 
     def _time_all(self, asked: Sequence[Asked]) -> dict[tuple[str, int], Place]:
-        """Return the place of each (runtime, chip) of configurations at one precision in what was timed."""
+        """Return (runtime, chip) -> its place in the timed kernels, for configurations at one precision."""
         timed: dict[tuple[str, int], Place] = {}
         for runtime in dict.fromkeys(configuration.runtime for _, configuration in asked):
             chips = [id(chip) for chip, one in asked if one.runtime == runtime]
@@ -214,7 +214,7 @@ class Evaluator:
         return timed
 
     def _cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
-        """Return the runs of configurations at one precision, of hardware that are alike."""
+        """Return the runs of configurations at one precision on alike hardware."""
         timed = self._time_all(asked)
         merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
         if apart := [name for name in merged if (SEPARATE, name) not in timed]:
@@ -233,7 +233,7 @@ class Evaluator:
         return [found[number] for number in range(len(asked))]
 
     def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
-        """Return the totals of configurations at one precision, of hardware that are alike; beyond 64 bits, runs."""
+        """Return the totals of configurations at one precision on alike hardware; runs if totals exceed 64 bits."""
         timed = self._time_all(asked)
         groups: dict[int, list[tuple[int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
@@ -281,7 +281,7 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
 
 
 def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
-    """Return what formulas decide by of a hardware, or of each of several, beside what it has: numbers, or arrays."""
+    """Return the values that formulas branch on besides the skeleton: numbers, or arrays for several hardware."""
     return (
         *find_architecture(hardware.architecture).decides(hardware, work, precision),
         np.greater(hardware.reference.loss_j, 0.0),
@@ -291,12 +291,12 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
 
 
 def describe_precision(hardware: Hardware, precision: str) -> str:
-    """Return that a hardware does not have a precision."""
+    """Return the message that a hardware lacks a precision."""
     return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
 
 
 def describe_shortage(name: str, required: float, capacity: float) -> str:
-    """Return why so many bytes do not fit the memory of a hardware; empty where they do."""
+    """Return the message that the required bytes exceed a hardware's memory; empty if they fit."""
     if required <= capacity:
         return ""
     return f"{name} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"

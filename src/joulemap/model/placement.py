@@ -1,18 +1,19 @@
-"""Kernels placed on a hardware: where their work goes, and how long units, memory and launches take.
+"""Kernels placed on hardware: the resources that they use, and the times of units, memory and launches.
 
-The host launches every kernel in `eager`, once for all of them in the other runtimes, whose latency is the device's:
+In `eager`, the host launches every kernel. In other runtimes it launches once for all kernels, and latency is the
+device's. In `eager`:
 
     launch = fixed cost + calls x host launch                        where the host waits for each kernel
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
 
-There it has one batch at a time in hand, so that none overlap.
+In `eager`, the host processes one batch at a time, so batches do not overlap.
 
-No kernel is faster than the roofline of the datasheet, whatever the coefficients are:
+No kernel is faster than the datasheet's roofline, regardless of the coefficients:
 
     launch + compute >= 2 MACs / peak          launch + memory >= bytes off chip / bandwidth
 
-Where batches overlap, a class says besides what a batch takes of units that always have work (`Overlap`), and
-`pipeline` how long it is from one batch to the next.
+If batches overlap, the class also states the time that a batch takes of permanently busy units (`Overlap`); `pipeline`
+derives the interval between batches.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 ROOFLINE_TOLERANCE: Final = 1e-9
-"""Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
+"""Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
 
 
 @frozen(kw_only=True, eq=False)
 class Overlap:
-    """What a batch takes of units that always have work, on a chip where batches overlap. Per operator."""
+    """Times of one batch on permanently busy units, for chips where batches overlap; arrays are per operator."""
 
     limit: str
-    """What the units are, in `run.THROUGHPUT_LIMITS`."""
+    """Throughput limit that these units set, one of `run.THROUGHPUT_LIMITS`."""
     compute_s: Floats
     memory_s: Floats
-    """Of a memory path that each unit has for itself."""
+    """Time of the private memory path of each unit."""
     launch_s: Floats
-    """Per kernel."""
+    """Launch time per kernel."""
     shared_s: Floats
-    """Of the memory that all units share."""
+    """Time of the memory that all units share."""
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
         """Return it with the times of units and memory, and those of launches, times factors.
@@ -63,51 +64,54 @@ class Overlap:
 
 @frozen(kw_only=True, eq=False)
 class Placement:
-    """Kernels placed on a hardware. Per-operator arrays unless said otherwise.
+    """Kernels placed on hardware; arrays are per operator unless stated otherwise.
 
-    A class adds what its counts need besides.
+    A class adds fields that its own action counts need.
     """
 
     compute_s: Floats
-    """Time of the units, padded tiles and partial waves included."""
+    """Time of the units, including padded tiles and partial waves."""
     memory_s: Floats
     """Time of the slowest memory level for the operator's share of its kernel's traffic."""
     launch_s: Floats
-    """Per kernel: fixed cost."""
+    """Fixed cost per kernel."""
     host_call_count: Floats | float = 1.0
-    """Per kernel: calls that the host makes for it in `eager`."""
+    """Host calls per kernel in `eager`."""
     host_runs_ahead: bool = False
-    """Whether the device works on while the host makes further calls."""
+    """True if the device keeps working while the host makes further calls."""
     dram_read_bytes: Floats
     dram_write_bytes: Floats
     pass_bytes: Floats | float = 0.0
-    """What passes that the runtime adds to the operator's kernel read and write again, at any level: in none of the
-    bytes that cross the kernel's boundary, and in those of DRAM where the last level does not hold it."""
+    """Bytes that passes added by the runtime to the operator's kernel read and write again, at any level.
+
+    Bytes that cross the kernel's boundary exclude them; DRAM bytes include them if the last level does not hold them.
+    """
     tile_count: Floats
     wave_count: Floats
     units_used: Floats
-    """Units that have work in the fullest wave."""
+    """Number of units with work in the fullest wave."""
     units_total: int
-    """Units that have this precision; of several hardware a column of them."""
+    """Number of units that support this precision; a column if there are several versions of the hardware."""
     executed_macs: Floats
-    """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
-    no tile has a shape. Units without a tile, fill and drain are not in it."""
+    """MAC slots of the tiles, including padding to the tile shape; excludes units without a tile, fill and drain.
+
+    Never fewer than the MACs, and equal to them if tiles have no fixed shape.
+    """
 
     computed_macs: Floats | None = None
-    """Where a mask leaves some of the operators' MACs out, or an algorithm saves some: those that are computed."""
+    """MACs that are computed, if a mask or an algorithm omits some of the operators' MACs; None if all are computed."""
 
     overlap: Overlap | None = None
-    """None where a batch starts after the one before it has ended."""
+    """Times of overlapping batches; None if a batch starts only after the previous one has ended."""
 
     sharpness: float = math.inf
-    """How abruptly the longer time of a kernel, of units or of memory, takes over: see `balance`. Infinite where no
-    other is in it."""
+    """Exponent of the p-norm of a kernel's compute and memory times (see `balance`); infinite for their maximum."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """What units and memory are busy for in a batch of the steady state, (compute, memory), at the full clock.
+        """Busy times of units and memory for one batch in steady state, (compute, memory), at the full clock.
 
-        Where batches overlap, what a batch waits for others is theirs.
+        If batches overlap, the time that a batch waits for others counts for those others.
         """
         overlap = self.overlap
         if overlap is None:
@@ -117,15 +121,15 @@ class Placement:
 
     @property
     def dram_bytes(self) -> Floats:
-        """Read and written off chip."""
+        """Bytes read and written off chip."""
         return self.dram_read_bytes + self.dram_write_bytes
 
     def real_macs(self, kernels: KernelColumns) -> Floats:
-        """Return the MACs that are computed: those of the operators, but for what an algorithm or a mask saves."""
+        """Return the computed MACs of each operator, without those that an algorithm or a mask omits."""
         return kernels.work.mac_count if self.computed_macs is None else self.computed_macs
 
     def with_whole_bytes(self) -> Self:
-        """Return it with whole bytes off chip and of passes, which tiles and shares of passes may cut."""
+        """Return the placement with off-chip and pass bytes rounded to whole bytes; tiles may leave fractions."""
         return attrs.evolve(
             self,
             dram_read_bytes=np.rint(self.dram_read_bytes),
@@ -147,7 +151,7 @@ class Placement:
         )
 
     def hiding(self, hidden: Booleans) -> Self:
-        """Return it where some operators take no time of the units: what others take hides it."""
+        """Return the placement with zero compute time for operators that others hide."""
         if not hidden.any():
             return self
         kept = np.where(hidden, 0.0, 1.0)
@@ -157,7 +161,7 @@ class Placement:
         return attrs.evolve(self, compute_s=self.compute_s * kept, overlap=overlap)
 
     def repeated(self, times: Floats, kernels: KernelColumns) -> Self:
-        """Return it where all of this happens several times, one after the other; `times` is per operator."""
+        """Return the placement with all work repeated sequentially; `times` is per operator."""
         of_kernel = kernels.of_leader(times)
         return attrs.evolve(
             self,
@@ -175,7 +179,7 @@ class Placement:
         )
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
+        """Return the minimum times of each workload: its MACs at the peak, and its off-chip bytes at the bandwidth."""
         peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
@@ -183,7 +187,7 @@ class Placement:
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
-        """Return it with each kernel at least as long as its MACs take at the peak and its bytes at the bandwidth."""
+        """Return the placement with each kernel no faster than its MACs at the peak and its bytes at the bandwidth."""
         peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         least_compute = self.real_macs(kernels) * (FLOPS_PER_MAC / peak)
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
@@ -195,9 +199,9 @@ class Placement:
 
 
 def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
-    """Return times of operators such that, with its fixed cost, no kernel takes less than the sum of `least`.
+    """Return operator times such that no kernel, with its fixed cost, takes less than the sum of `least`.
 
-    What is missing is shared in proportion to `least`.
+    The missing time is shared in proportion to `least`.
     """
     needed = kernels.per_kernel(least)
     missing = needed - launch_s - kernels.per_kernel(seconds)
@@ -212,15 +216,15 @@ Placed = TypeVar("Placed", bound=Placement)
 
 
 class Indifferent:
-    """A class whose formulas decide by nothing beside what a hardware has."""
+    """Architecture class whose formulas branch only on the features that `column.skeleton` lists."""
 
     def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
-        """Return nothing."""
+        """Return an empty tuple: the class has no branch conditions of its own."""
         return ()
 
 
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with what the host costs; see the module's formulas."""
+    """Return the placement with the host's launch cost; see the module's formulas."""
     if kernels.runtime != "eager":
         return placement
     placement = attrs.evolve(placement, overlap=None)
@@ -232,7 +236,7 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
 
 
 def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
-    """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
+    """Return the p-norm of two times: close to the larger time, and above it if both are similar."""
     most = np.maximum(first, second)
     larger = np.maximum(most, 1e-30)
     total: Floats = larger * (most / larger + _power(np.minimum(first, second) / larger, sharpness)) ** (
@@ -242,13 +246,13 @@ def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
 
 
 def _power(share: Floats, exponent: float) -> Floats:
-    """Return a power, that of 2.5 by a root, which takes a fifth of the time."""
+    """Return `share` to the power `exponent`; 2.5 uses a square root, which takes a fifth of the time."""
     power: Floats = share * share * np.sqrt(share) if exponent == 2.5 else share**exponent
     return power
 
 
 def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
-    """Return two times that overlap such that the larger is their p-norm: what is above it belongs to it."""
+    """Return two overlapping times with the larger replaced by their p-norm."""
     if sharpness == math.inf:
         return compute_s, memory_s
     whole, is_busy = p_norm(compute_s, memory_s, sharpness), compute_s >= memory_s
@@ -256,7 +260,7 @@ def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floa
 
 
 def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
-    """Return the two times of which `balance` makes these."""
+    """Return the two times that `balance` maps to these: its inverse."""
     if sharpness == math.inf:
         return compute_s, memory_s
     whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s
@@ -265,9 +269,9 @@ def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Fl
 
 
 def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -> Floats:
-    """Return compute time per operator where two engines work side by side within a kernel.
+    """Return the compute time per operator if two engines work in parallel within a kernel.
 
-    A kernel takes as long as its busier engine; its operators share that time in proportion to what they ask of both.
+    A kernel takes as long as its busier engine. Its operators share that time in proportion to their time on both.
     """
     together = kernels.per_kernel(first_s + second_s)
     busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))

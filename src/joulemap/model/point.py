@@ -1,4 +1,4 @@
-"""Points on their way: numbers of a hardware as arrays, evaluated in blocks, and what each block adds up to."""
+"""Points under evaluation: numbers of a hardware as arrays, evaluated in blocks, and the totals of each block."""
 
 from __future__ import annotations
 
@@ -31,38 +31,41 @@ from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J
 
 TOGETHER: Final = 262144
-"""Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
+"""Maximum rows of kinds over all points evaluated at once; fewer add call overhead, more spill the CPU caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
 """Columns with a number for each bottleneck."""
 
 MOST_BLOCKS: Final = 8
 LEAST_POINTS: Final = 512
-"""In so many blocks, or blocks of so many points, a grid may fall of which formulas decide unlike: else it is a row."""
+"""Limits for splitting a grid: at most `MOST_BLOCKS` blocks, or blocks of at least `LEAST_POINTS` points on average.
+
+A grid that exceeds both limits is evaluated as a row.
+"""
 
 Block = tuple[Integers, ...]
-"""Places along each axis of a grid: all that these meet in."""
+"""Indices along each axis of a grid; a block is all their combinations."""
 
 LIMIT: Final = f"<U{max(map(len, THROUGHPUT_LIMITS))}"
-"""Type of a throughput limit."""
+"""numpy type of a throughput limit."""
 
 
 class Spent(NamedTuple):
-    """What energy is of, as intervals are made of it."""
+    """Key of an energy share, by the properties that determine its uncertainty interval."""
 
     common_category: str
     basis: str
-    """Of its prices."""
+    """Basis of its prices."""
     is_own: bool
-    """Whether its prices are the hardware's own, without a range of the class, and nobody set them."""
+    """True if its prices are the hardware's own, have no class range and were not set by a question."""
 
 
 @define(kw_only=True, eq=False)
 class Points:
-    """Points on their way, a grid of them: which are refused, and what was found of the others.
+    """Grid of points under evaluation: the refused points, and the results of the others.
 
-    Its numbers are arrays that meet each other: along an axis that a number does not follow it has one place, and so
-    has all that formulas make of it.
+    Its numbers are arrays that broadcast. A number has length 1 along an axis that it does not depend on, and so do the
+    values that formulas derive from it.
     """
 
     kernels: KernelColumns
@@ -70,16 +73,16 @@ class Points:
     numbers: Mapping[Path, Floats]
     shape: tuple[int, ...]
     whole: Hardware
-    """With all numbers as arrays."""
+    """Hardware with all varied numbers as arrays."""
     activation_bytes: Integers
     refusal: NDArray[np.object_]
-    """Why each cannot run; empty where it can."""
+    """Reason why each point cannot run; empty if it can."""
     columns: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     spent: dict[Spent, Integers] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Path, Floats]) -> Self:
-        """Return points of a hardware, those refused whose numbers contradict each other or hold no such model."""
+        """Return the points of a hardware; contradictory numbers and insufficient memory are refused."""
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
         numbers = {
             path: column.reshape((1,) * (len(shape) - column.ndim) + column.shape) for path, column in numbers.items()
@@ -106,7 +109,7 @@ class Points:
         )
 
     def evaluate(self) -> None:
-        """Evaluate the points that nothing speaks against, those together that formulas decide alike of."""
+        """Evaluate the points that are not refused, in blocks on which all formulas branch alike."""
         found = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
         decided = [np.asarray(one)[..., 0] for one in found if np.ndim(one) > 1]
         if self.kernels.work.of_kind("communication").any():
@@ -124,7 +127,7 @@ class Points:
                     self._evaluate_block(part, 0.0)
 
     def _as_row(self) -> Self:
-        """Return the same points one behind the other, with what is found of them; of those too unlike for a grid."""
+        """Return the same points as one row that shares its results, for points that differ too much for a grid."""
         numbers = {path: np.broadcast_to(column, self.shape).ravel() for path, column in self.numbers.items()}
         return attrs.evolve(
             self,
@@ -137,7 +140,7 @@ class Points:
 
     @cached_property
     def set_prices(self) -> dict[Path, Booleans]:
-        """Which points have another price than the hardware, of actions that are varied: others have its basis."""
+        """Mask per varied price of the points that differ from the hardware's price; the others keep its basis."""
         return {
             path: column != read_number(self.hardware, path)
             for path, column in self.numbers.items()
@@ -145,9 +148,9 @@ class Points:
         }
 
     def _evaluate_block(self, block: Block, parts: float) -> None:
-        """Write what some points take; those that no store can hold are found by evaluating ever fewer together.
+        """Write the results of a block; on overflow, halve it to find the points that the store cannot hold.
 
-        An engine runs the batch in so many parts; for 0 in those that take it least time.
+        An engine runs the batch in `parts` parts; 0 selects the fastest number of parts.
         """
         hardware = _set_arrays(self.hardware, _take(self.numbers, block))
         own = {path for path, is_set in _take(self.set_prices, block).items() if not is_set.flat[0]}
@@ -167,7 +170,7 @@ class Points:
     def _write(
         self, block: Block, is_mine: Booleans, found: Mapping[str, NDArray[Any]], spent: Mapping[Spent, Integers]
     ) -> None:
-        """Write columns of those points of a block that are meant."""
+        """Write the columns of the points of a block in `is_mine`."""
         places = np.ix_(*block)
 
         def write(column: NDArray[Any], values: NDArray[Any], mask: Booleans) -> None:
@@ -183,7 +186,7 @@ class Points:
 
 
 def _set_arrays(hardware: Hardware, numbers: Mapping[Path, Floats]) -> Hardware:
-    """Return a hardware with numbers of many: one that is the same of all as that number."""
+    """Return a hardware with varied numbers; an array of equal values becomes a single number."""
     values = {
         path: float(one.flat[0]) if (one == one.flat[0]).all() else one[..., None] for path, one in numbers.items()
     }
@@ -191,13 +194,13 @@ def _set_arrays(hardware: Hardware, numbers: Mapping[Path, Floats]) -> Hardware:
 
 
 def of_points(values: Floats | float, shape: tuple[int, ...]) -> Floats:
-    """Return a column of formulas, with its axis of operators, as one of points."""
+    """Return a column of points from a formula's column, without its axis of operators."""
     column = np.asarray(values)
     return np.broadcast_to(column[..., 0] if column.ndim else column, shape)
 
 
 def _take(columns: Mapping[Path, Any], block: Block) -> dict[Path, Any]:
-    """Return the columns of a block of points: along an axis that one does not follow, its one place."""
+    """Return the columns of a block of points; an axis of length 1 keeps its only index."""
     return {
         path: column[np.ix_(*(one if count > 1 else [0] for one, count in zip(block, column.shape, strict=True)))]
         for path, column in columns.items()
@@ -205,7 +208,7 @@ def _take(columns: Mapping[Path, Any], block: Block) -> dict[Path, Any]:
 
 
 def _group(decided: Sequence[NDArray[Any]], axis: int, count: int) -> list[Integers]:
-    """Return the places along an axis in groups, in each of which nothing that is decided by differs."""
+    """Return the indices along an axis in groups; within a group, all branch conditions are equal."""
     group = np.zeros(count, dtype=np.int64)
     for one in decided:
         if one.shape[axis] > 1 and (one != one.flat[0]).any():
@@ -217,7 +220,7 @@ def _group(decided: Sequence[NDArray[Any]], axis: int, count: int) -> list[Integ
 
 
 def _cut(block: Block, most: int) -> Iterator[Block]:
-    """Yield a block in parts of no more than so many points, as few as can be along its first axes."""
+    """Yield parts of a block with at most `most` points, cut along its first axes first."""
     sizes = [math.prod(map(len, block[axis + 1 :])) for axis in range(len(block))]
     axis = next((axis for axis, size in enumerate(sizes) if size <= most), len(block) - 1)
     step = max(1, most // sizes[axis])
@@ -227,9 +230,9 @@ def _cut(block: Block, most: int) -> Iterator[Block]:
 
 
 def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any]], dict[Spent, Integers]]:
-    """Return the columns of points that were timed, and what they spend.
+    """Return the columns of timed points, and their energies by `Spent` key.
 
-    Raises UnsupportedError for energies that no store can hold.
+    Raises UnsupportedError for energies that the store cannot hold.
     """
     sums, timing = Sums(timed=timed), timed.timing
     spent = add_spent(sums, varied)
@@ -252,7 +255,7 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
 
 
 def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
-    """Return the femtojoules of each point, exact, by what they are of.
+    """Return the exact energy of each point in femtojoules, by `Spent` key.
 
     Raises UnsupportedError for more than 9.2 kJ.
     """
@@ -270,7 +273,7 @@ def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
 
 
 def name_spent(action: EnergyAction, varied: frozenset[Path]) -> Spent:
-    """Return what energy of an action is of, where numbers of the hardware are varied."""
+    """Return the `Spent` key of an action's energy, given the varied numbers of the hardware."""
     is_varied = ("reference", ".".join(action.key)) in varied
     is_varied |= action.key == STATIC_ACTION and ("static_power",) in varied
     return Spent(

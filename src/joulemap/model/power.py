@@ -1,4 +1,4 @@
-"""Voltage, which falls with the clock down to a floor, and the clock that a power cap leaves.
+"""Voltage, which falls with the clock down to a floor, and the clock under a power cap.
 
 With x the clock as a share of the highest of the die, phi as a share of the highest of the board, r = x / phi:
 
@@ -8,12 +8,12 @@ With x the clock as a share of the highest of the die, phi as a share of the hig
     T(x)   = T(knee) knee / x                                             below it all slows alike
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
-Of a GPU the p-norm of the two stands in place of their maximum. A run is repeated without a pause, so that the cap has
-taken hold; where batches overlap, T is the time from one to the next, and for latencies that of one by itself. A single
-kernel is timed as benchmarks time it, over a delay: see `at_first`.
+For a GPU, the p-norm of the two replaces their maximum. A run repeats without a pause, so that the cap is in effect. If
+batches overlap, T is the interval between batches, and for latencies the time of one batch alone. A single kernel is
+timed as benchmarks time it, over a delay: see `at_first`.
 
-Power only falls with the clock, so that the highest clock is unique. Below the knee an action costs what it costs at
-the knee and only time is left to give. With a floor and a knee of 1 the voltage is fixed, all time is divided by phi.
+Power only falls as the clock falls, so the highest clock is unique. Below the knee an action costs the same as at the
+knee, and only time changes. With a floor and a knee of 1 the voltage is fixed, and all time is divided by phi.
 
 Source: NVIDIA A100 PCIe 40 GB at four to eight locked clocks, energaizer (ISPASS 2026).
 """
@@ -30,36 +30,36 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 TOLERANCE: Final = 1e-10
-"""Of the power that the cap allows."""
+"""Relative tolerance on the power that the cap allows."""
 
 LEAST_FACTOR: Final = 0.5
-"""Of what an action costs in a steady state: the least that a kernel pays which is over sooner."""
+"""Minimum energy of an action in a short kernel, as a fraction of its energy in steady state."""
 
 STEPS: Final = 100
-"""At most, to find the clock."""
+"""Maximum iterations to find the clock."""
 
 
 @frozen(kw_only=True)
 class PowerLaw:
-    """What decides the voltage and the power cap of a hardware at its power mode; of several, a number of each."""
+    """Parameters of voltage and power cap of a hardware at its power mode; for several hardware, a column each."""
 
     floor: Floats | float
     """Lowest voltage, as a share of the highest."""
     knee: Floats | float
-    """Clock below which the voltage stays there, as a share of the highest of the die."""
+    """Clock below which the voltage stays at its floor, as a share of the die's highest clock."""
     reach: Floats | float
-    """Full clock of the board, as a share of the highest of the die."""
+    """Full clock of the board, as a share of the die's highest clock."""
     static_w: Floats | float
     limit_w: Floats | float
-    """Power that the cap holds a steady state at."""
+    """Maximum power that the cap allows in steady state."""
     delay_s: Floats | float
-    """Time over which the cap takes hold."""
+    """Time over which the cap takes effect; 0 for an immediate cap."""
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:
-        """Return the law of a hardware; a file may state `voltage_floor`, `voltage_knee`, `cap_share` of its own.
+        """Return the law of a hardware; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
 
-        `static_w` takes the place of its static power.
+        `static_w`, if given, replaces its static power.
         """
         static = hardware.static_power.value if static_w is None else static_w
         full = hardware.full_clock
@@ -79,7 +79,7 @@ class PowerLaw:
         return lowest
 
     def energy_factor(self, clock: Floats) -> Floats:
-        """Return what an action on the chip costs at these clocks, relative to the full voltage of the die."""
+        """Return the energy of an on-chip action at these clocks, relative to the full voltage of the die."""
         above = np.maximum(clock * self.reach - self.knee, 0.0)
         slope = (1.0 - self.floor) / np.where(np.less(self.knee, 1.0), 1.0 - self.knee, np.inf)
         factor: Floats = np.square(np.minimum(self.floor + slope * above, 1.0))
@@ -88,12 +88,12 @@ class PowerLaw:
     def at_first(
         self, steady: Floats, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the clock of a single kernel, given that of a steady state, and what an action on the chip costs it.
+        """Return a single kernel's clock, given the steady-state clock, and the energy factor of its on-chip actions.
 
-        The cap takes hold over a delay, so that a short kernel is over before its clock has fallen. That is how single
-        operators are timed. The mean power of what surrounds it stays at the limit: an action costs less than in a
-        steady state by the time that the kernel is faster, down to LEAST_FACTOR of that, which a clock between the
-        two leaves.
+        The cap takes effect over a delay, so a short kernel ends before its clock has fallen. Single operators are
+        timed this way. The mean power over the kernel's surroundings stays at the limit. An action therefore costs less
+        than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the clock
+        lies between the two.
         Source: bf16 products on H200 and B200, the same timed one by one and repeated for a second (aiconfigurator,
         vLLM 0.24 and 0.22): 15 % faster at 0.3 ms, 4 % at 3 ms.
         """
@@ -122,7 +122,7 @@ class PowerLaw:
         return factor
 
     def power(self, clock: Floats, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
-        """Return the power at these clocks, of what then takes `seconds`, with energies at the full voltage."""
+        """Return the power of work that takes `seconds` at these clocks; energies are given at the full voltage."""
         dynamic_j = memory_j + self.energy_factor(clock) * chip_j
         is_long = seconds > 0.0
         watts = np.where(is_long, dynamic_j / np.where(is_long, seconds, 1.0), 0.0)
@@ -130,9 +130,9 @@ class PowerLaw:
         return total
 
     def energy_at(self, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
-        """Return the energy of what was measured to take `seconds`, in joules: at the full clock, or as the cap allows.
+        """Return the energy in joules of work with a measured time, at the full clock or as the cap allows.
 
-        The cap lowers the voltage of what would draw more in that time; how far the clock fell is in the time itself.
+        The cap lowers the voltage if the work would draw more in that time; `seconds` already reflects the lower clock.
         """
         room = (self.limit_w - self.static_w) * seconds - memory_j
         allowed = np.divide(room, chip_j, out=np.ones(np.shape(room)), where=chip_j > 0.0)
@@ -141,10 +141,10 @@ class PowerLaw:
         return total
 
     def clock_under_cap(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> Floats:
-        """Return the share of the board's full clock that the cap leaves each workload, repeated without a pause.
+        """Return the clock of each workload under the cap, repeated without a pause, as a share of the full clock.
 
-        `seconds_at` gives the latency of each at a clock of each; energies are those of its actions at the full
-        voltage, on the chip and off it.
+        `seconds_at` maps one clock per workload to one time per workload. Energies are those of on-chip and off-chip
+        actions at the full voltage.
         """
         at_full = seconds_at(np.ones_like(chip_j))
         full = np.ones(np.broadcast_shapes(chip_j.shape, np.shape(self.limit_w), np.shape(at_full)))
@@ -157,7 +157,7 @@ class PowerLaw:
             return full
         low = full * self.turning
         excess_low = excess_at(low) if np.any(np.less(self.turning, 1.0)) else excess
-        # below the knee power is in proportion to the clock
+        # Below the knee, dynamic power is proportional to the clock.
         drawn_w = np.maximum(excess_low + self.limit_w - self.static_w, np.finfo(float).tiny)
         below = low * np.minimum((self.limit_w - self.static_w) / drawn_w, 1.0)
         between = _find_root(excess_at, low, full, excess_low, excess, TOLERANCE * self.limit_w)
@@ -173,9 +173,9 @@ def _find_root(
     at_high: Floats,
     tolerance: Floats | float,
 ) -> Floats:
-    """Return where an increasing function of each is 0 or less by the tolerance, between a place below and one above 0.
+    """Return the root of each increasing function between `low` and `high`, or a point below it within the tolerance.
 
-    What has no such places comes back at the lower one. Source: regula falsi, the Illinois rule.
+    Elements without a sign change return `low`. Source: regula falsi, the Illinois rule.
     """
     is_open = (at_low <= -tolerance) & (at_high > 0.0)
     root, side = low, np.zeros_like(low)

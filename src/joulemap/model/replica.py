@@ -1,4 +1,4 @@
-"""Copies of a model on the units of a chip, among which a batch is divided.
+"""Copies of a model on the units of a chip, with a batch divided among them.
 
 Source: AWS Neuron documentation, Data Parallel Inference on torch_neuronx.
 """
@@ -16,12 +16,13 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import vary
 
 DIVIDED: Final = "divided_batches"
-"""Geometry of hardware on which each stream has a copy of the model, and a batch is divided among them."""
+"""Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
+"""
 START: Final = "program_start"
 
 
 def count_units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-    """Return the units that a batch has: all, or those of the copies among which it is divided, on average."""
+    """Return the number of units for a batch: all, or the average over the copies among which it is divided."""
     count: Floats | float = hardware.peaks[kernels.precision].unit_count
     if DIVIDED not in hardware.geometry:
         return count
@@ -32,7 +33,7 @@ def count_units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
 
 
 def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-    """Return the copies of the model that a batch is divided among, each of which reads weights of its own."""
+    """Return the number of model copies that share a batch; each copy reads its own weights."""
     if DIVIDED not in hardware.geometry:
         return 1.0
     streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
@@ -41,7 +42,7 @@ def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
 
 
 def join_units(hardware: Hardware) -> Hardware:
-    """Return it where one model is divided over all units, and the host's part is not the hardware's."""
+    """Return the hardware with one model over all units, and without the program start, which is the host's cost."""
     if DIVIDED not in hardware.geometry:
         return hardware
     return vary(

@@ -1,4 +1,4 @@
-"""The factors of constants at which functions of them change their signs, looked for side by side."""
+"""Root search: factors of constants at which functions of them change sign, with all searches in parallel."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Final, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 MOST_FACTOR: Final = 100.0
-"""Either way: what a constant would have to be wrong by more than that is not looked for."""
+"""Maximum factor searched, up or down; larger errors of a constant are not considered."""
 
 TOLERANCE: Final = 1e-6
-"""Of a factor where a sign changes, relative."""
+"""Relative tolerance of a factor at a sign change."""
 
 MOST_STEPS: Final = 100
 
 _ENDS: Final = (
     MOST_FACTOR, 50.0, 30.0, 20.0, 15.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01,
 )  # fmt: skip
-"""Factors that are tried, the largest first, where a constant cannot be wrong by all that is looked for."""
+"""End factors to try, largest first, until the function is defined at one."""
 
 
 def solve(
     function: Callable[[Sequence[tuple[Key, float]]], Sequence[float | None]], keys: Iterable[Key]
 ) -> dict[Key, tuple[float, float] | None]:
-    """Return for each key the factor nearest to 1 on either side, of two, where a function of it changes its sign.
+    """Return for each key the factors (just before, at or just beyond) around the sign change nearest to 1.
 
-    (just before, at or just beyond); None where it does not between 1/100 and 100, as far as it is defined. What
-    changes its sign twice between 1 and the last factor that it is defined at is not found. `function` gets a key and
-    factor of each search that is under way, and returns their values, None where it is not defined. Source: regula
-    falsi, the Illinois rule, on logarithms, with a bisection where that is slow.
+    None if there is no sign change between 1/100 and 100, as far as the function is defined. Two sign changes between 1
+    and the last defined factor are not found. `function` receives a key and factor of each active search, and returns
+    their values, None where it is not defined. Source: regula falsi, the Illinois rule, on logarithms, with a bisection
+    at every fourth step.
     """
     asked = list(keys)
     at_one = zip(asked, function([(key, 1.0) for key in asked]), strict=True)
@@ -54,7 +54,7 @@ def solve(
 
 
 def _search(at_one: float, sign: float) -> Generator[float, float | None, tuple[float, float] | None]:
-    """Yield factors on one side of 1, get the function's value at each, and return where its sign changes."""
+    """Yield factors on one side of 1, receive the function's value at each, and return the pair at its sign change."""
     for end in _ENDS:
         at_end = yield end**sign
         if at_end is not None:

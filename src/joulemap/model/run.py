@@ -13,33 +13,33 @@ from joulemap.system.record import define
 from joulemap.system.units import FS_PER_S
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
-"""What bounds a subgraph, by code."""
+"""Bottlenecks of a subgraph; the position is the code."""
 
 BOUNDS: Final = ("compute", "operands", "memory", "launch", "communication")
-"""What most of a pass's latency goes to: bottlenecks, with units that wait for operands and exchanges apart."""
+"""Limits of a pass's latency: the bottlenecks, with waiting for operands and communication listed separately."""
 
 BUSY: Final = 0.1
-"""Fraction of the units' time that MACs take, padding included, below which units wait for operands."""
+"""Fraction of the units' time spent on MACs, including padding, below which units count as waiting for operands."""
 
 ONE_BY_ONE: Final = "latency"
-"""A batch starts after the one before it has ended."""
+"""Throughput limit: a batch starts only after the previous one has ended."""
 CORES: Final = "cores"
-"""Each works on samples of its own."""
+"""Throughput limit: each core works on its own samples."""
 DEVICES: Final = "devices"
-"""Each of the board works on a batch of its own."""
+"""Throughput limit: each device of the board works on its own batch."""
 STAGE: Final = "pipeline stage"
-"""Every layer has its part of the chip, and all of these have work."""
+"""Throughput limit: every layer has its own part of the chip, and all parts are busy."""
 BANDWIDTH: Final = "memory bandwidth"
-"""Overlapping batches share it."""
+"""Throughput limit: overlapping batches share the memory bandwidth."""
 POWER_CAP: Final = "power cap"
-"""It lowers the clock."""
+"""Throughput limit: the power cap lowers the clock."""
 THROUGHPUT_LIMITS: Final = (ONE_BY_ONE, CORES, DEVICES, STAGE, BANDWIDTH, POWER_CAP)
-"""What limits a throughput."""
+"""All limits of throughput."""
 
 
 @define(kw_only=True, eq=False)
 class LedgerColumns:
-    """Ledger lines of one run: operator by operator, actions in the order of the reference table."""
+    """Ledger lines of one run, by operator, with actions in the order of the reference table."""
 
     operator_index: Integers
     action_index: Integers
@@ -49,7 +49,7 @@ class LedgerColumns:
 
     @property
     def total_fj(self) -> int:
-        """Energy of the run, exact."""
+        """Exact energy of the run."""
         return sum(int(value) for value in self.energy_fj)
 
 
@@ -66,13 +66,13 @@ class SubgraphColumns:
     moved_bytes: Floats
     """Crossing kernel boundaries at any level."""
     pass_bytes: Floats
-    """Read and written again by passes that the runtime adds, at any level."""
+    """Bytes that passes added by the runtime read and write again, at any level."""
     tile_count: Floats
     wave_count: Floats
     executed_mac_count: Floats
-    """MAC slots of its tiles, padding included."""
+    """MAC slots of its tiles, including padding."""
     computed_mac_count: Integers
-    """MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask hides some."""
+    """MACs that the chip computes; fewer than the operators' MACs if an algorithm or a mask omits some."""
     units_used_count: Integers
     kernel_count: Integers
     bottleneck: Integers
@@ -81,18 +81,19 @@ class SubgraphColumns:
 
 @define(kw_only=True, eq=False)
 class OperatorColumns:
-    """One row per operator that runs: its share of the run, and of one in which every ATen call is a kernel.
+    """One row per operator that runs: its share of the run, and of a run in which every ATen call is a kernel.
 
-    Bytes are whole, but for halves at four bits, so that their sums do not depend on the order.
+    Bytes are whole numbers (or halves at four bits), so that their sums do not depend on the order.
     """
 
     operator_index: Integers
     subgraph_index: Integers
     kernel_count: Integers
-    """1 where it leads a kernel, else 0."""
+    """1 if the operator leads a kernel, else 0."""
     latency_fs: Integers
     interval_fs: Integers
-    """Share of the time from one batch to the next: the latency where none overlap. Static power is drawn for it."""
+    """Share of the interval between batches, during which static power is drawn; the latency if batches do not overlap.
+    """
     dram_bytes: Floats
     moved_bytes: Floats
     pass_bytes: Floats
@@ -106,7 +107,7 @@ class OperatorColumns:
 
 @define(kw_only=True, eq=False)
 class RunFacts:
-    """A workload evaluated on one configuration, as a whole."""
+    """Whole-run results of a workload evaluated on one configuration."""
 
     configuration: Configuration
     hardware: Hardware
@@ -117,26 +118,26 @@ class RunFacts:
     activation_bytes: int
     mac_count: int
     clock_fraction: float
-    """Of the full clock: below 1 where the power cap gives way."""
+    """Clock as a fraction of the full clock; below 1 if the power cap lowers it."""
     clock_hz: float
-    """The clock that is left."""
+    """Clock under the power cap."""
     voltage_factor: float
-    """What an action on the chip costs at that clock, relative to the highest voltage of the die."""
+    """Energy of an on-chip action at `clock_hz`, relative to the die's highest voltage."""
     uncapped_power_w: float
-    """What it would draw at the full clock of its power mode, repeated without a pause."""
+    """Power at the full clock of the power mode, repeated without a pause."""
     throughput_limit: str
-    """In `THROUGHPUT_LIMITS`."""
+    """Throughput limit, one of `THROUGHPUT_LIMITS`."""
 
 
 @define(kw_only=True, eq=False)
 class RunTotals(RunFacts):
-    """A point: a run evaluated to totals only. They equal the sums of its ledger, to the femtojoule."""
+    """Totals of a run without its ledger; they equal the ledger's sums to the femtojoule."""
 
     latency_fs: int
     interval_fs: int
     """Time from one batch to the next in steady state."""
     compute_fs: int
-    """Latency that follows compute time: that of subgraphs that compute bounds, without their launches."""
+    """Latency of compute-bound subgraphs, without their launches."""
     memory_fs: int
     launch_fs: int
     bottleneck_fs: tuple[int, ...]
@@ -144,14 +145,14 @@ class RunTotals(RunFacts):
     bound_fs: tuple[int, ...]
     """Latency of the subgraphs that each of `BOUNDS` bounds."""
     unit_fs: int
-    """Units used x latency, over subgraphs."""
+    """Sum of units used x latency over subgraphs."""
     dram_bytes: float
     moved_bytes: float
     """Crossing kernel boundaries at any level."""
     computed_mac_count: int
     """MACs that the chip computes."""
     action_index: Integers
-    """Row of the hardware's reference table, for each action that happens."""
+    """Row of the hardware's reference table for each action that occurs."""
     action_count: Floats
     action_fj: Integers
 
@@ -171,7 +172,7 @@ class RunColumns(RunFacts):
     """A run with its ledger."""
 
     separate_clock_fraction: float
-    """Of the full clock, where every ATen call is a kernel of its own."""
+    """Clock as a fraction of the full clock if every ATen call is a separate kernel."""
     subgraphs: SubgraphColumns
     operators: OperatorColumns
     ledger: LedgerColumns
@@ -222,12 +223,12 @@ class RunColumns(RunFacts):
 
     @property
     def action_index(self) -> Integers:
-        """Row of the hardware's reference table, for each action that happens."""
+        """Row of the hardware's reference table for each action that occurs."""
         return np.unique(self.ledger.action_index)
 
     @property
     def action_fj(self) -> Integers:
-        """Energy of each of those actions, femtojoules."""
+        """Energy of each action in `action_index`, femtojoules."""
         spent = np.zeros(len(self.hardware.reference), dtype=np.int64)
         np.add.at(spent, self.ledger.action_index, self.ledger.energy_fj)
         return spent[self.action_index]

@@ -1,23 +1,24 @@
-"""Kernels of several steps that wait for one another: a recurrence that is one call, a loop that a compiler made one.
+"""Kernels of sequentially dependent steps: a recurrence in one call, or a loop that a compiler merged into one kernel.
 
-    kernel  = launch + steps x step_cost + max(steps x compute, steps x memory)      of a step: a recurrence
-    kernel  = launch + steps x step_cost + max(sum of compute, sum of memory)        over the members of a loop
-    weights = w where the chip holds them, else steps x w
+    kernel  = launch + steps x step_cost + max(steps x compute, steps x memory)      a recurrence, times of one step
+    kernel  = launch + steps x step_cost + max(sum of compute, sum of memory)        a loop, sums over its members
+    weights = w if the chip holds them, else steps x w
 
-A recurrence is placed as one of its steps, with the rows of one, and repeated. The members of a loop are those of all
-its steps, each placed by itself. Neither starts kernels from step to step. What a step costs besides its work is
-`step_cost.exchange` where every unit needs what all others made of the state, as in a product with weights or a
-reduction of more than `BLOCK` elements, else `step_cost.local`.
+A recurrence is placed as one step, with the rows of one step, and repeated. The members of a loop are the operators of
+all its steps, each placed separately. Neither launches kernels between steps. The overhead of a step is
+`step_cost.exchange` if every unit needs the state of all others, else `step_cost.local`. Products with weights and
+reductions of more than `BLOCK` elements need that exchange.
 
-A decomposition is a recurrence without products whose state is its matrix. Where its steps update all of that with
-products, each has its elements as outputs, which all units share. Small matrices stay in a unit each, and wait for one:
+A decomposition is a recurrence without products whose state is its matrix. If its steps update the whole matrix with
+products, each step has the matrix elements as outputs, which all units share. Small matrices stay in one unit each, and
+wait for a free unit:
 
     waiting = steps x step_cost.local x ceil(matrices / units)
 
-Weights are held where a memory of the chip has room
-for those of the kernel, the private ones of all units counted together; where these have none, a recurrence takes its
-weights from the chip's level in every step. Activations stay in a level that has room for those of all steps of a
-recurrence; of a loop each member is asked, as everywhere, so that it never moves more than its members would apart.
+Weights are held if a memory of the chip has room for the kernel's weights; private memories of all units count
+together. If the private memories have no room, a recurrence reads its weights from the chip's level in every step.
+Activations stay in a level with room for those of all steps of a recurrence. In a loop each member is checked
+separately, so that it never moves more bytes than its members would apart.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from joulemap.model.placement import Overlap, Placed
 from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 
 STEP_COST: Final = "step_cost"
-"""Coefficient: seconds of a step besides its work."""
+"""Coefficient for the overhead of a step, in seconds."""
 
 BLOCK: Final = 256.0
-"""Elements that a reduction takes within one unit."""
+"""Maximum elements of a reduction within one unit."""
 
 
 def has_steps(kernels: KernelColumns) -> bool:
-    """Whether any kernel has more than one step."""
+    """Return whether any kernel has more than one step."""
     return bool((kernels.step_count > 1.0).any())
 
 
 def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
-    """Return the kernels with recurrences as one of their steps, and with the weights that steps read again."""
+    """Return the kernels with each recurrence reduced to one step, including the weights that steps read again."""
     if not has_steps(kernels):
         return kernels
     steps = kernels.work.step_count
@@ -82,7 +83,7 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
 
 
 def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement of all steps, of which `placement` has one of each recurrence."""
+    """Return the placement of all steps, given one step of each recurrence in `placement`."""
     if not has_steps(step):
         return placement
     repeated = placement.repeated(step.repeat_count * np.ones(step.work.operator_count), step)
@@ -99,7 +100,7 @@ def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> P
 
 
 def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
-    """Return the placement of one step with its part of the times and bytes of all."""
+    """Return the placement of one step with its share of the times and bytes of all steps."""
     if not has_steps(step):
         return whole
     steps = step.repeat_count
@@ -116,12 +117,12 @@ def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
 
 
 def all_weight_bytes(step: KernelColumns) -> Floats:
-    """Return the weights that all steps read."""
+    """Return the weight bytes that all steps read."""
     return step.weight_bytes * step.repeat_count
 
 
 def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return what a step of each kernel costs besides its work."""
+    """Return the overhead per step of each kernel, in seconds."""
     exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
     exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
     matrices = kernels.per_kernel(np.where(kernels.work.has_word(BATCHED), kernels.work.gemm_groups, 0.0))
@@ -130,7 +131,7 @@ def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _exchanges(kernels: KernelColumns) -> Booleans:
-    """Return the operators of which every unit needs all of the state."""
+    """Return a mask of the operators for which every unit needs the whole state."""
     work = kernels.work
     outputs = np.maximum(work.output_element_count, 1.0)
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
@@ -140,14 +141,14 @@ def _exchanges(kernels: KernelColumns) -> Booleans:
 
 
 def _share(overlap: Overlap, launch_s: Floats) -> Floats:
-    """Return what of a kernel's launch is still a batch's where batches overlap."""
+    """Return the fraction of each kernel's launch that still counts for a batch if batches overlap; at most 1."""
     own, whole = np.broadcast_arrays(overlap.launch_s, launch_s)
     share: Floats = np.divide(own, whole, out=np.ones(whole.shape), where=whole > 0.0)
     return np.minimum(share, 1.0)
 
 
 def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
-    """Return what the weights of a recurrence take in all steps, from the chip's level where no unit holds them."""
+    """Return the time to read a recurrence's weights from the chip's level in all steps; 0 if the units hold them."""
     own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
     held = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
     return np.where(held, 0.0, own * step.repeat_count / _shared_rate(hardware))
@@ -169,7 +170,7 @@ def _largest(capacities: Iterable[Floats | float]) -> Floats | float:
 
 
 def _shared_rate(hardware: Hardware) -> Floats | float:
-    """Return the bandwidth of the last level of the chip, or of its memory where that has more."""
+    """Return the bandwidth of the chip's last level, or of its off-chip memory if that is higher."""
     shared = [level for level in hardware.memory_levels if level.per == "chip"]
     rate = hardware.memory_bandwidth.value
     if not shared or shared[-1].bandwidth is None:
@@ -179,7 +180,7 @@ def _shared_rate(hardware: Hardware) -> Floats | float:
 
 
 def _capacity(level: MemoryLevel, hardware: Hardware) -> Floats | float:
-    """Return the bytes of a level, its instances in units or cores together; 0 for those of smaller parts."""
+    """Return the capacity of a level in bytes, summed over units or cores; 0 for levels of smaller parts."""
     count = {"chip": 1.0, "unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
     if level.per == "core" and "core_count" in hardware.geometry:
         count = hardware.geometry["core_count"].value

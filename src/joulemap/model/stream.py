@@ -3,9 +3,9 @@
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
 
-A stream has its share of the caches and scratchpads that the chip has once, and of their bandwidth. It waits for no
-other, so that it has all of the memory's bandwidth while others compute. The latency of a run is that of a batch that
-has all units to itself.
+A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels. It does not wait for
+other streams, and has the whole memory bandwidth while others compute. The latency of a run is that of a batch with all
+units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
 documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
@@ -26,13 +26,13 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import vary
 
 STREAM_UNITS: Final = "stream_units"
-"""Units of a stream, in the geometry of hardware whose engine runs several."""
+"""Geometry constant: units per stream, for hardware whose engine runs several streams."""
 VECTOR_UNITS: Final = "vector_core_count"
-"""Beside the tensor engines of an NPU: a stream has its share."""
+"""Geometry constant: vector cores of an NPU next to its tensor engines; a stream gets its share."""
 
 
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
-    """Return how many batches the engine serves at once; 1 in any other runtime."""
+    """Return the number of batches that the engine serves at once; 1 in any other runtime."""
     units = hardware.geometry.get(STREAM_UNITS)
     if units is None or runtime != "engine":
         return 1.0
@@ -41,7 +41,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return what a stream has of a hardware that runs several."""
+    """Return the share of a hardware that one of several streams has."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
 
     def cut(quantity: Quantity) -> Quantity:
@@ -69,7 +69,7 @@ def find_share(hardware: Hardware) -> Hardware:
 
 
 def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) -> Overlap:
-    """Return what a batch takes of the units and the memory of a hardware, of its placement on a stream's share."""
+    """Return a batch's times on units and memory of the whole hardware, given its placement on one stream's share."""
     streams = count_streams(hardware, kernels.runtime)
     rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
     return Overlap(

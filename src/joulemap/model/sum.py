@@ -2,7 +2,7 @@
 
     kinds of kernels, timed ─► patterns of subgraphs, each once ─► sums over all subgraphs
 
-Totals of one run, of many gathered hardware and of a grid of varied numbers are the same sums.
+The same sums serve one run, many gathered hardware, and a grid of varied numbers.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 EXACT: Final = 2.0**53
-"""Whole numbers below it are sums of doubles without rounding."""
+"""Bound below which sums of whole numbers as doubles are exact."""
 
 MOST: Final = 2.0**60
 """Femtoseconds or femtojoules above which a run is stored with its ledger, whose sums need more than 64 bits."""
 
 HALF: Final = 26
-"""Bits below which a latency is split, so that its product with a number of units fits 64 bits."""
+"""Number of low bits at which a latency is split, so that its product with a number of units fits 64 bits."""
 
 
 @define(kw_only=True, eq=False)
 class Patterns:
-    """Subgraphs whose operators are of the same kinds in the same order, once each."""
+    """Patterns of subgraphs; subgraphs with the same kinds of operators in the same order share one pattern."""
 
     row: Integers
-    """Row of the kinds of operators, pattern after pattern."""
+    """Row of each operator's kind, concatenated over patterns."""
     owner: Integers
     """Pattern of each row."""
     starts: Integers
     """First row of each pattern."""
     times: Integers
-    """Subgraphs of each pattern."""
+    """Number of subgraphs of each pattern."""
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Patterns:
-        """Return the patterns of a workload's kernels, found once."""
+        """Return the patterns of a workload's kernels, cached."""
         found = kernels.memo.get(("patterns",))
         if isinstance(found, Patterns):
             return found
@@ -71,9 +71,9 @@ class Patterns:
 class Sums:
     """Sums over timed kernels, with the axes of the numbers of their hardware.
 
-    Times and energies are whole femtoseconds and femtojoules, those of a ledger; where they are not `rounded`, seconds
-    and joules, of which slopes can be taken. Sums of each workload have an axis of workloads, the last; sums over
-    subgraphs are of one workload.
+    If `rounded`, times and energies are whole femtoseconds and femtojoules, as in a ledger. Otherwise they are seconds
+    and joules, from which slopes can be computed. Sums per workload have workloads as the last axis; sums over
+    subgraphs require a single workload.
     """
 
     timed: Timed
@@ -85,7 +85,7 @@ class Sums:
 
     @cached_property
     def patterns(self) -> Patterns:
-        """Subgraphs of the one workload, each pattern once."""
+        """Patterns of the subgraphs of the single workload."""
         return Patterns.of(self.timed.kernels)
 
     @cached_property
@@ -97,17 +97,17 @@ class Sums:
 
     @cached_property
     def interval(self) -> Any:
-        """Time from one batch to the next of each workload."""
+        """Interval between batches of each workload."""
         return self.timed.sum_exactly(self.timed.interval_fs) if self.rounded else self.timed.timing.interval_s
 
     @cached_property
     def open_counts(self) -> Counts:
-        """Row of the reference table -> how often its action happens in each workload, before `close_counts`."""
+        """Row of the reference table -> count of its action in each workload, before `close_counts`."""
         return {place: self._over_operators(count) for place, count in self.timed.timing.counts.items()}
 
     @cached_property
     def counts(self) -> Counts:
-        """Row of the reference table -> how often its action happens in each workload."""
+        """Row of the reference table -> count of its action in each workload."""
         if self.rounded:
             return {place: self._over_operators(count) for place, count in self.timed.closed_counts.items()}
         timed, timing = self.timed, self.timed.timing
@@ -115,7 +115,7 @@ class Sums:
 
     @cached_property
     def energies(self) -> dict[int, Any]:
-        """Row of the reference table -> energy of each workload; femtojoules are exact below 2^63 in all."""
+        """Row of the reference table -> energy of each workload; femtojoules are exact if their total is below 2^63."""
         if not self.rounded:
             return {place: self._price(place, count) for place, count in self.counts.items()}
         if self.most_fj < EXACT:
@@ -124,7 +124,7 @@ class Sums:
 
     @property
     def energy_fj(self) -> list[int]:
-        """Energy of each workload, exact however large; of one hardware."""
+        """Energy of each workload on one hardware, exact at any size."""
         if self.most_fj < MOST:
             return self._sum_actions(list(self.energies.values()))
         self.check_range()
@@ -139,7 +139,7 @@ class Sums:
 
     @cached_property
     def most_fj(self) -> float:
-        """Largest energy, about."""
+        """Approximate maximum energy of any workload, femtojoules."""
         return float(np.max(sum(self._rough_fj.values(), np.zeros(1)), initial=0.0))
 
     def check_range(self) -> None:
@@ -148,18 +148,18 @@ class Sums:
             check_range(energy, self.timed.hardware, "one ledger line")
 
     def is_beyond(self) -> bool:
-        """Return whether a total may not fit 64 bits."""
+        """Return whether a total may exceed 64 bits."""
         latency = np.sum(self.pattern_fs.astype(np.float64) * self.patterns.times, axis=-1)
         return max(self.most_fj, float(np.max(latency, initial=0.0))) >= MOST
 
     @cached_property
     def dram_bytes(self) -> Floats:
-        """Bytes read and written off chip, of each workload."""
+        """Bytes that each workload reads and writes off chip."""
         return self._over_operators(self.timed.timing.placement.dram_bytes)
 
     @cached_property
     def moved_bytes(self) -> Floats:
-        """Bytes that cross kernel boundaries at any level, of each workload."""
+        """Bytes of each workload that cross kernel boundaries at any level."""
         return self._over_operators(self._kinds.moved_bytes)
 
     @cached_property
@@ -214,7 +214,7 @@ class Sums:
 
     @cached_property
     def unit_parts(self) -> tuple[Integers, Integers]:
-        """Units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
+        """Sum of units used x latency over subgraphs: multiples of 2^`HALF` fs, and the rest."""
         used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
         units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
         units = units.astype(np.int64)
@@ -227,7 +227,7 @@ class Sums:
 
     @cached_property
     def _rough_fj(self) -> dict[int, Floats]:
-        """Row of the reference table -> its energy as doubles, exact where their sum is below `EXACT`."""
+        """Row of the reference table -> its energy as doubles, exact if their sum is below `EXACT`."""
         return {place: self._over_operators(energy) for place, energy in self._energies()}
 
     def _energies(self) -> Iterator[tuple[int, Floats]]:
@@ -235,7 +235,7 @@ class Sums:
         return energies_fj(timed.closed_counts, timed.hardware, timed.timing.row_factor)
 
     def _price(self, place: int, count: Floats) -> Floats:
-        """Return the joules of an action that happens so often."""
+        """Return the joules of an action with this count."""
         reference, factor = self.timed.hardware.reference, self.timed.timing.voltage_factor
         joules: Floats = count * reference.prices_fj[place] / FJ_PER_J * (factor if reference.on_chip[place] else 1.0)
         return joules
@@ -249,7 +249,7 @@ class Sums:
         return sum_by(self.patterns.owner, each, len(self.patterns.times))
 
     def _over(self, per_pattern: Floats | Integers) -> Integers:
-        """Return the exact sum over subgraphs of whole numbers of each pattern."""
+        """Return the exact sum over subgraphs of whole numbers per pattern."""
         total: Integers = per_pattern.astype(np.int64) @ self.patterns.times
         return total
 
@@ -260,8 +260,8 @@ class Sums:
     def _over_operators(self, per_operator: Floats) -> Floats:
         """Return the sum over the operators of each workload.
 
-        No order of adding changes the sum of whole numbers below 2^53. A slope is a small difference of two sums, which
-        must be added in one order whatever stands together.
+        Sums of whole numbers below 2^53 do not depend on the order of addition. A slope is a small difference of two
+        sums, so both must be added in the same order, regardless of the workloads evaluated together.
         """
         kinds = self._kinds
         if kinds.workload_count > 1 or not self.rounded:
@@ -271,7 +271,7 @@ class Sums:
 
 
 def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
-    """Return the totals of what was timed on so many hardware, each at its place in it; None beyond 64 bits.
+    """Return the totals of kernels timed on several hardware, each at its index in `places`; None beyond 64 bits.
 
     Raises UnsupportedError as the ledger does.
     """

@@ -2,10 +2,10 @@
 
     kernels ─► place ─► count ─► power cap ─► times
 
-A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
-the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
-engine, where its class states `engine_part`, runs a batch in 1, 2, 4 … equal parts of at least so many samples, as many
-as take the least time under the cap: what a part leaves in the last cache the next kernel finds there.
+A chip whose runtime accepts at most `samples_at_once` samples runs a larger batch in equal sequential parts, each of
+which reads the weights again. Its memory holds the samples of one part; the others wait in the host. An engine whose
+class states `engine_part` runs a batch in 1, 2, 4 … equal parts of at least that many samples. It uses the number with
+the least time under the cap, because the next kernel finds a small part's data in the last cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from joulemap.model.workload import Booleans, Floats, Texts
 from joulemap.system.record import define
 
 ENGINE_PART: Final = "engine_part"
-"""Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
+"""Coefficient of classes whose engines run a batch in parts: minimum samples per part."""
 
 
 @define(kw_only=True, eq=False)
@@ -40,31 +40,31 @@ class Timing:
 
     kernels: KernelColumns
     placement: Placement
-    """With the times under the cap."""
+    """Placement with the times under the power cap."""
     counts: Counts
-    """Without the lines of static power and of what regulators lose."""
+    """Action counts without static power and regulator losses."""
     kernel_s: Floats
     interval_s: Floats
-    """Per workload: from one batch to the next."""
+    """Interval between batches, per workload."""
     throughput_limit: Texts
-    """Per workload: in `run.THROUGHPUT_LIMITS`."""
+    """Throughput limit per workload, one of `run.THROUGHPUT_LIMITS`."""
     clock_fraction: Floats
-    """Per workload."""
+    """Clock under the cap as a fraction of the full clock, per workload."""
     voltage_factor: Floats
-    """Per workload."""
+    """Energy of an on-chip action at that clock, relative to the full voltage of the die, per workload."""
     uncapped_power_w: Floats
-    """Per workload."""
+    """Power at the full clock, per workload."""
 
     @property
     def row_factor(self) -> Floats:
-        """The voltage factor of each operator's workload."""
+        """Voltage factor of each operator's workload."""
         return self.kernels.of_workload(self.voltage_factor)
 
 
 def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Timing:
-    """Return how long kernels take under the power cap, of each workload by itself, and what they count.
+    """Return the times and action counts of kernels, with the power cap applied to each workload separately.
 
-    An engine takes each batch in so many parts; for 0 in those that take it least time, on one hardware.
+    An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one hardware only.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     part, times = split(kernels, hardware)
@@ -86,7 +86,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return in how many parts the engines of several hardware run a batch, of each; 1 of all where none cuts it."""
+    """Return the number of parts in which each hardware's engine runs a batch; a single 1 if none cuts it."""
     counts = _list_parts(kernels, hardware)
     seconds: list[Floats] = []
     for count in (1.0, *counts) if counts else ():
@@ -99,7 +99,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
-    """Return in how many parts an engine tries to run a batch, beside one."""
+    """Return the numbers of parts above 1 in which an engine tries to run a batch."""
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[float] = []
     if kernels.runtime == "engine" and least is not None:
@@ -109,7 +109,7 @@ def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
 
 
 def _may_cut(kernels: KernelColumns, hardware: Hardware, count: float) -> Booleans:
-    """Return whether an engine may run the batch of each operator's workload in so many parts."""
+    """Return a mask of operators whose workload's batch an engine may run in `count` parts."""
     least, batch = hardware.coefficients[ENGINE_PART], kernels.batch
     mask: Booleans = kernels.each(np.equal(np.mod(batch, count), 0.0) & np.greater_equal(batch, count * least.value))
     return mask
@@ -122,7 +122,7 @@ def _time_parts(
     hardware: Hardware,
     architecture: Architecture[Placement],
 ) -> Timing:
-    """Return how long kernels take in equal parts, one after the other: `part` so many times."""
+    """Return the timing of kernels in equal sequential parts: `part`, repeated `times` times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     law = PowerLaw.of(hardware)
@@ -149,16 +149,16 @@ def _time_parts(
 
 
 def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
-    """Return in how many parts, one after the other, the runtime hands batches of so many samples to the chip."""
+    """Return the number of sequential parts in which the runtime passes a batch of `samples` samples to the chip."""
     largest = hardware.geometry.get("samples_at_once")
     parts: Floats = np.ceil(samples / largest.value) if largest is not None else np.ones(np.shape(samples))
     return parts
 
 
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
-    """Return the kernels of a part of the batch that the runtime hands to the chip at once, and the number of parts.
+    """Return the kernels of one part of the batch that the runtime passes to the chip, and the number of parts.
 
-    Parts are counted per operator; all 1 where the batch is not split.
+    The number of parts is per operator; 1 everywhere if the batch is not split.
     """
     each = count_parts(kernels.batch, hardware)
     each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
@@ -167,13 +167,13 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return a part of the kernels where the host calls all parts once; where they are `times`, each."""
+    """Return one part of the kernels; the host calls all parts once, but each part if their number equals `times`."""
     part = kernels.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
 
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement of all parts of a batch together, of which `split` gives one."""
+    """Return the placement of all parts of a batch together, given one part from `split`."""
     return place(part, hardware, architecture).repeated(times, part)
 
 
@@ -184,7 +184,7 @@ def _count(
     hardware: Hardware,
     architecture: Architecture[Placement],
 ) -> tuple[KernelColumns, Placement, Counts]:
-    """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
+    """Return the kernels with the weights that all parts of the batch read, their placement and their counts."""
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
     compute_s, memory_s = one.busy_s
@@ -204,11 +204,11 @@ def _count(
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, the host's part included, under the two factors that a calibration may put on all times.
+    """Return the placement, including the host's part, with the two factors that a calibration may apply to all times.
 
-    Bytes off chip and of passes are made whole here, before they are counted and priced. No kernel is faster than the
-    roofline. Weights that are stored narrow are made wide while units multiply and memory streams: that takes energy,
-    and no time of its own.
+    Off-chip and pass bytes are rounded to whole bytes here, before they are counted and priced. No kernel is faster
+    than the roofline. Dequantization of weights overlaps with products and memory traffic: it takes energy, but no time
+    of its own.
     """
     return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]
 
@@ -216,7 +216,7 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
 def _place(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> tuple[Placed, Placed]:
-    """Return the placements of one step of each recurrence, for its counts, and of all."""
+    """Return two placements: one step of each recurrence, used for action counts, and all steps."""
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)

@@ -1,10 +1,10 @@
-"""Totals of many configurations of a workload: a row each, without ledger lines.
+"""Totals of many configurations of a workload, one row each, without ledger lines.
 
     numbers of a hardware, as arrays ─► kinds of kernels placed, timed, counted, priced as for a ledger ─► sums
 
-They are the sums of the ledger that an evaluation of each would write, to the femtojoule and the femtosecond, and a
-point does not depend on those beside it. Of a grid each number has an axis of its own, and what formulas make of it has
-the axes of what they read: points meet where a kernel takes the longer of two times, and in sums.
+Totals equal the sums of the ledger that an evaluation of each point would write, to the femtojoule and the femtosecond.
+A point does not depend on other points. In a grid each number has its own axis, and a derived value has the axes of its
+inputs. Axes combine where a kernel takes the longer of two times, and in sums.
 """
 
 from __future__ import annotations
@@ -33,44 +33,45 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 @define(kw_only=True, eq=False)
 class PointColumns:
-    """One row per point; numbers of a refused one are 0."""
+    """Totals with one row per point; numbers of a refused point are 0."""
 
     latency_fs: Integers
     interval_fs: Integers
     energy_fj: Integers
     spent_fj: Mapping[Spent, Integers]
-    """Energy by what it is of."""
+    """Energy by category, price basis and origin of the price."""
     clock_fraction: Floats
     voltage_factor: Floats
     uncapped_power_w: Floats
     dram_bytes: Floats
     moved_bytes: Floats
-    """Crossing kernel boundaries at any level."""
+    """Bytes that cross kernel boundaries at any level."""
     mac_count: Floats
-    """Of the operators."""
+    """MACs of the operators."""
     computed_mac_count: Floats
-    """That the chip computes."""
+    """MACs that the chip computes."""
     peak_ops_per_s: Floats
     memory_bandwidth_bytes_per_s: Floats
     weight_bytes: Integers
     activation_bytes: Integers
     bottleneck: Integers
-    """Code in `run.BOTTLENECKS`: what bounds the subgraphs that take most of the latency together."""
+    """Code in `run.BOTTLENECKS` of the bottleneck with the largest total latency of its subgraphs."""
     bound_fs: Integers
-    """Point x code in `run.BOTTLENECKS`: the latency of the subgraphs that it bounds."""
+    """Latency of the subgraphs that each bottleneck bounds; point x code in `run.BOTTLENECKS`."""
     share_fs: Integers
-    """Point x code in `run.BOTTLENECKS`: the part of the latency that follows each; starts are of the launch."""
+    """Part of the latency that follows each bottleneck, kernel starts under launch; point x code in `run.BOTTLENECKS`.
+    """
     throughput_limit: Texts
-    """In `run.THROUGHPUT_LIMITS`."""
+    """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
     refusal: Texts
-    """Why the hardware cannot run it, in the sentence that `evaluate` raises; empty where it can."""
+    """Reason why the hardware cannot run the point, as `evaluate` raises it; empty if it can."""
 
     def __len__(self) -> int:
         return len(self.latency_fs)
 
     @property
     def category_fj(self) -> dict[str, Integers]:
-        """Energy by common category, of those that occur, in their order."""
+        """Energy by common category, for categories that occur, in the order of `COMMON_CATEGORIES`."""
         none = np.zeros(len(self), dtype=np.int64)
         found = {
             name: sum((one for key, one in self.spent_fj.items() if key.common_category == name), none)
@@ -80,42 +81,42 @@ class PointColumns:
 
     @property
     def peak_memory_bytes(self) -> Integers:
-        """Of weights and live activations."""
+        """Peak memory of weights and live activations."""
         return self.weight_bytes + self.activation_bytes
 
     @property
     def latency_s(self) -> Floats:
-        """Of a batch."""
+        """Latency of a batch."""
         return self.latency_fs / FS_PER_S
 
     @property
     def energy_j(self) -> Floats:
-        """Of a batch."""
+        """Energy of a batch."""
         return self.energy_fj / FJ_PER_J
 
     @property
     def average_power_w(self) -> Floats:
-        """Of a run that is repeated without a pause."""
+        """Average power of a run that repeats without a pause."""
         return _divide(self.energy_fj.astype(np.float64), self.interval_fs.astype(np.float64))
 
     @property
     def compute_utilization_fraction(self) -> Floats:
-        """Of the peak, in steady state."""
+        """Compute throughput as a fraction of the peak, in steady state."""
         attained = _divide(FLOPS_PER_MAC * self.computed_mac_count, self.interval_fs / FS_PER_S)
         return _divide(attained, self.peak_ops_per_s)
 
     @property
     def bandwidth_utilization_fraction(self) -> Floats:
-        """Of the memory's bandwidth, in steady state."""
+        """Off-chip traffic as a fraction of the memory bandwidth, in steady state."""
         attained = _divide(self.dram_bytes, self.interval_fs / FS_PER_S)
         return _divide(attained, self.memory_bandwidth_bytes_per_s)
 
     def throughput_per_s(self, batch: int) -> Floats:
-        """Return samples per second of batches one after the other without a pause."""
+        """Return samples per second for batches that repeat without a pause."""
         return _divide(np.full(len(self), float(batch)), self.interval_fs / FS_PER_S)
 
     def energy_per_inference_j(self, batch: int) -> Floats:
-        """Return the energy of a sample."""
+        """Return the energy per sample."""
         return self.energy_j / batch
 
 
@@ -127,11 +128,11 @@ def _divide(share: Floats, whole: Floats) -> Floats:
 def evaluate_points(
     evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Path, Floats]
 ) -> PointColumns:
-    """Return the totals of the versions of a hardware that differ in numbers: for each path an array of one shape.
+    """Return the totals of hardware versions that differ in numbers; `varied` maps each path to an array.
 
-    Arrays of several shapes that numpy broadcasts are a grid, whose points come out in its order: what a number along
-    one axis decides is then found once for all others. Raises KeyError for a path that the hardware does not have,
-    ValueError for shapes that do not meet, and as `evaluate` for what is wrong of all.
+    Arrays of different shapes are broadcast by numpy and form a grid, whose points are returned in its order. Values
+    that depend on one axis are then computed once for all others. Raises KeyError for a path that the hardware lacks,
+    ValueError for shapes that do not broadcast, and as `evaluate` for faults common to all points.
     """
     numbers = {path: np.asarray(column, dtype=np.float64) for path, column in varied.items()}
     try:
@@ -169,7 +170,7 @@ def evaluate_points(
 
 
 def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
-    """Return a column of so many points of which nothing is known."""
+    """Return a column of empty values for `count` points."""
     kind = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}[str(field.type)]
     return np.zeros((count, len(BOTTLENECKS)) if field.name in WIDE else count, dtype=kind)
 
@@ -206,7 +207,7 @@ def _stack(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
 
 
 def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:
-    """Return the energy of a run by what it is of."""
+    """Return the energy of a run by `Spent` key."""
     spent: dict[Spent, int] = {}
     for place, energy in zip(run.action_index.tolist(), run.action_fj.tolist(), strict=True):
         if energy:
@@ -216,7 +217,7 @@ def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:
 
 
 def _list_columns(run: RunColumns | RunTotals) -> dict[str, Any]:
-    """Return the columns of a run but what it spends."""
+    """Return the columns of a run, except its energy by `Spent` key."""
     same = (
         "latency_fs", "interval_fs", "energy_fj", "clock_fraction", "voltage_factor", "uncapped_power_w", "dram_bytes",
         "moved_bytes", "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "weight_bytes", "activation_bytes",

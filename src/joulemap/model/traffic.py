@@ -8,7 +8,7 @@ With C the capacity of the last on-chip level, an operator fits if R + out is at
     memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
 
 `entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
-before. What a GEMM reads from beyond a level of which each of u units has one:
+before. Bytes that a GEMM reads from beyond a level, with one instance in each of u units:
 
     edges(m, n, S)  the sides of a block of S outputs in m x n, as square as it can be
     m, n     = edges(M, N, M N / max(1, u / G))         the part of one unit
@@ -37,10 +37,10 @@ def ceil_divide(value: Floats, divisor: Floats | float) -> Floats:
 
 
 def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats | float, item_bytes: float) -> Floats:
-    """Return the bytes that tiles of this size read of both operands, never below the operands themselves.
+    """Return the bytes that tiles of this size read of both operands, at least the operands themselves.
 
-    A tile of m x n outputs reads K (m + n) elements; a working set read through more tiles is read again. Operands
-    that the kernel itself makes are on chip and are not read.
+    A tile of m x n outputs reads K (m + n) elements; data shared by several tiles is read again by each. Operands that
+    the kernel itself computes are on chip and are not read.
     Source: the standard blocked-GEMM count, e.g. Goto and van de Geijn, ACM TOMS 34(3), 2008.
     """
     work = kernels.work
@@ -49,21 +49,21 @@ def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats |
 
 
 def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
-    """Whether each operator finds what it moves across its kernel's boundary in a level of this capacity.
+    """Return a mask of operators whose data at the kernel boundary fits a level of this capacity.
 
-    Each operator is asked, not the kernel: a fused kernel passes its tiles on from member to member, so that it never
-    needs more room than its members would one by one. Of a recurrence all steps are asked together.
+    The check is per operator, not per kernel: a fused kernel passes tiles from member to member, so it never needs more
+    room than its members would separately. All steps of a recurrence are checked together.
     """
     return kernels.working_bytes <= capacity_bytes
 
 
 def holds_weights(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
-    """Whether a level of this capacity holds the weights of the whole model, and its live activations beside them."""
+    """Return whether a level of this capacity holds all weights of the model together with its live activations."""
     return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
 
 
 def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
-    """Return (rows, columns) of the blocks of at most `area` outputs that cut a product, as square as it allows."""
+    """Return (rows, columns) of blocks of at most `area` outputs that tile a product, as square as possible."""
     edge = np.sqrt(area)
     height = np.minimum(rows, np.maximum(edge, area / np.maximum(columns, 1.0)))
     width = np.minimum(columns, np.maximum(edge, area / np.maximum(rows, 1.0)))
@@ -71,11 +71,11 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
 
 
 def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float, unit_count: float = 1.0) -> Floats:
-    """Return the bytes that a GEMM reads from beyond a level of this capacity, of which each unit has one.
+    """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
 
-    The outputs are cut into one part for each unit. A unit either holds the smaller operand of its part, a piece at a
-    time, and streams the larger past every piece, or works on square blocks of which three fit; the lesser counts.
-    A unit whose smaller operand fits reads each operand once, and no capacity reads less.
+    The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
+    larger past every piece, or use square blocks, three of which fit. The smaller traffic counts. A unit whose smaller
+    operand fits reads each operand once, which is the minimum at any capacity.
     Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
     """
     work = kernels.work
@@ -83,7 +83,7 @@ def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float
     part = work.gemm_m * work.gemm_n / per_group
     rows, columns = block_edges(work.gemm_m, work.gemm_n, part)
     block = tiled_bytes(kernels, *block_edges(rows, columns, capacity_bytes / (3.0 * item_bytes)), item_bytes)
-    # a part of all columns takes its rows once; of fewer, as often as there are parts side by side
+    # A part with all columns reads its rows once; otherwise rows are read once per part along the columns.
     row_copies = np.maximum(work.gemm_n, 1.0) / columns
     column_copies = np.maximum(work.gemm_m, 1.0) / rows
     groups = np.maximum(work.gemm_groups, 1.0)
@@ -98,10 +98,10 @@ def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float
 def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
-    Activations of an operator whose working set fits are found on chip and stay there; what enters or leaves the model
-    always moves. Weights are found on chip only in a level that keeps them between inferences (a cache, not a
-    scratchpad) and only if the whole model and its live activations fit: a cyclic sweep through anything larger
-    evicts each weight before its next use. A GEMM that does not fit reads again what its tiles ask for.
+    Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.
+    Weights stay on chip only in a level that keeps them between inferences: a cache, not a scratchpad. The whole model
+    and its live activations must also fit, because a cyclic sweep through anything larger evicts each weight before its
+    next use. A GEMM that does not fit reads operands again for its tiles.
     """
     fits = is_resident(kernels, capacity_bytes)
     kept = holds_weights(kernels, capacity_bytes) & keeps_weights
@@ -116,8 +116,8 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
 def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
     """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
 
-    Everything that crosses a kernel's boundary goes through the last level, what does not fit there through DRAM too;
-    the slower of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
+    All bytes that cross a kernel's boundary pass the last level; bytes that do not fit there also pass DRAM. The slower
+    of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
     """
     read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=last_level.kind == "cache")
     bandwidth = (last_level.bandwidth or hardware.memory_bandwidth).value
@@ -127,9 +127,10 @@ def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLe
 
 
 def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the left and right operand of each GEMM, all groups, and of both what comes from outside the kernel.
+    """Return the bytes of (left, right, outside left, outside right) operands of each GEMM, over all groups.
 
-    Against a weight these are the input and the weight; of two activations each has its part in what is read.
+    Outside bytes come from beyond the kernel. For a product with weights, the operands are the input and the weights.
+    For two activations, the bytes read are split in proportion to M and N.
     """
     work = kernels.work
     size = work.gemm_m + work.gemm_n

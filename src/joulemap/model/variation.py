@@ -1,10 +1,10 @@
-"""One workload on variations of a hardware: what it takes in all, without a ledger, and which constants it asks for.
+"""One workload on variations of a hardware: its totals, without a ledger, and the constants that it uses.
 
     kernels ─► time ─► count ─► price ─► sums          the totals of `pipeline`, not rounded
 
-Kernels are formed once, and timed once for all variations that formulas decide alike of, their numbers as columns. A
-variation that changes energies of actions alone takes what its ledger says as long as the power cap stays out of it;
-`Totals.action_j` are these parts.
+Kernels are formed once, and timed once for all variations on which formulas branch alike, with their numbers as
+columns. If a variation changes only energies of actions and the power cap is not active, its energy follows from the
+parts in `Totals.action_j`.
 """
 
 from __future__ import annotations
@@ -40,30 +40,32 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 FAILURES: Final = (ValueError, KeyError, ArithmeticError, JoulemapError)
-"""What numbers that a hardware cannot have make formulas raise."""
+"""Exceptions that formulas raise for numbers that a hardware cannot have."""
 
 
 @frozen(kw_only=True)
 class Totals:
-    """What a workload takes in all on one hardware."""
+    """Totals of a workload on one hardware."""
 
     latency_s: float
     interval_s: float
-    """From one batch to the next."""
+    """Interval between batches."""
     energy_j: float
     action_j: Mapping[str, float]
-    """Constant that is a price -> joules that are in proportion to it, at this clock: with what regulators lose of
-    them. What regulators lose is in proportion to their loss too, so that the parts add up to more by that."""
+    """Price constant -> joules proportional to it, at this clock, including regulator losses.
+
+    Regulator losses are also listed under the loss constant, so the parts exceed the total by that amount.
+    """
     counted: frozenset[str]
-    """Constants that are prices of what happens, whether they are in the energy at this boundary or not."""
+    """Price constants of actions that occur, even if their energy is outside this boundary."""
     spare_w: float
-    """Power below the limit, what it would draw at the full clock taken away: below 0 where the cap holds it."""
+    """Power limit minus power at the full clock; negative if the cap is active."""
     cap_fraction: float
-    """What a watt of static power adds to the limit."""
+    """Increase of the power limit per watt of static power."""
 
 
 class _Watched(dict[str, Value]):
-    """A mapping that notes which of its keys are asked for."""
+    """Mapping that records the keys that are read."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         super().__init__(values)
@@ -84,7 +86,7 @@ class _Watched(dict[str, Value]):
 
 
 def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[str]]]:
-    """Return a hardware that notes which constants in its mappings are asked for, and what returns their names."""
+    """Return a hardware that records reads of constants in its mappings, and a function that returns their names."""
     kept = {"coefficient": _Watched(hardware.coefficients), "geometry": _Watched(hardware.geometry)}
     peaks = _Watched(hardware.peaks)
     watched = attrs.evolve(hardware, coefficients=kept["coefficient"], geometry=kept["geometry"], peaks=peaks)
@@ -94,7 +96,7 @@ def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[st
 
 @define(eq=False)
 class Varied:
-    """The kernels of a workload at one precision and runtime."""
+    """Kernels of a workload at one precision and runtime, evaluated on variations of a hardware."""
 
     kernels: KernelColumns
     work: WorkloadColumns
@@ -107,13 +109,13 @@ class Varied:
         return cls(form_kernels(work, precision, runtime, weight_precision), work, weight_precision)
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
-        """Return the constants in mappings of a hardware that its run asks for: coefficients, geometry and peaks."""
+        """Return the coefficients, geometry constants and peaks of a hardware that its run uses."""
         watched, asked = watch_asked(hardware)
         self.evaluate(watched)
         return asked()
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return what the workload takes on a hardware; raises as `pipeline.evaluate`."""
+        """Return the totals of the workload on a hardware; raises as `pipeline.evaluate`."""
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)
@@ -121,7 +123,7 @@ class Varied:
         return found
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return what `evaluate` returns of each to the digit, of alike ones together; None where it raises."""
+        """Return the exact result of `evaluate` for each hardware, alike ones together; None where it raises."""
         own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
         found: list[Totals | None] = [None] * len(hardware)
         for chip in dict.fromkeys(chip for chip, _ in own):
@@ -135,9 +137,9 @@ class Varied:
         return found
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return its run on a hardware that computes all of it, each operator by itself as in its kernel.
+        """Return its run on a hardware that computes all of it; separate operators are the same as in their kernels.
 
-        UnsupportedError where it does not fit its memory; else raises as `evaluate`.
+        Raises UnsupportedError if it does not fit the memory, else as `evaluate`.
         """
         (run,) = _cut([(hardware, configuration)], Timed.of(self.kernels, hardware))
         shortage = describe_shortage(
@@ -148,7 +150,7 @@ class Varied:
         return run
 
     def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
-        """Return digest of a hardware -> its run as `run` has it, alike ones together; none where it raises."""
+        """Return hardware digest -> result of `run`, alike hardware together; omits hardware for which it raises."""
         runs = self._each(
             [hardware for hardware, _ in asked], lambda mine, timed: _cut([asked[number] for number in mine], timed)
         )
@@ -161,9 +163,9 @@ class Varied:
     def _each(
         self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
     ) -> list[Value | None]:
-        """Return what is made of each, of those that are alike timed as one; None where that raises of it alone.
+        """Return the result of `make` for each hardware, with alike hardware timed as one; None where it raises.
 
-        `make` gets the places of those that were timed.
+        `make` receives the indices of the timed hardware and their timing.
         """
         alike: dict[Hashable, list[int]] = {}
         for number, one in enumerate(hardware):
@@ -173,7 +175,7 @@ class Varied:
         found: list[Value | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
-            # of several, a division that has no answer tells that one of them is wrong; of one, its sums tell it
+            # In a group, an invalid division means that one member is wrong; for one hardware, its sums show it.
             wrong: Literal["raise", "ignore"] = "raise" if len(some) > 1 else "ignore"
             try:
                 with np.errstate(all="ignore", divide=wrong, invalid=wrong):
@@ -187,7 +189,7 @@ class Varied:
         return found
 
     def _key(self, hardware: Hardware, number: int) -> Hashable:
-        """Return what formulas decide by of a hardware; its number where they cannot."""
+        """Return everything that formulas branch on for a hardware; its number if that raises."""
         precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
         try:
             decided = decides(hardware, self.work, precision, batch)
@@ -196,7 +198,7 @@ class Varied:
         return skeleton(hardware, precision), decided, tuple(hardware.links)
 
     def _time(self, hardware: Sequence[Hardware]) -> Iterator[tuple[list[int], Timed]]:
-        """Yield the places of those of alike hardware whose engines cut the batch alike, and these timed as one."""
+        """Yield groups of alike hardware with equal batch parts: their indices, and the group timed as one."""
         whole = gather(hardware, self.kernels.precision)
         parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole), len(hardware))
         for count in np.unique(parts).tolist():
@@ -205,7 +207,7 @@ class Varied:
             yield mine, Timed.of(self.kernels, cut, count)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
-        """Return the chip's part and what the host takes for its own; None where the compiler runs all."""
+        """Return the chip's part and the totals of the host's part; None if the compiler runs all operators."""
         compiler, helper = hardware.compiler, hardware.helper
         if compiler is None or helper is None:
             return None
@@ -227,13 +229,13 @@ class Varied:
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the runs of what was timed on several hardware as one."""
+    """Return the runs of several hardware that were timed as one."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
 
 
 def _list_totals(timed: Timed, points: int) -> list[Totals]:
-    """Return what each of several hardware takes that were timed as one; ArithmeticError where one has no answer."""
+    """Return the totals of each of several hardware timed as one; raises ArithmeticError if one is not finite."""
 
     def each(column: Floats | float) -> Floats:
         return np.broadcast_to(np.ravel(column), points)
@@ -271,9 +273,9 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:
-    """Return what both parts take, one after the other, with static power of the chip, and of a host that is counted.
+    """Return the totals of both parts, one after the other, with static power of the chip and of a counted host.
 
-    What the host takes by itself is no constant of the chip.
+    The host's own energy is in the total, but is not attributed to any constant of the chip.
     """
     static = {STATIC: hardware.static_power.value}
     position = hardware.reference.position(HOST_ACTION)

@@ -2,10 +2,10 @@
 
     pipeline, anchor and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
-Hardware of a kind that a wing adds has the formulas of all classes and those that the kind names.
+Hardware of a kind that a wing adds uses the formulas of all classes and of the modules that the kind names.
 
-Comments, docstrings, layout and the wording of errors are no formulas and do not count (`system/code.py`). A class does
-not import another, so that a formula of one leaves the runs of all others valid.
+Comments, docstrings, layout and the wording of errors are not formulas and do not count (`system/code.py`). No class
+imports another, so a changed formula of one class leaves the runs of all others valid.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PIPELINE: Final = "model.pipeline"
 ANCHOR: Final = "model.anchor"
 
 WORDS: Final = frozenset({"system.errors", "system.record"})
-"""Modules that formulas import and that compute nothing."""
+"""Modules that formulas import but that compute nothing."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "
 
 
 @cache
 def formula_version(architecture: str) -> str:
-    """Return sixteen hexadecimal digits over the code that computes a run of a class."""
+    """Return a hash of the code that computes a run of a class, as sixteen hexadecimal digits."""
     return remember("code", f"formulas of {architecture}", lambda: _digest(architecture))
 
 
@@ -64,7 +64,7 @@ def formula_modules(architecture: str) -> tuple[str, ...]:
 
 @cache
 def _imported(module: str) -> tuple[str, ...]:
-    """Return what a module imports, and the packages that it lies in."""
+    """Return the modules that a module imports, and the packages that contain it."""
     parts = module.split(".")
     packages = (".".join(parts[:count]) for count in range(1, len(parts)))
     return (*packages, *re.findall(_IMPORT, _source(module)))

@@ -40,7 +40,7 @@ KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KI
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
 
 STREAMED: Final = "streamed"
-"""In the variant of a product of a few rows: by a kernel that streams the matrix past them and cuts no tiles."""
+"""Variant word of a product with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
 OPERATOR_COUNTS: Final = (
     "mac_count",
@@ -58,7 +58,7 @@ OPERATOR_COUNTS: Final = (
 
 @define(kw_only=True, eq=False, slots=False)
 class Work:
-    """What operators are and do, one row each. Arrays are read, never written."""
+    """Operators of a workload and their counts, one row each. Arrays are read-only by convention."""
 
     kind: Integers
     """Code in `KINDS`."""
@@ -72,38 +72,40 @@ class Work:
     gemm_groups: Floats
     tap_count: Floats
     step_count: Floats
-    """Of the operator's own call."""
+    """Sequential steps of the operator's own call."""
     kernel_step_count: Floats
-    """Of its subgraph."""
+    """Sequential steps of the operator's subgraph."""
     row_length: Floats
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, `cache_fp8` or `cache_int8`, the family of kernels that runs it; of experts that
-    family, and how weights are stored; `dequantize` of what makes weights wide; empty for any other."""
+    """Variant words. For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family.
+
+    For experts: the kernel family and the storage of weights. `dequantize` for dequantization; empty otherwise.
+    """
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
-    """Which rows these are of others, and of the same kinds: what kinds decide is asked there, once for all."""
+    """Source of these rows and their indices in it; masks are computed on the source once and shared."""
 
     @property
     def operator_count(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.kind)
 
     @cached_property
     def subgraph_count(self) -> int:
-        """Subgraphs, those before the last one included that none of these rows is of."""
+        """Number of subgraphs up to the last one, including those without a row here."""
         return int(self.subgraph_index.max()) + 1 if self.operator_count else 0
 
     @cached_property
     def has_macs(self) -> Booleans:
-        """Operators that multiply and accumulate."""
+        """Mask of operators that multiply and accumulate."""
         mask: Booleans = self.mac_count > 0
         return mask
 
     @cached_property
     def is_gemm(self) -> Booleans:
-        """Operators that are dense products: not depthwise, not grouped."""
+        """Mask of dense products: neither depthwise nor grouped."""
         return self.of_kind("conv", "linear", "matmul")
 
     def of_kind(self, *kinds: str) -> Booleans:
@@ -119,32 +121,32 @@ class Work:
 
     @cached_property
     def is_causal(self) -> Booleans:
-        """Operators of an attention whose tokens see none that come behind them."""
+        """Mask of operators of causal attention, in which tokens do not attend to later tokens."""
         return self.has_word(CAUSAL)
 
     @cached_property
     def decomposes(self) -> Booleans:
-        """Factorizations and solvers."""
+        """Mask of matrix factorizations and solvers."""
         return self.has_word(DECOMPOSITION)
 
     @cached_property
     def has_narrow_cache(self) -> Booleans:
-        """Operators of an attention whose keys and values are stored in one byte each."""
+        """Mask of attention operators whose keys and values are stored in one byte per element."""
         return self.has_word(*NARROW_CACHES.values())
 
     @cached_property
     def has_float_cache(self) -> Booleans:
-        """Those of them that are stored as numbers which products can take as they are."""
+        """Mask of attention operators whose keys and values are stored as fp8, which products can read directly."""
         return self.has_word(NARROW_CACHES["fp8"])
 
     @cached_property
     def has_wide_cache(self) -> Booleans:
-        """Operators of an attention whose keys and values are stored in two bytes each at any precision."""
+        """Mask of attention operators whose keys and values take two bytes per element at any precision."""
         return self.has_word(WIDE_CACHE)
 
     @cached_property
     def is_streamed(self) -> Booleans:
-        """Products of a matrix with a few vectors, by a kernel that streams the matrix and cuts no tiles."""
+        """Mask of products of a matrix with few vectors, whose kernel streams the matrix and cuts no tiles."""
         return self.has_word(STREAMED)
 
     def has_word(self, *words: str) -> Booleans:
@@ -158,13 +160,13 @@ class Work:
 
     @cached_property
     def is_kept(self) -> Booleans:
-        """Products whose weights quantizers leave at 16 bits."""
+        """Mask of products whose weights quantizers leave at 16 bits."""
         return self.has_word(KEPT)
 
     def stored_as(self, main: str) -> Texts:
-        """Return the format of each product's weights in a run whose weights are in a main one; empty for 16 bits.
+        """Return the weight format of each product in a run with this main format; empty for 16 bits.
 
-        A checkpoint may store some products in another format, and leave some wide.
+        A checkpoint may store some products in another format, or keep them at 16 bits.
         """
         if self.origin is not None:
             return self.origin[0].stored_as(main)[self.origin[1]]
@@ -179,13 +181,13 @@ class Work:
 
     @cached_property
     def _variants(self) -> tuple[Texts, Integers]:
-        """The distinct variants, and which of them each row has."""
+        """Distinct variants, and the index of each row's variant."""
         variants, places = np.unique(self.variant, return_inverse=True)
         return variants, places
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
-        """Operators that make what a product multiplies by of weights that are stored narrower."""
+        """Mask of operators that dequantize narrowly stored weights for a product."""
         if self.origin is not None:
             return self.origin[0].is_dequantizing[self.origin[1]]
         mask: Booleans = self.variant == DEQUANTIZE
@@ -193,7 +195,7 @@ class Work:
 
     @cached_property
     def kernel_family(self) -> Texts:
-        """The family of kernels that an attention names; empty where none is named."""
+        """Kernel family that an attention or experts operator names; empty if it names none."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
         others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, KEPT)
@@ -218,40 +220,40 @@ class Work:
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Masks that were asked for, by kinds or by "" and operations; every hardware of a class asks for the same."""
+        """Cache of masks, keyed by kinds or by "" and operations; all hardware of a class uses the same masks."""
         return {}
 
     def take(self, rows: Integers) -> Work:
-        """Return these rows alone."""
+        """Return only these rows."""
         columns = {name: getattr(self, name)[rows] for name in WORK_COLUMNS}
         return Work(**columns, origin=(self, rows))
 
 
 WORK_COLUMNS: Final = tuple(field.name for field in attrs.fields(Work) if field.name != "origin")
-"""Names of the arrays."""
+"""Names of the arrays of `Work`."""
 
 
 @define(kw_only=True, eq=False, slots=False)
 class WorkloadColumns(Work):
-    """One workload at one batch: all of its operators, their accesses and buffers."""
+    """One workload at one batch size: all operators, accesses and buffers."""
 
     batch: int
     inner_batch: int = 1
-    """Samples in each of the batch: the batch that a single operator states of itself."""
+    """Samples per batch element: the batch that a single operator states itself."""
     weight_bytes: int
-    """Of the whole model, at the traced dtype."""
+    """Weight bytes of the whole model, at the traced dtype."""
     call_index: Integers
-    """Which ATen call each operator is part of; those of a call that was split share it."""
+    """Index of each operator's ATen call; operators split from one call share it."""
     is_foldable: Booleans
     access_operator: Integers
     access_tensor: Integers
-    """Which tensor of the workload each access reads or writes."""
+    """Index of the workload tensor that each access reads or writes."""
     access_buffer: Integers
-    """Which activation storage that is; -1 for parameters and constants."""
+    """Index of the accessed activation storage; -1 for parameters and constants."""
     access_tensor_bytes: Floats
-    """Of the memory that a tensor owns, 0 where another owns it."""
+    """Bytes of memory that the accessed tensor owns; 0 if another tensor owns them."""
     access_is_matrix: Booleans
-    """Whether the tensor has two dimensions or more."""
+    """True if the accessed tensor has two dimensions or more."""
     access_role: Integers
     access_bytes: Floats
     access_fused_bytes: Floats
@@ -264,16 +266,16 @@ class WorkloadColumns(Work):
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
     kernel_group: Integers | None = None
-    """Which kernel each operator is in as `model.merge` builds them for an engine; None before."""
+    """Index of each operator's engine kernel, set by `model.merge`; None before that."""
 
     @cached_property
     def is_view(self) -> Booleans:
-        """Operators that only rename memory."""
+        """Mask of operators that only rename memory."""
         mask: Booleans = self.kind == KIND_CODE["view"]
         return mask
 
     def active(self, *, is_fused: bool) -> tuple[Integers, Work]:
-        """Return the rows of the operators that compute, and these alone: no views, nor what a compiler folds away."""
+        """Return the indices and the rows of operators that compute: no views, and if fused, no foldable operators."""
         found = self._active.get(is_fused)
         if found is None:
             rows = np.flatnonzero(~self.is_view & ~(self.is_foldable & is_fused))
@@ -282,33 +284,33 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _active(self) -> dict[bool, tuple[Integers, Work]]:
-        """What was asked for; kept for all hardware, with its masks."""
+        """Cache of the results of `active` and their masks, shared by all hardware."""
         return {}
 
     def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width).
 
-        `weight_precision` is what the weights of products are stored at, where it is another.
+        `weight_precision` is the storage precision of the weights of products, if it differs.
         """
         each = self.first_reads
         return float((self.access_tensor_bytes * self.stored_scale(precision, weight_precision))[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of weights of products that are held narrow beside wide ones; 0 where no precision is."""
+        """Return the bytes of narrow weight copies beside wide ones; 0 unless the precision is in `OPERAND_ONLY`."""
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
         copied = self.access_tensor_bytes[each] * self.access_scale(precision)[each]
         return float(copied.sum()) if precision in OPERAND_ONLY else 0.0
 
     @cached_property
     def first_reads(self) -> Integers:
-        """The first access by which each weight is read."""
+        """Index of the first access that reads each weight."""
         reads = np.flatnonzero(self.access_role == ROLE_CODE["weight"])
         _, first = np.unique(self.access_tensor[reads], return_index=True)
         found: Integers = reads[first]
         return found
 
     def access_scale(self, precision: str) -> Floats:
-        """Return the factor of each access from traced bytes to those of a run whose weights are of its precision."""
+        """Return each access's factor from traced bytes to bytes of a run whose weights have the run's precision."""
         scale = precision_scale(self.access_item_bytes, precision)
         if precision in OPERAND_ONLY:
             carried = precision_scale(self.access_item_bytes, carried_precision(precision))
@@ -318,20 +320,20 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _quantized(self) -> Booleans:
-        """Accesses by which products read weights that quantizers narrow."""
+        """Mask of accesses that read quantizable weights for products."""
         mask: Booleans = self.multiplies & ~self.is_kept[self.access_operator]
         return mask
 
     @cached_property
     def _takes_narrow(self) -> Booleans:
-        """Products of such weights, and their gradients."""
+        """Mask of products with quantizable weights, and of their gradients."""
         mask: Booleans = self.has_word(OPERANDS) & ~self.is_kept
         mask[self.access_operator[self._quantized]] = True
         return mask
 
     @cached_property
     def _takes(self) -> Booleans:
-        """Accesses by which products with weights read activations, and those that write what only these read."""
+        """Mask of accesses that read activations for products with weights, or write storage that only these read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
         held = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
@@ -340,7 +342,7 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _is_operand(self) -> Booleans:
-        """Storage that only products with weights read."""
+        """Mask of storage that only products with weights read."""
         product = self._takes_narrow
         reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
         reads &= ~self.is_view[self.access_operator]
@@ -352,8 +354,9 @@ class WorkloadColumns(Work):
         return mask
 
     def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
-        """Return the factor of each access from traced bytes to those that move: weights of products at their own
-        precision, scales of their groups included, all else as `access_scale` has it.
+        """Return each access's factor from traced bytes to moved bytes.
+
+        Weights of products have their storage precision and include group scales; other accesses follow `access_scale`.
         """
         scale = self.access_scale(precision)
         weights = find_weight_format(precision, weight_precision)
@@ -373,7 +376,7 @@ class WorkloadColumns(Work):
         return self._scale_apart(scale, weights.name)
 
     def _scale_apart(self, scale: Floats, main: str) -> Floats:
-        """Return factors of accesses with those of weights that a checkpoint stores in another format than its main."""
+        """Return access factors, corrected for weights that a checkpoint stores outside its main format."""
         stored = self.stored_as(main)
         for name in set(stored.tolist()) - {main, ""}:
             own = self._quantized & (stored[self.access_operator] == name) & (self.access_item_bytes > 0.0)
@@ -383,7 +386,7 @@ class WorkloadColumns(Work):
         return scale
 
     def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
-        """Return the elementwise operations by which each operator makes weights wide that are stored narrower."""
+        """Return the elementwise operations that each operator spends on dequantizing weights."""
         weights = find_weight_format(precision, weight_precision)
         stored = self.stored_as(weights.name if weights else weight_precision or precision)
         apart = set(stored.tolist()) - {weights.name if weights else weight_precision or precision, ""}
@@ -400,25 +403,25 @@ class WorkloadColumns(Work):
 
     @cached_property
     def multiplies(self) -> Booleans:
-        """Accesses by which products read weights of two dimensions or more."""
+        """Mask of accesses that read weights of two dimensions or more for products."""
         is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
         owner = self.access_operator
         mask: Booleans = is_weight & self.has_macs[owner] & (self.gemm_k[owner] > 0.0)
         least = self.gemm_n[owner] * self.gemm_k[owner] * self.access_item_bytes
         is_bias = (self.access_tensor_bytes > 0.0) & (self.access_tensor_bytes < least)
-        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # biases of experts are a matrix too
+        return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # Biases of experts are matrices too.
 
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
-        """Return the peak of live activation storage over the execution order.
+        """Return the peak of live activation bytes over the execution order.
 
-        A buffer is alive from the operator that makes it, included. A compiler that fuses frees it after the last call
-        that reads it, and what a fused kernel keeps on chip takes no memory, nor does what the parts of one call hand
-        on to each other. A program that runs call by call holds it until it lets go of it.
+        A buffer is alive from the operator that creates it, inclusive. A fusing compiler frees it after the last call
+        that reads it. Data that a fused kernel keeps on chip takes no memory, nor do intermediates within one call. A
+        program that runs call by call holds a buffer until it releases it.
         """
         return float(self.live_bytes(precision, is_fused=is_fused).max(initial=0.0))
 
     def live_bytes(self, precision: str, *, is_fused: bool) -> Floats:
-        """Return the activation storage that is alive during each operator, as `peak_activation_bytes` has it."""
+        """Return the live activation bytes during each operator, by the rules of `peak_activation_bytes`."""
         scale = precision_scale(self.buffer_item_bytes, precision)
         if precision in OPERAND_ONLY:
             carried = precision_scale(self.buffer_item_bytes, carried_precision(precision))
@@ -456,7 +459,7 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
 
 
 def put(column: Floats, places: Integers, values: Floats) -> Floats:
-    """Return a column with other values at some places of the last axis."""
+    """Return a column with values replaced at some indices of the last axis."""
     points = np.broadcast_shapes(column.shape[:-1], values.shape[:-1])
     whole = np.array(np.broadcast_to(column, (*points, column.shape[-1])))
     whole[..., places] = values
@@ -464,19 +467,22 @@ def put(column: Floats, places: Integers, values: Floats) -> Floats:
 
 
 def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:
-    """Return the bytes of a weight of sums so long, no more than it has at the precision, but where that takes it."""
+    """Return the bytes per weight for sums of this length, at most the bytes of the run's precision.
+
+    The limit does not apply if the format has the run's precision.
+    """
     groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
     width: Floats = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
     return width if weights.precision == precision else np.minimum(width, PRECISION_BYTES[precision])
 
 
 def precision_scale(item_bytes: Floats, precision: str) -> Floats:
-    """Return the factor from traced bytes to bytes at `precision`; 1 where an element is not floating point."""
+    """Return the factor from traced bytes to bytes at `precision`; 1 for elements that are not floating point."""
     return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
 
 
 def solver_scale(item_bytes: Floats) -> Floats:
-    """Return the least factor from traced bytes to those of a decomposition: libraries have none below fp32."""
+    """Return the minimum factor from traced bytes to bytes of a decomposition; libraries offer none below fp32."""
     return np.minimum(precision_scale(item_bytes, LEAST_SOLVER), 1.0)
 
 
@@ -484,8 +490,8 @@ LEAST_SOLVER: Final = "fp32"
 """Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
 
 OPERANDS: Final = "operands"
-"""Word of a product of two activations that takes both as narrow as products with weights: the gradient of weights.
-Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow)."""
+"""Variant word of the weight gradient: a product of two activations that reads both as narrow as a product with weights
+does. Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow)."""
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,
@@ -494,11 +500,11 @@ SPLIT_CALLS: Final[Mapping[str, int]] = {
     "joulemap.packed_bmm.default": 2,
     "joulemap.packed_grouped_mm.default": 2,
 }
-"""ATen call -> how many operators a trace splits it into, one behind the other."""
+"""ATen call -> number of consecutive operators that a trace splits it into."""
 
 
 def number_calls(aten: Sequence[str]) -> Integers:
-    """Return which call each operator is part of, counted from 0, from the ATen names of operators in order."""
+    """Return the index of each operator's call, from 0, given the ATen names of operators in order."""
     calls = np.zeros(len(aten), dtype=np.int64)
     number, remaining = -1, 0
     for index, name in enumerate(aten):
@@ -520,7 +526,7 @@ def columns_of(workload: Workload) -> WorkloadColumns:
 
 
 def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
-    """Return the arrays of fused workloads, one behind the other: operators, calls and subgraphs numbered through."""
+    """Return the concatenated arrays of fused workloads, with consecutive operator, call and subgraph numbers."""
     operators = [operator for workload in workloads for operator in workload.operators]
     accesses = [access for workload in workloads for access in workload.accesses]
     read = [workload.tensors[access.tensor_index] for workload in workloads for access in workload.accesses]
@@ -572,7 +578,7 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
 
 
 def _number_buffers(workloads: Sequence[Workload]) -> Integers:
-    """Return the activation storage of each access, numbered through; -1 for none."""
+    """Return the index of each access's activation storage, consecutive over workloads; -1 for none."""
     first = _starts([len(workload.buffers) for workload in workloads]).tolist()
     places = [
         -1 if (buffer := workload.tensors[access.tensor_index].buffer_index) is None else start + buffer
@@ -583,6 +589,6 @@ def _number_buffers(workloads: Sequence[Workload]) -> Integers:
 
 
 def _starts(counts: Sequence[int]) -> Integers:
-    """Return where each group begins, of groups of these sizes one behind the other."""
+    """Return the start index of each of the consecutive groups of these sizes."""
     starts: Integers = np.cumsum([0, *counts])[:-1].astype(np.int64)
     return starts
