@@ -1,4 +1,4 @@
-"""How far predictions may be off: half-widths of 80 % intervals, and what two runs share of their errors.
+"""Uncertainty of predictions: half-widths of 80 % intervals, and the shares of error that two runs have in common.
 
 An error is ln(measured / predicted). A half-width h is that of an 80 % interval of it: a figure v lies between
 v exp(-h) and v exp(h) four times in five. docs/doubt.md says where they come from and how they have done.
@@ -17,7 +17,7 @@ from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Standing = Literal["this hardware", "its class", "other classes"]
-"""Whose measurements say how far predictions of a run are off."""
+"""Source of the measurements that give the error of a run."""
 
 NORMAL: Final = 1.2815515655446004
 """Half-width of an 80 % interval of the standard normal distribution."""
@@ -56,13 +56,13 @@ TOLD_APART: Final = 0.8
 """Probability from which on one run is said to be better than another."""
 
 CORRELATION: Final = 0.7
-"""Of the errors of latency and energy of one run: 0.73 of the 1,038 configurations on three boards that have both."""
+"""Correlation of the latency and energy errors of one run; 0.73 on 1,038 configurations of three boards with both."""
 
 DoubtQuantity = Literal["latency", "energy", "joint"]
 """`joint`: what the errors of latency and energy of one run have in common."""
 
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "energy")
-"""What has errors of its own."""
+"""Kinds of work that have separate errors."""
 
 OWN: Final = "own"
 """Factor that a run shares with itself alone."""
@@ -92,11 +92,11 @@ def fill_doubt(sql: str) -> str:
 
 @frozen(kw_only=True)
 class ErrorScale:
-    """How far predictions were from measurements in one group of them; empty texts stand for all."""
+    """Error scale of one group of measurements; an empty text stands for all values."""
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """How fine it is: of the groups that a run is in, that of the highest level holds."""
+    """Depth of the group; of all groups that contain a run, the deepest applies."""
     architecture: str
     work: str
     """`model`, another sort of whole model (`Workload.work`), or the kind of a single operator."""
@@ -104,7 +104,7 @@ class ErrorScale:
     precision: str
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Of the natural logarithm."""
+    """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Model families times boards: rows of one are much alike."""
     row_count: int
@@ -120,20 +120,20 @@ class ErrorScale:
 
 @frozen(kw_only=True)
 class ServingScale:
-    """How far predictions of served models were from measurements in one group; empty texts stand for all."""
+    """Error scale of one group of served measurements; an empty text stands for all values."""
 
     quantity: str
-    """As a measurement of serving has it."""
+    """Quantity as a measurement of serving names it."""
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """How fine it is: of the groups that a prediction is in, that of the highest level holds."""
+    """Depth of the group; of all groups that contain a prediction, the deepest applies."""
     vendor: str
     engine: str
-    """Its name, with its release in finer groups."""
+    """Name of the engine, with its release in finer groups."""
     work: str
     """`model`, or `experts` where tokens choose among weights."""
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Of the natural logarithm."""
+    """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
     """Models times boards; 0 where it is assumed."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
@@ -145,21 +145,21 @@ class ErrorShare:
 
     quantity: DoubtQuantity
     factor: str
-    """What they share: `class`, `board`, `model`, `board_model`, `case`; `own`: what no other run has."""
+    """Factor that two runs share: `class`, `board`, `model`, `board_model`, `case`; `own` for the unshared part."""
     share: Quantity
 
 
 @frozen(kw_only=True)
 class BasisSpread:
-    """How far numbers of a basis may be off together, where nobody measured what they add up to."""
+    """Spread of the numbers of one basis, if their sum was not measured."""
 
     number_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     half_width: Quantity
-    """Of prices per action: of the natural logarithm."""
+    """Half-width of the natural logarithm of an energy per action."""
 
     @property
     def number_half_width(self) -> float:
-        """Of a peak, a bandwidth or a clock: that of the spread that `sensitivity` gives one of this basis."""
+        """Half-width of a peak, bandwidth or clock: the spread that `sensitivity` gives this basis."""
         return NORMAL * math.log(BASIS_SPREAD[self.number_basis])
 
 

@@ -1,4 +1,4 @@
-"""How the digest of a hardware follows what a question makes of it.
+"""Words by which the modifiers of a question extend the digest of a hardware.
 
 A hardware as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
 changes) extends it by a word, in the order in which they apply. No word leaves the digest as it is.

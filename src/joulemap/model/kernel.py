@@ -327,7 +327,7 @@ class KernelColumns:
 
     @cached_property
     def without_dequantization(self) -> KernelColumns:
-        """The same kernels, without the dequantization operations of products."""
+        """Kernels without the dequantization operations of products."""
         if not self.dequantization_count.any():
             return self
         simple = self.work.elementwise_count - self.dequantization_count

@@ -34,7 +34,7 @@ _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\s(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
-"""What reads columns without naming them."""
+"""Expressions that read columns without naming them."""
 _JOIN = re.compile(r"^LEFT JOIN [\w.]+ AS (\w+) ON .*\n", re.MULTILINE)
 _USED = re.compile(r"\b(\w+)\.")
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
@@ -46,7 +46,7 @@ _Call = tuple[str, tuple[tuple[str, str], ...]]
 """A query by the name that it is called by, and parameter -> SQL of its value."""
 
 Find = Callable[[str], Query]
-"""What a name is called by -> the query; raises UnknownNameError."""
+"""Name of a query -> the query; raises UnknownNameError."""
 
 
 def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:

@@ -21,7 +21,7 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import folder
 
 FILES: Final = ("macros.sql", "views.sql")
-"""In the order in which they run."""
+"""Files of the surface, in the order in which they run."""
 
 COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 

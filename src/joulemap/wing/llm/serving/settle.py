@@ -35,7 +35,7 @@ FILLED: Final = 2.0
 """Times the requests in work that come before any is counted. At least the first of them find less company."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
-"""Its multiples, less whole numbers, are spread evenly however many are taken."""
+"""Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
 
 ROUNDS: Final = 60
 """Iterations of the search for the number of active requests."""
