@@ -1226,22 +1226,22 @@ class Workspace:
         self,
         lake: str | Path,
     ) -> LakeAnswer:
-        """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+        """Return the files of a lake and their contents; DatabaseError for a folder that is no lake."""
     def check_shards(
         self,
         lake: str | Path,
     ) -> LakeAnswer:
-        """Return the same after a look at every byte of every shard."""
+        """Return the same answer after reading every byte of every shard."""
     def clean_shards(
         self,
         lake: str | Path,
         *,
         remove: bool = False,
     ) -> LakeAnswer:
-        """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+        """Return the garbage of a lake: stale, damaged, duplicate or unfinished files; `remove` deletes it.
 
-        A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
-        file that cannot be removed.
+        A file that was written a moment ago may be in use and stays. Raise DatabaseError for a folder that is no lake, or
+        a file that cannot be removed.
         """
     def fleet(
         self,
@@ -1254,12 +1254,12 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> FleetAnswer:
-        """Return how many of each hardware serve a demand, the best of its objective first.
+        """Return how many of each hardware serve a demand, with the best fleet by the objective first.
 
-        `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
-        takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
-        is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
-        where no hardware keeps the promise, with the nearest.
+        `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+        takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
+        served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
+        the nearest hardware, if none meets the target.
         """
     @overload
     def llm(
@@ -1272,13 +1272,15 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> LlmAnswer:
-        """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+        """Return how each hardware serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-        `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
-        configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
-        devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
-        reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
-        wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
+        `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
+        has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
+        energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
+        the reason.
+
+        Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
+        a model that cannot be traced, UnsupportedError if nothing serves the model.
         """
     @overload
     def llm(
@@ -1301,10 +1303,10 @@ class Workspace:
         prompt: int = PROMPT,
         **keywords: Unpack[SettingsKeywords],
     ) -> PhasesAnswer:
-        """Return what prefill and decode of a language model spend on each architecture class, and why.
+        """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-        Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
-        lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+        By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
+        lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
         """
     @overload
     def offload(
@@ -1315,10 +1317,10 @@ class Workspace:
         serving: Serving = SERVING,
         **keywords: Unpack[SettingsKeywords],
     ) -> OffloadAnswer:
-        """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+        """Return the best numbers of layers on the GPU of a box, the rest on its processor, at each batch.
 
-        UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
-        raises otherwise as `llm`.
+        Raise UsageError for any other box and for server options, UnsupportedError if no division fits; otherwise raise as
+        `llm` does.
         """
     @overload
     def offload(
