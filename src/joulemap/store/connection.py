@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import random
 import re
@@ -135,7 +136,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
                 raise _give_up(str(refused), patience) from error
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
-                tell_at = deadline
+                tell_at = math.inf  # once is enough
             time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
