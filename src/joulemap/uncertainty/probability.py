@@ -1,4 +1,4 @@
-"""Closed forms: probabilities of logistic errors, and half-widths of metrics.
+"""Closed forms: probabilities of logistic errors, and how metrics follow latency and energy.
 
 The logarithm of a predicted value has a logistic error. With the half-width h of its 80 % interval, a value that is
 predicted to be `ahead` above a bound, as a logarithm, is above it with the probability
@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.domain.doubt import CORRELATION, LOGISTIC, TOLD_APART
+from joulemap.domain.doubt import LOGISTIC, TOLD_APART
 from joulemap.domain.metric import Metric
 from joulemap.system.record import frozen
 
@@ -60,10 +60,3 @@ def is_told_apart(probability: Floats) -> NDArray[np.bool_]:
 def probability_better(ratio: float, half_width: float) -> float:
     """Return the probability that a candidate which is predicted to be `ratio` times better is better."""
     return float(probability_above(math.log(ratio), half_width))
-
-
-def metric_half_width(powers: Powers, latency: ArrayLike, energy: ArrayLike) -> Floats:
-    """Return the half-width of a metric's logarithm from those of latency and energy."""
-    a, b = powers.latency * np.asarray(latency), powers.energy * np.asarray(energy)
-    square: Floats = np.asarray(a**2 + b**2 + 2.0 * CORRELATION * a * b)
-    return np.sqrt(square)
