@@ -249,7 +249,7 @@ class ExploreAnswer(Answer):
         front = self._select("front")
         area = front.names.index("area_mm2")
         count = sum(count_dies(row[area]) > 1 for row in front)
-        return f"; {count:,} of the front exceed the reticle limit of one die" if count else ""
+        return f"; {count:,} of the front exceed{'s' * (count == 1)} the reticle limit of one die" if count else ""
 
     def _list_insights(self) -> tuple[str, ...]:
         lines = [*([self._describe_rate()] if self.design_count > 1 else ()), *self.beyond]

@@ -42,7 +42,7 @@ class ModelWinner:
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     precision: str = told("precision of operands")
     batch: int = told("samples in one input")
-    runtime: str = told("how kernels are launched")
+    runtime: str = told("runtime that launches kernels")
     value: float = told("value of the objective, in `unit`")
     unit: str = told("unit of the value")
     runner_up: str = told("next best chip; empty for none")

@@ -209,7 +209,7 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     for one in wanted:
         width = done.outcomes_at([done.find_best(one)]).half_width(0, one)
         if width is not None:
-            parts.append(f"{one.label} {show_doubt(width)}")
+            parts.append(f"{show_doubt(width)} ({one.label})")
     if not parts:
         return "uncertainty unknown: the base chip does not run the models, or its error is not known"
     shared = "designs based on one chip share most of this error, so smaller differences are significant"

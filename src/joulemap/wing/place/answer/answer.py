@@ -278,7 +278,7 @@ def place(
 
 
 def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[DeviceDoubt]:
-    """Return how far predictions of such work on each device were off."""
+    """Return the prediction errors of this kind of work on each device."""
     from joulemap.wing.place.box.doubt import DeviceDoubt
 
     with reading(source) as connection:
@@ -304,7 +304,7 @@ def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[D
 
 
 def _read_stored(source: Source, found: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Return the ledger of the best, and what the best mixture spends more than the best device alone, by field."""
+    """Return the ledger of the best placement and the energy differences of the best mixture, by field."""
     run = [one for one in found if one.run is not None]
     alone, mixed = (
         next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)

@@ -275,7 +275,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # a job never waits
+    used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # jobs never wait
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
@@ -283,7 +283,7 @@ def train(
     for step in steps:
         beside, inner = fetch_beside(source, step, told)
         plan = step.plans["last"]
-        targets = find_targets(source, plan)  # before the runs are held: hardware that is not stored is written
+        targets = find_targets(source, plan)  # before `holding_runs`: it may write hardware
         with holding_runs(source, plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, told)
             names |= {one.run_id: one.model for one in found.values()}
