@@ -1,6 +1,6 @@
 """Whether every example that help prints works as it is printed (`make examples`; `make test-slow` adds --together).
 
-python benchmarks/examples.py [--docs] [--together] [--match TEXT] [--folder FOLDER]
+python benchmarks/examples.py [--docs] [--together] [--match TEXT] [--without TEXT] [--folder FOLDER]
 
 The examples of each `joulemap COMMAND --help` run in the order of the help, then the commands of README, and with
 --docs those of docs/. Each is a line of a shell in one scratch folder, so all share one database and the files that
@@ -149,6 +149,7 @@ def main() -> int:
     parser.add_argument("--docs", action="store_true", help="run the commands of docs/ too")
     parser.add_argument("--together", action="store_true", help="run plain commands in this process")
     parser.add_argument("--match", default="", help="run only examples that hold this text")
+    parser.add_argument("--without", action="append", default=[], help="leave out examples that hold this text")
     parser.add_argument("--folder", type=Path, help="an empty folder to run in, which is kept")
     options = parser.parse_args()
     asked = [
@@ -162,7 +163,7 @@ def main() -> int:
     for line, need in lacks.items():
         print(f"left out, needs {need}: {line}")
     with tempfile.TemporaryDirectory() as scratch:
-        kept = [one for one in asked if one.line not in lacks]
+        kept = [one for one in asked if one.line not in lacks and not any(text in one.line for text in options.without)]
         outcomes = run_examples(kept, options.folder or Path(scratch), is_together=options.together)
     failed = sum(outcome.failed for outcome in outcomes)
     for outcome in sorted(outcomes, key=lambda one: -one.seconds)[:SLOWEST]:

@@ -16,6 +16,9 @@ from joulemap.workspace import Workspace
 
 DATABASE = "joulemap.duckdb"
 
+ASKED_ELSEWHERE = ("validate --by source", "calibrate h200_sxm --dry-run")
+"""Examples that take a minute each: test_validation scores by source, and test_calibrate fits the same measurements."""
+
 
 def test_what_a_shell_would_take_away_is_left() -> None:
     """A `$name` between double quotes is a variable of the shell."""
@@ -29,6 +32,8 @@ def test_what_a_shell_would_take_away_is_left() -> None:
 def test_every_example_answers_in_order(tmp_path: Path) -> None:
     """Those of help and README; `make examples` runs those of docs too, and each in a process of its own."""
     script = [sys.executable, str(ROOT / "benchmarks" / "examples.py"), "--together", "--folder", str(tmp_path)]
+    for line in ASKED_ELSEWHERE:
+        script += ["--without", line]
     done = subprocess.run(script, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert Workspace(tmp_path / DATABASE).check().findings.rows == ()

@@ -175,7 +175,7 @@ def test_a_metric_that_does_not_exist_is_refused(book: Book) -> None:
         ask(book, "explain.subgraph", metric="beauty")
 
 
-@pytest.mark.parametrize("pair_count", [1, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pair_count", [1, pytest.param(40, marks=pytest.mark.slow)])
 def test_every_decomposition_sums_to_the_difference(pair_count: int, database: Path) -> None:
     connection = duckdb.connect(str(database), read_only=True)
     ids = [row[0] for row in connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall()]

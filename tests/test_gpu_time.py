@@ -538,14 +538,14 @@ def test_a_larger_batch_of_an_operator_is_never_faster(
     [
         ("resnet18", (1, 2, 3, 5, 8, 9, 16, 17, 32, 33, 63, 64)),
         *(
-            pytest.param(name, range(1, 65), marks=pytest.mark.slow)
+            pytest.param(name, (*range(1, 18), *range(22, 60, 5), 31, 33, 48, 63, 64), marks=pytest.mark.slow)
             for name in ("resnet50", "vgg16", "mobilenet_v3_small", "regnet_y_400mf", "vit_b_16", "swin_t")
         ),
     ],
 )
 def test_a_larger_batch_of_a_model_is_never_faster(name: str, batches: Sequence[int], precision: str) -> None:
     for runtime in ("graph", "fused"):
-        works = [shipped(name, batch) for batch in batches]
+        works = [shipped(name, batch) for batch in sorted(set(batches))]
         for hardware in SHIPPED:
             found = [total_s(work, precision, hardware, runtime) for work in works]
             assert found == sorted(found), (hardware.id, runtime)

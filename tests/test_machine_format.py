@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import ctypes
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -163,10 +164,10 @@ def test_a_solver_that_prints_leaves_stdout_to_the_document(form: str, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_stdout_is_the_document_of_every_command(form: str, tmp_path: Path) -> None:
+def test_stdout_is_the_document_of_every_command(tmp_path: Path) -> None:
+    """As JSON and as CSV in turn, each in a process: test_cli asks every command for every format."""
     prepare(tmp_path)
-    for command in ASKED:
+    for command, form in zip(ASKED, itertools.cycle(("json", "csv"))):
         check(command, form, tmp_path)
 
 

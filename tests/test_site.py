@@ -115,25 +115,24 @@ def test_what_is_no_site_is_not_replaced(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "site"
-    build(folder, "--without-figures")
+    build(folder)
     return folder
 
 
-def build(folder: Path, *options: str) -> None:
-    program = [sys.executable, "-m", "joulemap.tools.site", str(folder), *options]
+def build(folder: Path) -> None:
+    program = [sys.executable, "-m", "joulemap.tools.site", str(folder)]
     done = subprocess.run(program, capture_output=True, text=True, cwd=DOCS.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"open {folder / 'index.html'}\n"
 
 
 @pytest.mark.slow
-def test_every_figure_is_drawn(tmp_path: Path) -> None:
-    build(tmp_path / "site")
+def test_every_figure_is_drawn(site: Path) -> None:
     for figure in FIGURES:
-        page = (tmp_path / "site" / figure.page).with_suffix(".html").read_text(encoding="utf-8")
+        page = (site / figure.page).with_suffix(".html").read_text(encoding="utf-8")
         for theme in ("light", "dark"):
             assert f"{figure.name}-{theme}.svg" in page
-            assert "<svg" in (tmp_path / "site-source" / FOLDER / f"{figure.name}-{theme}.svg").read_text()
+            assert "<svg" in (site.parent / "site-source" / FOLDER / f"{figure.name}-{theme}.svg").read_text()
         assert "The rows behind it" in page
 
 

@@ -83,7 +83,7 @@ def test_one_more_candidate_raises_none(workspace: Workspace, data: st.DataObjec
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_one_more_candidate_raises_none_at_length(workspace: Workspace, data: st.DataObject) -> None:
     check_one_more(workspace, data)
