@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import describe_chance, join_words
+from joulemap.answer.scope import describe_chance
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
@@ -19,7 +19,7 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show, show_chance, show_count, show_plain
+from joulemap.present.cell import join_names, show, show_chance, show_count, show_plain
 from joulemap.present.document import Grid, Section, Shown, grid
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -154,7 +154,7 @@ def describe_kept(limits: Limits) -> str:
     for name, bound in limits.bounds:
         word = "at least" if METRIC[name].is_higher_better else "at most"
         told.append(f"{METRIC[name].label} of {word} {show_metric(name, bound)}")
-    return join_words(told)
+    return join_names(told)
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.candidate import read_usage
-from joulemap.answer.scope import find_scope, join_words
+from joulemap.answer.scope import find_scope
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -19,7 +19,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.version import find_version
-from joulemap.present.cell import show_chosen_share, show_quantity, show_share, show_signed
+from joulemap.present.cell import join_names, show_chosen_share, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
@@ -138,7 +138,7 @@ class DiffAnswer(RunAnswer):
         if not self.allowed:
             return []
         told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
-        return [f"no change is certainly above its limit: {join_words(told)}"]
+        return [f"no change is certainly above its limit: {join_names(told)}"]
 
     def _draw(self, hardware: str, limit: int) -> Grid:
         """Return a grid of the subgraphs that differ most on one hardware."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, fetch_tables
-from joulemap.answer.scope import describe_calibration, join_words
+from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.compiler import CUTS, HOST_OPERATIONS, UNLISTED_NAME
@@ -25,7 +25,7 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.cell import join_names, show_count, show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, draw_columns, grid
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
@@ -144,7 +144,7 @@ class HardwareAnswer(Answer):
         found = {row.quantity: _amount(row.value, row.unit) for row in self.facts}
         fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
         peak = show_quantity(fastest.peak_ops_per_s, "ops/s")
-        where = f", for {join_words(one.deployment)}" if one.deployment else ""
+        where = f", for {join_names(one.deployment)}" if one.deployment else ""
         article = "An" if one.architecture == "npu" else "A"
         text = (
             f"{article} {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "

@@ -24,6 +24,7 @@ from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection, describe_meanings
 from joulemap.plan.source import Source
 from joulemap.present.cell import (
+    join_names,
     mark_projected,
     show_chance,
     show_count,
@@ -178,7 +179,7 @@ class Scope:
         named = [
             name for name in self.hardware if name in self.unlisted and re.search(rf"(?<!\w){name}(?!\w)", headline)
         ]
-        return f"operator support of {join_words(named)} is unknown" if named else ""
+        return f"operator support of {join_names(named)} is unknown" if named else ""
 
     def warn_unhosted(self, headline: str) -> str:
         """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.
@@ -195,7 +196,7 @@ class Scope:
         options = " or ".join(f"--host {host}" for host in hosts)
         if len(named) == 1:
             return f"the energy of {named[0]} leaves out the host that it needs: {options} adds it"
-        return f"the energies of {join_words(named)} leave out the hosts that they need: {options} adds them"
+        return f"the energies of {join_names(named)} leave out the hosts that they need: {options} adds them"
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -215,15 +216,15 @@ class Scope:
     @property
     def title(self) -> str:
         """Models, batch sizes, precisions and runtimes on one line."""
-        batches = join_words([str(batch) for batch in self.batches])
+        batches = join_names([str(batch) for batch in self.batches])
         settings = self.settings
         precisions = [label_precision(*pair) for pair in self.precisions]
         return ", ".join([*self.models, f"batch {batches}", *precisions, *settings.runtime])
 
     def describe_runtime(self) -> str:
         """Return the precisions and runtimes of the runs."""
-        precisions = join_words([label_precision(*pair) for pair in self.precisions])
-        return f"{precisions}, {join_words(list(self.settings.runtime))}"
+        precisions = join_names([label_precision(*pair) for pair in self.precisions])
+        return f"{precisions}, {join_names(list(self.settings.runtime))}"
 
     def bounded(self, title: str) -> str:
         """Return a title with the boundary of its energies, inserted before any colon."""
@@ -253,7 +254,7 @@ class Scope:
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
-        return [f"{join_words(names)} with {join_words(_shorten(told))}" for told, names in groups.items()]
+        return [f"{join_names(names)} with {join_names(_shorten(told))}" for told, names in groups.items()]
 
     def say_doubts(self, quantities: Collection[str]) -> list[str]:
         """Return the uncertainty of each hardware's figures, and the part due to its own assumed numbers."""
@@ -281,7 +282,7 @@ class Scope:
         """Return the hardware whose uncertainty is estimated from other kinds of work."""
         if not self.new:
             return []
-        whose = "" if len(self.new) == len(self.doubts) else f"for {join_words([self.mark(one) for one in self.new])} "
+        whose = "" if len(self.new) == len(self.doubts) else f"for {join_names([self.mark(one) for one in self.new])} "
         its = "its class, which has" if len(self.new) == 1 else "their classes, which have"
         return [f"{whose}estimated from other work of {its} no measurements of this kind"]
 
@@ -397,10 +398,10 @@ class Scope:
         for (host, other), names in groups.items():
             verb = "needs" if len(names) == 1 else "need"
             if host:
-                lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
+                lines.append(f"{join_names(names)} {verb} a host: the static power of {host} is in energy and power")
             else:
                 told = f"whose energy is not included: `--host {other}`, for example, adds it"
-                lines.append(f"{join_words(names)} {verb} a host, {told}; `recommend` ranks with a host")
+                lines.append(f"{join_names(names)} {verb} a host, {told}; `recommend` ranks with a host")
         return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
 
     def _describe_launches(self) -> list[str]:
@@ -412,7 +413,7 @@ class Scope:
                 "" if host or not has_link else "; `--host` names another, `joulemap measure host` times this machine"
             )
             groups.setdefault(f"launched by {who} in {show_quantity(seconds, 's')} each{more}", []).append(hardware)
-        return [f"eager: kernels of {join_words([*map(self.mark, some)])} are {told}" for told, some in groups.items()]
+        return [f"eager: kernels of {join_names([*map(self.mark, some)])} are {told}" for told, some in groups.items()]
 
     def tell_fallen(self) -> list[str]:
         """Return a sentence on the share of time that hosts compute; empty if it is small."""
@@ -424,7 +425,7 @@ class Scope:
         told = [f"{show_share(share)} on {self.mark(name)}" for name, share in shares.items() if share >= TOLD_FALLEN]
         if not told:
             return []
-        return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
+        return [f"a host computes what the chip's compiler does not run: of the time {join_names(told)}"]
 
     def show_assumed(self, energy: EnergyCell) -> str:
         """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
@@ -455,7 +456,7 @@ class Scope:
         if not self.engines:
             return []
         told = {
-            engine: f"{engine} on {join_words(list(map(self.mark, names)))}" for engine, names in self.engines.items()
+            engine: f"{engine} on {join_names(list(map(self.mark, names)))}" for engine, names in self.engines.items()
         }
         if "engine" in self.settings.runtime:
             return [f"engine stands for {'; '.join(told.values())}; `--runtime fused` is the framework's compiler"]
@@ -476,7 +477,7 @@ class Scope:
         shown = ", ".join(self.uncalibrated[:SHOWN_UNCALIBRATED]) + (f" and {less} more" if less > 0 else "")
         verbs = ["is" if len(names) == 1 else "are" for names in (calibrated, self.uncalibrated)]
         return [
-            f"{join_words(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
+            f"{join_names(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
             "`--calibration none` compares class defaults"
         ]
 
@@ -671,7 +672,7 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
         told = "" if lines else f" ({row.place}), {told}"
         verb = "uses" if len(row.inheritors) == 1 else "use"
         lines.append(
-            f"{join_words(row.inheritors)} {verb} the calibration of {row.hardware}, of the same generation "
+            f"{join_names(row.inheritors)} {verb} the calibration of {row.hardware}, of the same generation "
             f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` disables that"
         )
     return lines
@@ -696,11 +697,6 @@ def describe_weight(row: StoredCalibration) -> list[str]:
     ]
 
 
-def join_words(names: Sequence[str]) -> str:
-    """Return names as a list in words: `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
     """Return a line for each compiler that leaves the same part of a model to the same host, with the shares.
 
@@ -715,7 +711,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
         others = sum(row.operator_count for row in some if row.is_compiled)
         behind = {"first": "behind the first of them", "stretch": "outside the offloaded segment"}.get(first.cut, "")
         more = f" and {show_count(others, 'operator')} {behind}" if others else ""
-        names = join_words([row.operation for row in some if not row.is_compiled])
+        names = join_names([row.operation for row in some if not row.is_compiled])
         alike.setdefault((f"{first.compiler} does not run {names}", first.helper, more), []).append(some)
     lines = []
     for (start, helper, more), found in alike.items():
@@ -727,7 +723,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
             ends = sorted(sum(getattr(row, name) for row in some) for some in found)
             shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
         lines.append(
-            f"{start}: beside {join_words(named)} {helper} computes that{more}, copies included: {shares[0]} of the "
+            f"{start}: beside {join_names(named)} {helper} computes that{more}, copies included: {shares[0]} of the "
             f"time, {shares[1]} of the energy"
         )
     return lines

@@ -299,6 +299,11 @@ def show_plain(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}"
 
 
+def join_names(names: Sequence[str]) -> str:
+    """Return names as a list in words: `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
     """Return a hardware's name, or a text that begins with it, marked if the hardware is projected."""
     name = HardwareRef.read(hardware.partition(" ")[0]).label

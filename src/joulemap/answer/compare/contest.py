@@ -11,14 +11,14 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.scope import Scope, holding_scope, join_words
+from joulemap.answer.scope import Scope, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import join_names, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.store.query import fetch, start
@@ -198,7 +198,7 @@ def tell_available(contests: Sequence[Sequence[Row]], scope: Scope, what: str, w
     had = Counter(name_available(contest, scope) for contest in contests)
     beyond = Counter(scope.mark(contest[0].hardware) for contest in contests if not contest[0].is_available)
     told, projected = (
-        join_words([f"{name} {word} {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
+        join_names([f"{name} {word} {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
     )
     return f"Least {what}, available hardware: {told}. If available: {projected}."
 

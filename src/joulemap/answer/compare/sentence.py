@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_chance, show_quantity, show_share
+from joulemap.present.cell import join_names, show_chance, show_quantity, show_share
 from joulemap.row.compare import Comparison, Recommendation
 from joulemap.system.record import frozen
 
@@ -83,8 +83,8 @@ def _tell_beyond(answer: ComparedAnswer) -> str:
         if not row.is_available and row.value < own.value:
             verb, word = words
             told.setdefault(row.hardware, []).append(f"{verb} {own.value / row.value:.3g}x {word}")
-    better = [f"{answer.scope.mark(name)} would {join_words(gains)}" for name, gains in told.items()]
-    return f" If available, {join_words(better)}." if better else ""
+    better = [f"{answer.scope.mark(name)} would {join_names(gains)}" for name, gains in told.items()]
+    return f" If available, {join_names(better)}." if better else ""
 
 
 def _tell_unavailable(answer: ComparedAnswer, row: Recommendation) -> str:
@@ -103,6 +103,6 @@ def tell_doubt(answer: ComparedAnswer) -> str:
         if row.rivals:
             names = [answer.scope.mark(name) for name in (row.hardware, *row.rivals)]
             rest = len(names) - SHOWN_RIVALS - 1
-            shown = join_words([*names[: SHOWN_RIVALS + 1], *([f"{rest} more"] if rest > 0 else [])])
+            shown = join_names([*names[: SHOWN_RIVALS + 1], *([f"{rest} more"] if rest > 0 else [])])
             lines.append(f"{METRIC[row.goal].best} {METRIC[row.goal].label}: {shown} cannot be told apart")
     return "; ".join(lines)

@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import Figures, drop_options, find_place
 from joulemap.answer.compare.sentence import ComparedAnswer, tell_doubt, tell_winners
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
-from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope, join_words
+from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
@@ -19,7 +19,7 @@ from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
+from joulemap.present.cell import join_names, show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, grid, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start, start_none
@@ -255,7 +255,7 @@ class CompareAnswer(ComparedAnswer):
         verb = "is" if len(told) == 1 else "are"
         owner = "its" if len(told) == 1 else "their"
         return [
-            f"{join_words(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
+            f"{join_names(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
             "its circuits explain, by an amount that was not measured"
         ]
 

@@ -8,12 +8,11 @@ from joulemap.answer.assumed import describe_assumed_gap
 from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain.pair import TOLD, PairAnswer, find_role
 from joulemap.answer.run import overlaps
-from joulemap.answer.scope import join_words
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.role import ROLES
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_chance, show_quantity, show_share, show_signed
+from joulemap.present.cell import join_names, show_chance, show_quantity, show_share, show_signed
 from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
 
 SMALL: Final = 0.02
@@ -92,7 +91,7 @@ def say_sure(answer: PairAnswer) -> str:
     lesser = names[value_b < value_a]
     told = [] if answer.probability is None else [f"{show_chance(answer.probability)} that {lesser} needs less"]
     if answer.scope.calibrations and answer.scope.uncalibrated:
-        told.append(f"{join_words(answer.scope.uncalibrated)} is not calibrated by measurements, the other is")
+        told.append(f"{join_names(answer.scope.uncalibrated)} is not calibrated by measurements, the other is")
     return "; ".join(told)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from joulemap.answer.scope import SHOWN_FRACTION, join_words
-from joulemap.present.cell import show_count, show_quantity, show_share
+from joulemap.answer.scope import SHOWN_FRACTION
+from joulemap.present.cell import join_names, show_count, show_quantity, show_share
 from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 MERGED = "a compiler adds a bias in the convolution's kernel, where it has one of its own otherwise"
@@ -30,8 +30,8 @@ def tell_saving(total: FusionTotal) -> list[str]:
     gains = [f"{show_share(share)} of the {name}" for name, share in saved.items() if share is not None and share >= 0]
     costs = [f"{show_share(-share)} of the {name}" for name, share in saved.items() if share is not None and share < 0]
     kernels = f"{total.kernel_count} kernels in place of {total.separate_kernel_count}"
-    lines = [f"fusing saves {join_words(gains)}: {kernels}"] if gains else []
-    return lines + ([f"fusing costs {join_words(costs)}" + ("" if gains else f": {kernels}")] if costs else [])
+    lines = [f"fusing saves {join_names(gains)}: {kernels}"] if gains else []
+    return lines + ([f"fusing costs {join_names(costs)}" + ("" if gains else f": {kernels}")] if costs else [])
 
 
 def tell_bytes(total: FusionTotal) -> list[str]:

@@ -16,14 +16,13 @@ from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import list_parts
-from joulemap.answer.scope import join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.module import is_module_name
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
-from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.cell import PROJECTION_NOTE, join_names
 from joulemap.present.document import Block, Document, Lines, Section, Steps
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
@@ -209,7 +208,7 @@ def _compose(
             verdict += told
             chapters += [Chapter(name="answer", title="", blocks=(badges,)), *listed]
     is_held = any(map(is_module_name, names))
-    joined = join_words(names)
+    joined = join_names(names)
     return Report(
         title=f"Which hardware for {joined}?",
         subject=settings,

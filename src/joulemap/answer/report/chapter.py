@@ -13,10 +13,9 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.run import CATEGORIES
-from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
-from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
+from joulemap.present.cell import join_names, show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Grid, Lines, Section, Steps, Text, grid
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.system.record import frozen
@@ -401,4 +400,4 @@ def _shorten(numbers: str, count: int) -> str:
         return numbers
     kept = numbers[:SHOWN_NAMES].rpartition(", ")[0]
     rest = count - kept.count(", ") - 1
-    return join_words([kept, f"{rest} more"]) if kept and rest > 0 else numbers
+    return join_names([kept, f"{rest} more"]) if kept and rest > 0 else numbers

@@ -9,12 +9,11 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.architecture.contrast import holding_classes
-from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.query import fetch
@@ -114,7 +113,7 @@ class PhasesAnswer(RunAnswer):
     def _say_gap(self) -> str:
         """Return the ratio of the energy per decode token to the energy per prompt token."""
         ratios = [(one.architecture, self._each(other) / self._each(one)) for one, other in self.pairs]
-        told = join_words([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
+        told = join_names([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
         return (
             f"a generated token takes {told} the joules of a prompt's token: it reads all weights for itself, a prompt "
             "reads them once for all of its tokens"

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_chance, show_chosen_share, show_count, show_quantity, show_share
+from joulemap.present.cell import (
+    join_names,
+    show,
+    show_chance,
+    show_chosen_share,
+    show_count,
+    show_quantity,
+    show_share,
+)
 from joulemap.present.document import Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -111,7 +119,7 @@ class FleetAnswer(RunAnswer):
 
     def title(self) -> str:
         """Return the models, the demand and its targets as a title."""
-        models = join_words(
+        models = join_names(
             [
                 name if len(self.shares) == 1 else f"{show_chosen_share(share)} {name}"
                 for name, share in self.shares.items()
@@ -308,7 +316,7 @@ class FleetAnswer(RunAnswer):
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         unused = sorted(set(self.demand.owned) - {row.chip for row in self.rows})
         if unused:
-            told.append(f"you own {join_words(unused)}, which is not among the compared hardware")
+            told.append(f"you own {join_names(unused)}, which is not among the compared hardware")
         unpriced = list(
             dict.fromkeys(row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
         )
@@ -316,7 +324,7 @@ class FleetAnswer(RunAnswer):
             price = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
             more = [f"{len(unpriced) - 3} more"] if unpriced[3:] else []
             other = "" if price == "price" else " (--pay both takes either)"
-            told.append(f"no {price} is known for {join_words([*unpriced[:3], *more])}: not compared by cost{other}")
+            told.append(f"no {price} is known for {join_names([*unpriced[:3], *more])}: not compared by cost{other}")
         unlike = {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}
         if unlike and self.demand.objective == "cost":
             names = "; ".join(f"{name} {price}" for name, price in list(unlike.items())[:3])
@@ -325,7 +333,7 @@ class FleetAnswer(RunAnswer):
         missed = [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]
         if missed:
             more = [f"{len(missed) - 3} more"] if missed[3:] else []
-            names = join_words([*map(self.scope.mark, missed[:3]), *more])
+            names = join_names([*map(self.scope.mark, missed[:3]), *more])
             verb = "misses" if len(missed) == 1 else "miss"
             told.append(f"{names} {verb} the latency target with any number of devices (--details)")
         if best is None:

@@ -10,11 +10,10 @@ import attrs
 from joulemap.answer.answer import Figures
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import describe_use
-from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_chosen_share, show_count, show_share
+from joulemap.present.cell import join_names, show, show_chosen_share, show_count, show_share
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -67,8 +66,8 @@ class LlmAnswer(ServedAnswer):
     def title(self) -> str:
         """Return the title, which restates the question."""
         serving = self.serving
-        batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
-        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        batches = join_names([str(batch) for batch in sorted({row.batch for row in self.rows})])
+        precisions = join_names(list(dict.fromkeys(row.precision for row in self.rows)))
         cache = f", {serving.cache} cache" if serving.cache else ""
         came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 
 from joulemap.answer.computed import find_unknown, take, told
-from joulemap.answer.scope import join_words
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -239,4 +238,4 @@ def describe_load(rows: Iterable[LoadRow]) -> str:
     text += f"; {who} {cost} for an output token, prompts included{idle}"
     behind = [row.label for row in all_rows if row.is_growing]
     verb = "does" if len(behind) == 1 else "do"
-    return text + (f"; {join_words(behind)} {verb} not keep up" if behind else "")
+    return text + (f"; {join_names(behind)} {verb} not keep up" if behind else "")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
-from joulemap.present.cell import show, show_chance, show_doubt, show_quantity
+from joulemap.present.cell import join_names, show, show_chance, show_doubt, show_quantity
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer.demand import OK, TOO_LARGE
 from joulemap.wing.llm.answer.row import ServedRow
@@ -149,11 +149,11 @@ def _say_bounds(answer: ServedAnswer) -> list[str]:
             for other, some in of.items():
                 if other == bound:
                     continue
-                at = f"at batch {join_words(some)}"
+                at = f"at batch {join_names(some)}"
                 on = f"on {answer.mark(label)}" + (f" {at}" if len(of) > 1 else "")
                 where.setdefault(other, []).append(at if is_alone else on)
         names = [f"{other} {_join_places(places)}" for other, places in where.items()]
-        but = f", but for {join_words(names)}" if names else ""
+        but = f", but for {join_names(names)}" if names else ""
         told.append(f"{noun} for {bound}{but}")
     return ["; ".join(told)]
 
@@ -163,7 +163,7 @@ def _join_places(places: Sequence[str]) -> str:
     preposition = places[0].partition(" ")[0]
     names = [place.removeprefix(preposition).strip() for place in places]
     rest = len(names) - SHOWN_NAMES
-    return f"{preposition} {join_words([*names[:SHOWN_NAMES], *([f'{rest} more'] if rest > 0 else [])])}"
+    return f"{preposition} {join_names([*names[:SHOWN_NAMES], *([f'{rest} more'] if rest > 0 else [])])}"
 
 
 def _say_cost(answer: ServedAnswer) -> list[str]:
@@ -202,4 +202,4 @@ def _say_widths(answer: ServedAnswer) -> list[str]:
         widths = sorted(width for row in answer.served if (width := getattr(row, name)) is not None)
         ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
         spans += [f"{' to '.join(ends)} ({heading})"] if ends else []
-    return [f"4 in 5 measurements of served models are within {join_words(spans)} of the figure"] if spans else []
+    return [f"4 in 5 measurements of served models are within {join_names(spans)} of the figure"] if spans else []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.assumed import describe_assumed, head_assumed, show_assumed
 from joulemap.answer.computed import make_table
-from joulemap.answer.scope import join_words
 from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.box import BUDGET, Goal
 from joulemap.domain.doubt import TOLD_APART
@@ -17,7 +16,7 @@ from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source, reading
-from joulemap.present.cell import show_chance, show_share, show_signed
+from joulemap.present.cell import join_names, show_chance, show_share, show_signed
 from joulemap.present.document import Document, Section
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -99,7 +98,7 @@ class PlaceAnswer(Answer):
 
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
-        how = f"{join_words(list(self.precisions))}, {self.runtime}"
+        how = f"{join_names(list(self.precisions))}, {self.runtime}"
         return f"{self.model}, batch {self.batch}, {how}, on {self.box}"
 
     def figures(self) -> Figures:
@@ -164,7 +163,7 @@ class PlaceAnswer(Answer):
         rivals = [row for row in self.rows if row.worse_probability is not None]
         close = [f"{row.placement} ({row.form})" for row in rivals if (row.worse_probability or 0.0) < TOLD_APART]
         if close:
-            return f"statistically tied with {join_words(close)}"
+            return f"statistically tied with {join_names(close)}"
         alone = next((row for row in rivals if row.form == "alone"), None)
         if alone is None:
             return ""

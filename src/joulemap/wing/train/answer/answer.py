@@ -11,14 +11,14 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, join_words, widen
+from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.cell import join_names, show, show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
@@ -90,7 +90,7 @@ class TrainAnswer(RunAnswer):
     def title(self) -> str:
         """Return the title: model, batches, precisions and training settings."""
         training = self.training
-        batches = join_words([f"{batch:,}" for batch in sorted({row.batch for row in self.rows})])
+        batches = join_names([f"{batch:,}" for batch in sorted({row.batch for row in self.rows})])
         told = [training.optimizer]
         told += [f"ZeRO {training.zero}"] * bool(training.zero) + ["recomputation"] * training.recompute
         told += self._describe_adapters()
@@ -98,7 +98,7 @@ class TrainAnswer(RunAnswer):
         told += ["tokens divided over them"] * training.sequence_parallel
         told += [f"{training.pipeline_devices} stages"] * (training.pipeline_devices > 1)
         told += [f"{training.accumulate} small batches"] * (training.accumulate > 1)
-        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        precisions = join_names(list(dict.fromkeys(row.precision for row in self.rows)))
         return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
 
     def _describe_adapters(self) -> list[str]:
@@ -231,7 +231,7 @@ class TrainAnswer(RunAnswer):
                   ("energy_half_width", "latency_half_width")}  # fmt: skip
         spans = [f"{show_doubt(found[-1])} ({name.partition('_')[0]})" for name, found in widths.items() if found]
         return (
-            f"80 % of steps should be within {join_words(spans)} of the prediction, estimated from other workloads; "
+            f"80 % of steps should be within {join_names(spans)} of the prediction, estimated from other workloads; "
             "no training is measured"
         )
 

@@ -1,0 +1,131 @@
+"""Templates: the text of an answer, with places for values.
+
+The templates of an answer stand together, in its `text.py` or at the head of its module, so that its whole text can be
+read at once. A template is called with a row, whose fields fill its places, and with further values by name:
+
+    SLOWER = Template("{hardware} takes {latency_s:s}[, {ratio:x} the latency of {other}]")
+    SLOWER(row, hardware="l4", ratio=1.25, other="h100")     # l4 takes 2.5 ms, 1.25x the latency of h100
+
+The text after a colon is the format of a value, one of `FORMATS` or an SI unit. A part in square brackets is left out
+if one of its values is None or empty.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from string import Formatter
+from typing import Any, Final
+
+from joulemap.present.cell import (
+    join_names,
+    show_chance,
+    show_chosen_share,
+    show_count,
+    show_doubt,
+    show_odds,
+    show_plain,
+    show_quantity,
+    show_share,
+    show_signed,
+    show_span,
+)
+from joulemap.system.record import frozen
+
+FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "": str,
+    "%": show_share,
+    "set %": show_chosen_share,
+    "chance": show_chance,
+    "odds": show_odds,
+    "x": lambda value: f"{value:.3g}x",
+    "±": show_doubt,
+    "plain": show_plain,
+    "#": lambda value: f"{value:,}",
+    "and": lambda values: join_names(list(values)),
+    "list": ", ".join,
+    "range": lambda ends: show_span(*ends),
+}
+"""Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
+number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts.
+"""
+
+COUNT: Final = "n "
+"""Beginning of the format of a count with its noun, such as `n subgraph` or `n query|queries`."""
+
+_UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
+"""Format of a quantity: its unit; a `+` before it shows the sign of a difference."""
+
+_PARTS: Final = re.compile(r"\[([^\[\]]*)\]")
+
+
+def format_value(value: Any, form: str) -> str:
+    """Return a value in a format of templates; ValueError for an unknown format."""
+    if form in FORMATS:
+        return FORMATS[form](value)
+    if form.startswith(COUNT):
+        return show_count(value, *form.removeprefix(COUNT).split("|"))
+    if not _UNIT.fullmatch(form):
+        raise ValueError(f"no format of templates: {form!r}")
+    return show_signed(value, form[1:]) if form[0] == "+" else show_quantity(value, form)
+
+
+class _Writer(Formatter):
+    """Python's formatter with the formats of templates."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return format_value(value, format_spec)
+
+
+_WRITER: Final = _Writer()
+
+
+class _Values(dict[str, Any]):
+    """Values by name; a name that was not given is a field of the row."""
+
+    def __init__(self, row: object, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.row = row
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(self.row, name)
+
+
+@frozen
+class Template:
+    """Text with places for values; calling it fills them."""
+
+    text: str
+
+    def __call__(self, row: object = None, /, **values: Any) -> str:
+        """Return the text with its values; AttributeError for a place that neither they nor the row fill."""
+        given = _Values(row, values)
+        return "".join(
+            _WRITER.vformat(text, (), given)
+            for text, is_optional in self._parts
+            if not (is_optional and any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text)))
+        )
+
+    def words(self, row: object = None, /, **values: Any) -> list[str]:
+        """Return the words of a command, each filled by itself, so that a value with spaces stays one word."""
+        return [text for word in shlex.split(self.text) if (text := Template(word)(row, **values))]
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[str, bool], ...]:
+        """Parts of the text, and whether each is optional."""
+        return tuple((text, bool(index % 2)) for index, text in enumerate(_PARTS.split(self.text)) if text)
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Name and format of each place."""
+        return tuple((name, form or "") for _, name, form, _ in _WRITER.parse(self.text) if name is not None)
+
+
+def _places(text: str) -> Iterator[str]:
+    return (name for _, name, _, _ in _WRITER.parse(text) if name is not None)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str | tuple | list) and not value)
