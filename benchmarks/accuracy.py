@@ -453,15 +453,19 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 
 
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
-    """Yield a list item per public table: what it is, where it is from, what it leaves out."""
-    for one in tables:
-        rows = one.read_served() if one.is_served else one.read()
-        yield item(
-            f"`{one.address}`: {one.title}. {len(rows):,} rows; {one.source}; {one.licence}."
-            + (f" Excluded: {'; '.join(one.left_out)}." if one.left_out else "")
-            + (f" Uncertain: {one.doubt}." if one.doubt else "")
-        )
-    yield ""
+    """Yield a table of the public tables: content, rows, and rows that are not scored."""
+    yield from table(
+        ("table", "content", "rows", "scored"),
+        (
+            (
+                f"`{one.address}`",
+                one.title,
+                f"{len(one.read_served() if one.is_served else one.read()):,}",
+                "no" if one.doubt else "yes",
+            )
+            for one in tables
+        ),
+    )
 
 
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:

@@ -25,6 +25,8 @@ SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
 TABLES: Final = ("serving", "mamf_ceilings", "aic_gemm_fp8")
 """Public tables that have rows which nothing was chosen with."""
 
+OWN: Final = "joulemap on one NVIDIA H200"
+
 WIDTH: Final = 120
 FEW: Final = 5
 """Rows below which a line is not drawn."""
@@ -238,12 +240,22 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
         WIDTH,
     )
     yield ""
-    yield from _rows(
-        ("source", "used for", "numbers"), ((one.name, one.quantity, f"{one.row_count:,}") for one in seen)
-    )
+    yield from _rows(("source", "used for", "numbers"), _group_uses(seen))
     yield "Rows that could not be predicted:"
     yield ""
     yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
+
+
+def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
+    """Yield each source with its largest use, the number of further ones, and all of its numbers."""
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for one in seen:
+        name = OWN if one.name.startswith("joulemap measurement") else one.name
+        groups[name.partition(" (")[0].partition(" docs/")[0]].append(one)
+    for name, lines in sorted(groups.items()):
+        lines.sort(key=lambda one: -one.row_count)
+        further = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+        yield name, lines[0].quantity.partition(";")[0] + further, f"{sum(one.row_count for one in lines):,}"
 
 
 def _describe(lines: Iterable[Line]) -> Iterator[str]:

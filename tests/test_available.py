@@ -21,7 +21,6 @@ from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
-from joulemap.wing.fleet.demand import Demand
 from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
@@ -114,6 +113,7 @@ def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Worksp
     assert {name: found[name] for name in unstated} == expected
 
 
+@pytest.mark.wings
 def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> None:
     shares = {"xeon_8490h": 0.0, "rk3588_npu": 0.0, "l4": 0.4, "h100_sxm5": 0.4, "mi300a": 0.0}
     asked = Settings(hardware=tuple(shares), batch=1, precision="int8")
@@ -122,6 +122,8 @@ def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> N
         row.hardware: (row.total_power_w or 0.0) / (row.average_power_w or math.nan) - 1.0
         for row in workspace.recommend("mobilenet_v2", asked).rows
     }
+    from joulemap.wing.fleet.demand import Demand
+
     demand = Demand(rate_per_s=10.0, p99_s=1.0)
     served = {
         row.hardware: (row.host_power_w or 0.0) / (row.power_w or math.nan)

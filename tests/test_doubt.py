@@ -265,6 +265,7 @@ def test_intervals_of_runs(tmp_path: Path) -> None:
         assert low < value < high
 
 
+@pytest.mark.wings
 def test_one_row_of_a_column_is_best_and_what_cannot_be_told_apart_is_tied(tmp_path: Path) -> None:
     """h100_sxm5 needs less energy than l4 with 69 %: the two tie; latencies are far apart, so only one is marked."""
     answer = Workspace(tmp_path / "a.duckdb").compare("llama-3.1-8b", hardware=["h100_sxm5", "l4"], precision="fp16")

@@ -69,6 +69,7 @@ def draw(workspace: Workspace) -> Draw:
     return plot
 
 
+@pytest.mark.wings
 def test_every_figure_has_a_question() -> None:
     assert {*QUESTIONS, *(name for wing in list_wings() for name in wing.figures)} == set(FIGURES)
 

@@ -11,8 +11,6 @@ from joulemap.cli.value import read_as
 from joulemap.domain.settings import Limits
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.explore.option import DesignOptions
-from joulemap.wing.llm.option import ServingOptions
 
 
 @frozen(kw_only=True)
@@ -62,7 +60,11 @@ def test_a_record_takes_what_the_first_of_its_sources_has() -> None:
     assert take(Row, object(), then)["label"] == "t4"
 
 
+@pytest.mark.wings
 def test_options_are_read_by_their_names_and_units() -> None:
+    from joulemap.wing.explore.option import DesignOptions
+    from joulemap.wing.llm.option import ServingOptions
+
     limits = read_as(Limits, DesignOptions(max_power="15W", max_latency="33ms"))
     assert limits == Limits(max_power_w=15.0, max_latency_s=0.033)
     serving = ServingOptions(rate="4/s", in_flight=None, prompt=100, output_tokens="7").read()

@@ -92,10 +92,11 @@ QUESTIONS = {
         hardware=("workstation_rtx_4090",), changes={"gpu.tdp": "400W,420W"}, precision=("fp32",)
     ),
 }
+CASES = [pytest.param(one, marks=[pytest.mark.wings] if "box" in one else []) for one in QUESTIONS]
 
 
 @pytest.mark.parametrize("boundary", ["board", "chip"])
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", CASES)
 def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, boundary: Boundary) -> None:
     settings = attrs.evolve(QUESTIONS[question], boundary=boundary, tf32="allowed")
     targets = list_targets(plan_runs(("resnet18",), settings))
@@ -105,7 +106,7 @@ def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, bo
     assert len({target.digest for target, _ in targets}) == len(targets)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", CASES)
 def test_equal_questions_have_equal_targets_and_others_do_not(question: str) -> None:
     def digests(one: Settings) -> set[str]:
         return {target.digest for target, _ in list_targets(plan_runs(("resnet18",), one))}

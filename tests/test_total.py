@@ -26,9 +26,6 @@ from joulemap.model.run import RunColumns
 from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
 from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.decoder.step import Step
 from lazy import Lazy
 from models import SelfAttention, columns, shipped
 from own_decoder import HEADS, LAYERS, SIZE, Stacked
@@ -260,8 +257,13 @@ def _each_alone(cls: type[Kinds], kernels: KernelColumns) -> Kinds:
     )
 
 
+@pytest.mark.wings
 def test_layers_of_a_divided_model_are_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass of 32 equal layers on two devices has the kinds of one layer, and the totals of all layers one by one."""
+    from joulemap.wing.llm.decoder.column import pass_columns
+    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.step import Step
+
     asked = [(Step(cached=1000, devices=2, chunk=chunk), batch) for chunk in (0, 500) for batch in (1, 16)]
     model = find_decoder("llama-3.1-8b")
     assert model is not None

@@ -25,13 +25,11 @@ from command import Done
 from joulemap.cli.tool import check_files
 from joulemap.plan import version
 from joulemap.system.errors import ExitCode, ModelError, UsageError
-from joulemap.wing.explore.lake.fill import fill
-from pond import Cell, evaluate_cell, forge, name_content
 
 LAKE: Final = "pond"
 SECRET: Final = "secret-of-somebody"
 MARK: Final = "mark"
-SAMPLES: Final = Path(__file__).parents[1] / "data" / "verify"
+SAMPLES: Final = Path(__file__).parents[1] / "verify" / "data"
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 SLOW_S: Final = 60.0
 
@@ -112,6 +110,8 @@ def _pick_shard(random: Random, place: Path) -> Path:
 
 def forge_footer(trial: Trial, random: Random) -> Outcome:
     """Let a footer name what is a statement, or what no footer has; the name of the file has its digest."""
+    from pond import forge
+
     place = _lay_out(trial)
     text = _fill_in(random.choice(STATEMENTS), place)
 
@@ -136,6 +136,8 @@ def forge_footer(trial: Trial, random: Random) -> Outcome:
 
 def change_shard(trial: Trial, random: Random) -> Outcome:
     """Change bytes of a shard whose name has its digest: a check must find it, or answers be as they were."""
+    from pond import name_content
+
     place = _lay_out(trial)
     whole = run(trial, ASKED[1], place).stdout
     shard = _pick_shard(random, place)
@@ -343,6 +345,9 @@ def attack(trial: Trial) -> Outcome:
 
 def prepare(stage: Path) -> None:
     """Make the lake and the database that strangers change."""
+    from joulemap.wing.explore.lake.fill import fill
+    from pond import Cell, evaluate_cell
+
     prepare_base(stage)
     if not (stage / LAKE).exists():
         fill(stage / LAKE, map(Cell, range(2)), evaluate_cell)

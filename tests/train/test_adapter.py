@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_training import backward_macs, step_of, train_in_torch
 
 from command import run_here
 from compare import assert_close
@@ -18,7 +19,6 @@ from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.train.training.memory import Memory, measure
-from test_training import backward_macs, step_of, train_in_torch
 
 SEVEN: str = "llama-2-7b(tokens=64,logits=all)"
 LAYERS, HIDDEN, INNER, WORDS = 32, 4096, 11008, 32000

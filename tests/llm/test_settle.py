@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.domain.load import Limits, Load, Requests
@@ -11,7 +12,6 @@ from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.queue import simulate
 from joulemap.wing.llm.serving.settle import COUNTED, Site, count_in_work, settle
-from pass_surface import StraightPass
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""

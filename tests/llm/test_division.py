@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import attrs
 import pytest
+from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
@@ -18,7 +19,6 @@ from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.demand import count_node, list_divisions
 from joulemap.wing.llm.serving.pool import Ability, Able, find_ability
 from joulemap.workspace import Workspace
-from pass_surface import StraightPass
 
 COST = Demand(rate_per_s=10.0, first_token_s=1.0)
 ENERGY = Demand(rate_per_s=10.0, first_token_s=1.0, objective="energy")

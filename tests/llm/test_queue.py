@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import attrs
 import pytest
+from pass_surface import StraightPass
 
 from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -16,7 +17,6 @@ from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.queue import count_until, simulate
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.steady import Steady, run_steady
-from pass_surface import StraightPass
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from test_place import toys
 
 import chip
 from command import run_here
@@ -38,7 +39,6 @@ from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
 from joulemap.workspace import Workspace
 from test_fallback import stages
-from test_place import toys
 
 PI = "raspberry_pi_5_hailo"
 
