@@ -75,7 +75,7 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "of the run" }
 SELECT run_id, energy_j FROM runs WHERE energy_j <= $max_energy_j ORDER BY run_id
 """,
     **{
-        name: (ROOT / "tests" / "verify" / "data" / name).read_text(encoding="utf-8")
+        name: (ROOT / "tests" / "data" / "verify" / name).read_text(encoding="utf-8")
         for name in ("vllm.json", "trtexec.log", "llama_bench.json", "zeus.csv")
     },
 }

@@ -77,7 +77,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "recommend": {"model": "resnet18", "hardware": "l4", "max_latency": "50ms"},
     "hardware": {"hardware": "l4"},
     "hardware_list": {"deployment": "edge"},
-    "verify": {"files": [str(ROOT / "tests/verify/data/trtexec.log")], "hardware": "rtx_3090"},
+    "verify": {"files": [str(ROOT / "tests/data/verify/trtexec.log")], "hardware": "rtx_3090"},
     "diff": {"before": "resnet18", "after": "resnet34", "hardware": "l4", "precision": "bf16"},
     "sql": {
         "statement": "SELECT hardware, energy_low_j, energy_basis FROM runs WHERE batch = $b",
@@ -112,7 +112,7 @@ def test_every_tool_answers_with_interval_basis_source_and_a_command_that_repeat
 
     from mcp.client.stdio import StdioServerParameters
 
-    words = ["-m", "joulemap", "mcp", "--db", str(own_database), "--allow", str(ROOT / "tests/verify/data")]
+    words = ["-m", "joulemap", "mcp", "--db", str(own_database), "--allow", str(ROOT / "tests/data/verify")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     session(StdioServerParameters(command=sys.executable, args=words, env=environment), work)
 

@@ -29,7 +29,7 @@ from joulemap.system.errors import ExitCode, ModelError, UsageError
 LAKE: Final = "pond"
 SECRET: Final = "secret-of-somebody"
 MARK: Final = "mark"
-SAMPLES: Final = Path(__file__).parents[1] / "verify" / "data"
+SAMPLES: Final = Path(__file__).parents[1] / "data" / "verify"
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 SLOW_S: Final = 60.0
 

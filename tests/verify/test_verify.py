@@ -26,7 +26,7 @@ from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecas
 from joulemap.wing.verify.answer.told import read_file
 from joulemap.workspace import Workspace
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data" / "verify"
 
 NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "precision", "runtime", "engine"), "")
 NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes", "prompt", "output"))
