@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.analyze.figure import draw_roof
 from joulemap.answer.answer import Answer
+from joulemap.answer.part.figure import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.run import CATEGORIES
