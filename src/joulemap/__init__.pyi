@@ -17,7 +17,6 @@ from joulemap.answer.diff import DiffAnswer as DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
-from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.table import Table
-from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity
+from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity, show_signed
 from joulemap.present.document import ENERGY_RUNS, EnergyCell, Grid, Made, grid
 from joulemap.present.template import Template
 
@@ -40,23 +40,24 @@ def lay(
     """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
 
     `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
-    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A `?` after it
-    drops a column without any value, a `!` one whose values are all equal. `field:half_width` shows a value with its
-    interval, from the field that holds the half-width of its logarithm. `cells` holds functions for columns made from a
-    whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names
-    headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
+    defaults to the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware with its
+    mark. A `?` after it drops a column without any value, a `!` one whose values are all equal. `field:half_width`
+    shows a value with its interval, from the field that holds the half-width of its logarithm. `cells` holds functions
+    for columns made from a whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless
+    `keep` names headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they
+    never fold.
     Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
     for column in map(str.strip, columns.split("|")):
         heading, _, name = column.strip("*").rpartition(" ")
-        field, _, half_width = name.strip("?!@±#~").partition(":")
+        field, _, half_width = name.strip("?!@±#~+").partition(":")
         if name[-1] in "?!" and _lacks(table, field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
         made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
-        shown.append((heading or field, Made(field, made) if made else _show(name[0], field, projected)))
+        shown.append((heading or field, Made(field, made) if made else _show(name[0], field, table, projected)))
     return grid(
         table,
         shown,
@@ -117,7 +118,10 @@ def _lacks(table: Table[Any], field: str, sign: str) -> bool:
     return values <= {None, ""} if sign == "?" else len(values) < 2
 
 
-def _show(sign: str, field: str, projected: frozenset[str]) -> str | Cell:
+def _show(sign: str, field: str, table: Table[Any], projected: frozenset[str]) -> str | Cell:
+    if sign == "+":
+        unit = next((column.unit for column in table.columns if column.name == field), "")
+        return Made(field, lambda row: show_signed(getattr(row, field), unit or row.unit))
     if sign == "@":
         return Made(field, lambda row: mark_projected(getattr(row, field), projected))
     return Made(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field

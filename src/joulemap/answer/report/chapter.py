@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
+from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.part.figure import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
@@ -184,7 +185,7 @@ class Drawn:
         """Return the chapter on the differences between the best hardware and each other one."""
         asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
         told = tuple(
-            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), one.draw_categories())) for name, one in asked
+            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), lay_categories(one))) for name, one in asked
         )
         first = told[0].blocks if told else ()
         return self._chapter(
