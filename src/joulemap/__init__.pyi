@@ -19,7 +19,7 @@ from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
-from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
+from joulemap.answer.fusion import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
 from joulemap.answer.hardware_file import (
     Default as Default,

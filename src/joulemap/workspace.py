@@ -69,7 +69,7 @@ class Workspace:
     operators = ModelQuestion("joulemap.answer.model", "ModelKeywords")
     profile = ModelQuestion("joulemap.answer.model", "ModelKeywords")
     edp = ModelQuestion("joulemap.answer.part.edp", "RunKeywords")
-    fusion = ModelQuestion("joulemap.answer.fusion.answer", "RunKeywords")
+    fusion = ModelQuestion("joulemap.answer.fusion", "RunKeywords")
     utilization = ModelQuestion("joulemap.answer.utilization.answer")
     sweep = ModelQuestion("joulemap.answer.sweep.answer")
     query = Question("joulemap.answer.query")

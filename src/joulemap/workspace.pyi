@@ -22,7 +22,7 @@ from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.flip.answer import FlipAnswer
-from joulemap.answer.fusion.answer import FusionAnswer
+from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.listing import BoxAnswer, ListedBox
