@@ -2,9 +2,9 @@
 """Public names: each is imported as itself from its home."""
 
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
-from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
+from joulemap.answer.compare.architecture import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer

@@ -55,7 +55,7 @@ class Workspace:
     explain = ModelQuestion("joulemap.answer.explain.answer", "RunKeywords")
     sensitivity = ModelQuestion("joulemap.answer.sensitivity")
     flip = ModelQuestion("joulemap.answer.flip.answer", "RunKeywords")
-    architectures = ModelQuestion("joulemap.answer.architecture.contrast")
+    architectures = ModelQuestion("joulemap.answer.compare.architecture")
     pareto = ModelQuestion("joulemap.answer.pareto")
     plot = ModelQuestion("joulemap.answer.plot", "")
     recommend = ModelQuestion("joulemap.answer.recommend")

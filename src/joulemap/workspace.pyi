@@ -8,9 +8,8 @@ from typing import Any, Literal, Unpack, overload
 
 import torch
 
-from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import EVERYWHERE
 from joulemap.answer.calibrate import CalibrateAnswer
+from joulemap.answer.compare.architecture import EVERYWHERE, ArchitecturesAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer

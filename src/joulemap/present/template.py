@@ -114,12 +114,23 @@ class Template:
         return "".join(
             _WRITER.vformat(text, (), given)
             for text, is_optional in self._parts
-            if not (is_optional and any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text)))
+            if not (is_optional and _lacks_value(text, given))
         )
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
-        """Return the words of a command, each filled by itself, so that a value with spaces stays one word."""
-        return [text for word in shlex.split(self.text) if (text := Template(word)(row, **values))]
+        """Return the words of a command, each filled by itself, so that a value with spaces stays one word.
+
+        A place that is a word by itself and whose value is a list becomes its items; an optional part may have several
+        words.
+        """
+        given = _Values(row, values)
+        text = "".join(text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given)))
+        found: list[str] = []
+        for word in shlex.split(text):
+            name = word[1:-1] if word.startswith("{") and word.endswith("}") else ""
+            value = _WRITER.get_field(name, (), given)[0] if name.replace(".", "_").isidentifier() else None
+            found += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
+        return [word for word in found if word]
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:
@@ -134,6 +145,10 @@ class Template:
 
 def _places(text: str) -> Iterator[str]:
     return (name for _, name, _, _ in _WRITER.parse(text) if name is not None)
+
+
+def _lacks_value(text: str, given: Mapping[str, Any]) -> bool:
+    return any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text))
 
 
 def _is_missing(value: Any) -> bool:

@@ -142,15 +142,14 @@ class ExplainAnswer(PairAnswer):
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
         given = {"a": pair[0], "b": pair[1], "part": self.subgraph, "batches": ",".join(map(str, BATCHES))}
-        given |= (
-            {"option": "", "metric": ""} if self.metric == "energy" else {"option": "--metric", "metric": self.metric}
-        )
+        given["metric"] = "" if self.metric == "energy" else self.metric
         if self.subgraph:
             inside = [
-                self._fill_steps([text.INTO_ACTIONS], total, repeated, one=one, **given)[0]
+                step
                 for one in dict.fromkeys(pair)
+                for step in self._fill_steps((text.INTO_ACTIONS,), total, repeated, one=one, **given)
             ]
-            return [*self._fill_steps([text.BY_SUBGRAPH], total, repeated, **given), *inside]
+            return [*self._fill_steps((text.BY_SUBGRAPH,), total, repeated, **given), *inside]
         steps = [text.BY_SUBGRAPH]
         if self.metric != "memory" and self.subgraphs.rows:
             given["part"] = self.subgraphs[0].name

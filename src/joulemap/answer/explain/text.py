@@ -187,8 +187,8 @@ DEFINITIONS: Final = (
 )
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
 
-BY_SUBGRAPH: Final = Template("explain {model} {a} {b} {option} {metric} --level subgraph")
-INTO_SUBGRAPH: Final = Template("explain {model} {a} {b} {option} {metric} --subgraph {part}")
+BY_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --level subgraph")
+INTO_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
 INTO_ACTIONS: Final = Template("analyze {model} {one} --level subgraph --subgraph {part} --by action")
 SWEEP: Final = Template("sweep {model} --hardware {a},{b} --batch {batches} --level crossing")
-FLIP: Final = Template("flip {model} {a} {b} {option} {metric}")
+FLIP: Final = Template("flip {model} {a} {b}[ --metric {metric}]")

@@ -180,17 +180,19 @@ class PartAnswer(PartsAnswer):
     def _list_steps(self, rows: Rows, repeated: Sequence[str]) -> list[list[str]]:
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in rows))
         largest = max(rows, key=lambda row: row.energy_fj)
-        given = {"model": self.scope.model, "hardware": hardware[0], "part": self.subgraph}
-        steps = []
-        if self.level == "subgraph" and self.subgraph:
-            steps.append(text.INTO_OPERATORS)
-        elif self.level == "subgraph":
-            steps.append(text.INTO_LARGEST)
-            given |= {"hardware": self.scope.spell(largest.hardware), "part": largest.name}
-        if len(hardware) > 1:
-            steps.append(text.INTO_PAIR_OF_PART if self.subgraph else text.INTO_PAIR)
-            given |= {"a": hardware[0], "b": hardware[1]}
-        return self._fill_steps(steps, None, repeated, **given)
+        inside = (text.INTO_OPERATORS if self.subgraph else text.INTO_LARGEST,) if self.level == "subgraph" else ()
+        return self._fill_steps(
+            (*inside, *((text.INTO_PAIR,) if len(hardware) > 1 else ())),
+            None,
+            repeated,
+            model=self.scope.model,
+            part=self.subgraph,
+            hardware=hardware[0],
+            largest=self.scope.spell(largest.hardware),
+            largest_part=largest.name,
+            a=hardware[0],
+            b=hardware[:2][-1],
+        )
 
 
 def _show(energy_fj: int) -> str:

@@ -147,10 +147,9 @@ EACH_COLUMNS: Final[Mapping[EnergyDivision, str]] = {
     "*run share run_fraction | count action_count | per | energy each energy_per_action_j | basis | category",
 }
 
-INTO_LARGEST: Final = Template("analyze {model} {hardware} --subgraph {part} --by action")
+INTO_LARGEST: Final = Template("analyze {model} {largest} --subgraph {largest_part} --by action")
 INTO_OPERATORS: Final = Template("analyze {model} {hardware} --level operator --subgraph {part} --by category")
-INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph")
-INTO_PAIR_OF_PART: Final = Template("explain {model} {a} {b} --level subgraph --subgraph {part}")
+INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph[ --subgraph {part}]")
 
 # ---- edp: energy x delay of one run ----------------------------------------------------------------------------------
 
