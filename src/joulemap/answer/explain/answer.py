@@ -203,8 +203,11 @@ def explain_pair(
         raise UnsupportedError("; ".join(scope.refusals))
     more: dict[str, type[Any]] = {"metric_terms": TERMS[metric]} if metric in TERMS else {}
     more |= {"traffic": Traffic} if metric == "memory" else {}
-    given = {"run_a": run_a, "run_b": run_b, "subgraph": subgraph, "metric": metric}
-    found = {"traffic": None, "metric_terms": None, **fetch_tables(connection, PairAnswer, more=more, **given)}
+    found: dict[str, Any] = {
+        "traffic": None,
+        "metric_terms": None,
+        **fetch_tables(connection, PairAnswer, more=more, run_a=run_a, run_b=run_b, subgraph=subgraph, metric=metric),
+    }
     if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
     return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, **found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -11,8 +11,7 @@ from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_category, name_cause
 from joulemap.answer.layout import Cell, lay
 from joulemap.answer.run import prove
-from joulemap.domain.metric import METRIC
-from joulemap.domain.settings import DifferenceDivision
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text
@@ -23,7 +22,7 @@ LONGEST: Final = 20
 """Maximum characters of two names as column headings; longer names become A and B."""
 
 
-def divide(answer: PairAnswer, limit: int) -> Mapping[DifferenceDivision, Section]:
+def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
     """Return division -> section with its table."""
     quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
     return {
@@ -59,11 +58,8 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
     drawn = lay(answer.purposes, text.PURPOSE_COLUMNS, cells={"purpose": lambda row: text.PURPOSES[row.purpose]})
-    ends = [
-        show_quantity(value, METRIC[metric].unit)
-        for metric in ("energy", "latency")
-        for value in answer.ends(metric)  # type: ignore[arg-type]
-    ]
+    metrics: tuple[PartMetricName, ...] = ("energy", "latency")
+    ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
     if answer.metric == "latency":
         terms, exact = (row.latency_difference_fs for row in answer.purposes), answer.difference_exact

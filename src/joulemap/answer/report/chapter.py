@@ -166,10 +166,10 @@ class Drawn:
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best hardware and each other one."""
-        pairs = [(*map(self._mark, one.names), one) for one in self.found.explain]
-        asked = [(text.PAIR(a=a, b=b), one) for a, b, one in pairs]
+        pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
+        asked = [(text.PAIR(**names), one) for names, one in pairs]
         folds = tuple(
-            Fold(title=text.FROM(a=a, b=b), blocks=(Lines(one.sentences()), lay_categories(one))) for a, b, one in pairs
+            Fold(title=text.FROM(**names), blocks=(Lines(one.sentences()), lay_categories(one))) for names, one in pairs
         )
         first = folds[0].blocks if folds else ()
         return self._chapter(

@@ -160,11 +160,10 @@ class UtilizationAnswer(RunAnswer):
         """Return the flags of each hardware on one line, least utilized first; the first flag has its reason."""
         lines = []
         for row in reversed(self.rows):
-            first, *others = [flag for flag in self.flags if flag.run_id == row.run_id] or [None]
-            if first is not None:
-                levels = [text.LEVELS[flag.flag](flag) for flag in others if flag is not None]
-                flags = "; ".join((describe_flag(first), *levels))
-                lines.append(text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=flags))
+            flags = [flag for flag in self.flags if flag.run_id == row.run_id]
+            described = [*map(describe_flag, flags[:1]), *(text.LEVELS[flag.flag](flag) for flag in flags[1:])]
+            if flags:
+                lines.append(text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines="; ".join(described)))
         return lines[:INSIGHTS]
 
     def advice(self) -> list[str]:
