@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,15 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
+from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explain.pair import find_role, say_why
+from joulemap.answer.explain.pair import find_role, name_cause
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.role import load_roles, resolve_roles
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
-from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
 from joulemap.store.library import find_query
@@ -233,7 +234,8 @@ def test_sentences_say_what_the_numbers_say(
     value_a, value_b = answer.values
     if value_a != value_b:
         less, more = answer.names if value_a < value_b else answer.names[::-1]
-        assert re.search(rf"^{less} needs .*less .* than {more} ", headline)
+        assert headline.startswith(f"{less} {text.VERBS[metric]} ")
+        assert f" less {text.QUANTITIES.get(metric, METRIC[metric].label)} than {more} " in headline
     assert len(told) <= 3
     _check_causes(answer, told)
     exact = sum(term.difference_exact for term in answer.metric_terms or ())
@@ -250,20 +252,22 @@ def _check_causes(answer: ExplainAnswer, told: Sequence[str]) -> None:
         assert role.is_shared or 0 in (role.energy_a_fj, role.energy_b_fj)
     for row in answer.categories:
         assert row.by_count_exact + row.by_price_exact + row.by_presence_exact == row.difference_exact
-        assert bool(say_why(row)) == bool(row.difference_exact)
+        assert bool(name_cause(row)) == bool(row.difference_exact)
     if answer.metric != "memory":
         assert sum(row.difference_exact for row in answer.categories) == answer.difference_exact
     if answer.metric == "energy":
         shares = {find_role(row).noun: row.share_fraction or 0.0 for row in answer.roles}
         for line in told:
-            causes = [noun for noun in shares if line.removeprefix("against that, ").startswith(noun)]
-            assert all((shares[noun] < 0.0) == line.startswith("against that") for noun in causes)
+            causes = [noun for noun in shares if line.removeprefix(text.AGAINST).startswith(noun)]
+            assert all((shares[noun] < 0.0) == line.startswith(text.AGAINST) for noun in causes)
 
 
 def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
     for metric in PART_METRICS[:1]:
         answer = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric=metric)
-        assert "exactly as much" in answer.sentences()[0]
+        quantity = METRIC[metric].label
+        same = {"a": "tpu_v4", "b": "tpu_v4", "verb": text.VERBS[metric], "quantity": quantity, "where": "at batch 1"}
+        assert answer.sentences()[0] == text.EQUAL(**same)
         assert not any(term.difference_exact for term in answer.metric_terms or ())
         assert answer.terms.rows == ()
 
@@ -293,7 +297,7 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
     assert_cells(joulemap("db", "diff", 1, 2, "-f", "csv", "--db", database).stdout, document["constants"])
     shown = joulemap("db", "diff", 1, 2, "--db", database, "--details").stdout
     assert "NOT EXACT" not in shown
-    assert all(one in shown for one in ("Settings that differ", "Constants that differ", "sum of all terms", "exact"))
+    assert all(one in shown for one in (SETTINGS_TABLE, CONSTANTS_TABLE, text.SUM, "exact"))
     gone = joulemap("db", "diff", 1, 99_999, "--db", database)
     assert (gone.returncode, "unknown run '99999'" in gone.stderr) == (ExitCode.UNKNOWN_NAME, True)
 

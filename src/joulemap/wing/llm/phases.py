@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.contrast import holding_classes
+from joulemap.answer.compare.architecture import holding_classes
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
