@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import joulemap
-from joulemap.present.template import Template, format_value
+from joulemap.present.template import INTERVAL, Template, format_value
 from joulemap.system.record import frozen
 
 
@@ -36,6 +36,10 @@ ROW = Row(latency_s=0.0025, share_fraction=0.125, probability=None)
         (1200, "n query|queries", "1,200 queries"),
         (("a", "b", "c"), "and", "a, b and c"),
         (("1 J", "2 J"), "range", "1\N{EN DASH}2 J"),
+        ((0.036, 0.405), "J\N{PLUS-MINUS SIGN}", "36 mJ (24\N{EN DASH}54)"),
+        ((4.37e-4, 1.13), "s\N{PLUS-MINUS SIGN}", "437 \N{MICRO SIGN}s (140 \N{MICRO SIGN}s\N{EN DASH}1.4 ms)"),
+        ((100.0, 0.01), "W\N{PLUS-MINUS SIGN}", "100 W (99\N{EN DASH}101)"),
+        ((2.0, None), "s\N{PLUS-MINUS SIGN}", "2 s"),
         ("l4", "", "l4"),
     ],
 )
@@ -68,6 +72,12 @@ def test_a_value_with_spaces_is_one_word_of_a_command() -> None:
     ]  # fmt: skip
 
 
+def test_a_list_becomes_the_words_of_a_command_and_an_option_is_left_out_with_its_name() -> None:
+    words = Template("analyze {model} [--runtime {runtime}] {repeated}")
+    assert words.words(model="m", runtime="", repeated=["--db", "a b"]) == ["analyze", "m", "--db", "a b"]
+    assert words.words(model="m", runtime="eager", repeated=()) == ["analyze", "m", "--runtime", "eager"]
+
+
 def _list_templates() -> Iterator[tuple[str, Template]]:
     for module in pkgutil.walk_packages(joulemap.__path__, "joulemap."):
         if module.name.endswith(".text") or ".answer." in module.name:
@@ -83,6 +93,7 @@ def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> 
     for name, template in _list_templates():
         for _, form in template.places:
             example = ("a", "b") if form in ("and", "list", "range") else 1.0 if form else "a"
+            example = (1.0, 0.1) if form.endswith(INTERVAL) and form not in kinds else example
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name
         for sentence in template.text.split(". "):
             assert len(sentence.split()) <= 40, name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from joulemap.domain.table import Table
-from joulemap.present.cell import mark_projected, show_doubt, show_plain, show_quantity
+from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity
 from joulemap.present.document import Grid, Made, grid
 
 Cell = Callable[[Any], str]
@@ -20,6 +20,9 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
 """Sign before a field -> format of its values: as uncertainty, in full, or without a unit."""
 
 NO_CELLS: Final[Mapping[str, Cell]] = {}
+
+INTERVAL: Final = "±"
+"""Sign between a quantity and the field with the half-width of its logarithm."""
 
 
 def lay(
@@ -37,22 +40,30 @@ def lay(
     """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
 
     `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
-    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A `?` after it
-    drops a column without any value, a `!` one whose values are all equal. `cells` holds functions for columns made
-    from a whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names
-    headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
+    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark.
+    `energy_j±width` shows the interval of a quantity, from a field with the half-width of its logarithm. A `?` at the
+    end drops a column without any value, a `!` one whose values are all equal. `cells` holds functions for columns
+    made from a whole row, by their field; one of them may be a `Made`.
+
+    Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names headings separated by
+    `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
     Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
     for column in map(str.strip, columns.split("|")):
+        if not column:
+            continue
         heading, _, name = column.strip("*").rpartition(" ")
-        field = name.strip("?!@±#~")
-        if name[-1] in "?!" and _lacks(table, field, name[-1]):
+        field, _, width = name.strip("?!@±#~").partition(INTERVAL)
+        made = cells.get(field)
+        cell = made if isinstance(made, Made) else Made(field, made) if made else None
+        if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
-        made = cells.get(field)
-        shown.append((heading or field, Made(field, made) if made else _show(name[0], field, projected)))
+        if width:
+            cell = _show_with_interval(table, field, width)
+        shown.append((heading or field, cell or _show(name[0], field, projected)))
     return grid(
         table,
         shown,
@@ -69,9 +80,14 @@ def _split(headings: str) -> list[str]:
     return [heading.strip() for heading in headings.split("|")] if headings else []
 
 
-def _lacks(table: Table[Any], field: str, sign: str) -> bool:
-    values = {getattr(row, field) for row in table}
+def _lacks(table: Table[Any], cell: Made | str, sign: str) -> bool:
+    values = {getattr(row, cell) if isinstance(cell, str) else cell(row) for row in table}
     return values <= {None, ""} if sign == "?" else len(values) < 2
+
+
+def _show_with_interval(table: Table[Any], field: str, width: str) -> Made:
+    unit = next(column.unit for column in table.columns if column.name == field)
+    return Made(field, lambda row: show_interval(getattr(row, field), unit, getattr(row, width)))
 
 
 def _show(sign: str, field: str, projected: frozenset[str]) -> str | Cell:

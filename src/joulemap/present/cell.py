@@ -282,6 +282,22 @@ def show_doubt(half_width: float | None) -> str:
     return f"±{math.sinh(half_width) * 100:.0f} %" if half_width < WIDE else f"x/÷{math.exp(half_width):.2g}"
 
 
+SURE_WIDTH: Final = 0.1
+"""Half-width of a logarithm below which the ends of an interval are shown with three digits instead of two."""
+
+
+def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
+    """Format a value with its interval in parentheses, from the half-width of its logarithm; empty for None."""
+    text = show_quantity(value, unit)
+    if value is None or half_width is None:
+        return text
+    digits = 3 if half_width < SURE_WIDTH else 2
+    ends = (float(f"{value * math.exp(sign * half_width):.{digits - 1}e}") for sign in (-1.0, 1.0))
+    span = show_span(*(show_quantity(end, unit) for end in ends))
+    of_unit = f" {text.partition(' ')[2]}"
+    return f"{text} ({span.removesuffix(of_unit) if span.count(' ') == 1 else span})"
+
+
 def show_count(count: int, noun: str, plural: str = "") -> str:
     """Format a count with its noun: `1 row`, `2 rows`."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

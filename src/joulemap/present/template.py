@@ -25,6 +25,7 @@ from joulemap.present.cell import (
     show_chosen_share,
     show_count,
     show_doubt,
+    show_interval,
     show_odds,
     show_plain,
     show_quantity,
@@ -58,6 +59,9 @@ COUNT: Final = "n "
 _UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
 """Format of a quantity: its unit; a `+` before it shows the sign of a difference."""
 
+INTERVAL: Final = "±"
+"""End of the format of a quantity with its interval; its value is a pair of it and the half-width of its logarithm."""
+
 _PARTS: Final = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -67,8 +71,10 @@ def format_value(value: Any, form: str) -> str:
         return FORMATS[form](value)
     if form.startswith(COUNT):
         return show_count(value, *form.removeprefix(COUNT).split("|"))
-    if not _UNIT.fullmatch(form):
+    if not _UNIT.fullmatch(form.removesuffix(INTERVAL)):
         raise ValueError(f"no format of templates: {form!r}")
+    if form.endswith(INTERVAL):
+        return show_interval(value[0], form.removesuffix(INTERVAL), value[1])
     return show_signed(value, form[1:]) if form[0] == "+" else show_quantity(value, form)
 
 
@@ -105,12 +111,23 @@ class Template:
         return "".join(
             _WRITER.vformat(text, (), given)
             for text, is_optional in self._parts
-            if not (is_optional and any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text)))
+            if not (is_optional and _lacks_value(text, given))
         )
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
-        """Return the words of a command, each filled by itself, so that a value with spaces stays one word."""
-        return [text for word in shlex.split(self.text) if (text := Template(word)(row, **values))]
+        """Return the words of a command, each filled by itself, so that a value with spaces stays one word.
+
+        A place that is a word by itself and whose value is a list becomes its items; an optional part may have several
+        words.
+        """
+        given = _Values(row, values)
+        text = "".join(text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given)))
+        found: list[str] = []
+        for word in shlex.split(text):
+            name = word[1:-1] if word.startswith("{") and word.endswith("}") else ""
+            value = _WRITER.get_field(name, (), given)[0] if name.replace(".", "_").isidentifier() else None
+            found += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
+        return [word for word in found if word]
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:
@@ -125,6 +142,10 @@ class Template:
 
 def _places(text: str) -> Iterator[str]:
     return (name for _, name, _, _ in _WRITER.parse(text) if name is not None)
+
+
+def _lacks_value(text: str, given: Mapping[str, Any]) -> bool:
+    return any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text))
 
 
 def _is_missing(value: Any) -> bool:
