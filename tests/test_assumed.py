@@ -56,9 +56,10 @@ def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace)
     assert shares["xeon_8490h"].fraction > shares["l4"].fraction > 1.0 / 3.0
     energies = {find_chip(row): show_quantity(row.energy_per_inference_j, "J") for row in recommended.rows}
     answers = {
-        "energy per inference": (recommended, workspace.pareto("resnet18", asked)),
+        "energy per inference without host": (recommended,),
+        "energy per inference": (workspace.pareto("resnet18", asked),),
         "energy": (workspace.compare("resnet18", asked),),
-        "least energy per inference": (workspace.sweep("resnet18", asked),),
+        "lowest energy per inference": (workspace.sweep("resnet18", asked),),
     }
     for heading, found in answers.items():
         for answer in found:
