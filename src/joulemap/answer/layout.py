@@ -21,9 +21,6 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
 
 NO_CELLS: Final[Mapping[str, Cell]] = {}
 
-INTERVAL: Final = "±"
-"""Sign between a quantity and the field with the half-width of its logarithm."""
-
 
 def lay(
     table: Table[Any],
@@ -40,14 +37,12 @@ def lay(
     """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
 
     `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
-    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark.
-    `energy_j±width` shows the interval of a quantity, from a field with the half-width of its logarithm. A `?` at the
-    end drops a column without any value, a `!` one whose values are all equal. `cells` holds functions for columns
-    made from a whole row, by their field; one of them may be a `Made`.
-
-    Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names headings separated by
-    `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
-    Omitted rows are counted as `noun`.
+    defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A `?` after it
+    drops a column without any value, a `!` one whose values are all equal. `field:half_width` shows a value with its
+    interval, from the field that holds the half-width of its logarithm. `cells` holds functions for columns made from a
+    whole row; each may be a `Made`. Narrow terminals keep the columns with a leading `*` longest, in order, unless
+    `keep` names headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they
+    never fold. Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
@@ -55,14 +50,12 @@ def lay(
         if not column:
             continue
         heading, _, name = column.strip("*").rpartition(" ")
-        field, _, width = name.strip("?!@±#~").partition(INTERVAL)
-        made = cells.get(field)
+        field, _, half_width = name.strip("?!@±#~").partition(":")
+        made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
         cell = made if isinstance(made, Made) else Made(field, made) if made else None
         if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
-        if width:
-            cell = _show_with_interval(table, field, width)
         shown.append((heading or field, cell or _show(name[0], field, projected)))
     return grid(
         table,
@@ -85,12 +78,13 @@ def _lacks(table: Table[Any], cell: Made | str, sign: str) -> bool:
     return values <= {None, ""} if sign == "?" else len(values) < 2
 
 
-def _show_with_interval(table: Table[Any], field: str, width: str) -> Made:
-    unit = next(column.unit for column in table.columns if column.name == field)
-    return Made(field, lambda row: show_interval(getattr(row, field), unit, getattr(row, width)))
-
-
 def _show(sign: str, field: str, projected: frozenset[str]) -> str | Cell:
     if sign == "@":
         return Made(field, lambda row: mark_projected(getattr(row, field), projected))
     return Made(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
+
+
+def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:
+    """Return the function that formats a value with its interval, in the unit of its column."""
+    unit = next(column.unit for column in table.columns if column.name == field)
+    return lambda row: show_interval(getattr(row, field), unit, getattr(row, half_width))

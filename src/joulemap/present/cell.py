@@ -186,6 +186,17 @@ def show_span(*ends: str) -> str:
     return f"{first.partition(' ')[0] if is_alike else first}{DASH}{last}"
 
 
+def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
+    """Format a number with its interval, from the half-width of its logarithm: value, then both ends in brackets."""
+    if value is None or not half_width:
+        return show_quantity(value, unit)
+    shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
+    ending = show_quantity(value, unit).partition(" ")[2]
+    is_alike = ending and all(one.endswith(f" {ending}") for one in shown)
+    ends = [one.removesuffix(f" {ending}") for one in shown] if is_alike else shown
+    return f"{show_quantity(value, unit)} ({show_span(*ends)})"
+
+
 LEAST_RATE: Final = 1e-3
 """Rate per second from which, up to 1, no prefix is used: m/s would be read as a unit."""
 
@@ -280,22 +291,6 @@ def show_doubt(half_width: float | None) -> str:
     if half_width is None:
         return ""
     return f"±{math.sinh(half_width) * 100:.0f} %" if half_width < WIDE else f"x/÷{math.exp(half_width):.2g}"
-
-
-SURE_WIDTH: Final = 0.1
-"""Half-width of a logarithm below which the ends of an interval are shown with three digits instead of two."""
-
-
-def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
-    """Format a value with its interval in parentheses, from the half-width of its logarithm; empty for None."""
-    text = show_quantity(value, unit)
-    if value is None or half_width is None:
-        return text
-    digits = 3 if half_width < SURE_WIDTH else 2
-    ends = (float(f"{value * math.exp(sign * half_width):.{digits - 1}e}") for sign in (-1.0, 1.0))
-    span = show_span(*(show_quantity(end, unit) for end in ends))
-    of_unit = f" {text.partition(' ')[2]}"
-    return f"{text} ({span.removesuffix(of_unit) if span.count(' ') == 1 else span})"
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:

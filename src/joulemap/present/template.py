@@ -48,19 +48,21 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "and": lambda values: join_names(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
+    "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts.
+number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts, number with SI
+prefix and no unit.
 """
+
+INTERVAL: Final = "interval "
+"""Beginning of the format of a pair, value and half-width of its logarithm, such as `interval J`."""
 
 COUNT: Final = "n "
 """Beginning of the format of a count with its noun, such as `n subgraph` or `n query|queries`."""
 
 _UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
 """Format of a quantity: its unit; a `+` before it shows the sign of a difference."""
-
-INTERVAL: Final = "±"
-"""End of the format of a quantity with its interval; its value is a pair of it and the half-width of its logarithm."""
 
 _PARTS: Final = re.compile(r"\[([^\[\]]*)\]")
 
@@ -71,10 +73,11 @@ def format_value(value: Any, form: str) -> str:
         return FORMATS[form](value)
     if form.startswith(COUNT):
         return show_count(value, *form.removeprefix(COUNT).split("|"))
-    if not _UNIT.fullmatch(form.removesuffix(INTERVAL)):
+    if form.startswith(INTERVAL):
+        number, half_width = value
+        return show_interval(number, form.removeprefix(INTERVAL), half_width)
+    if not _UNIT.fullmatch(form):
         raise ValueError(f"no format of templates: {form!r}")
-    if form.endswith(INTERVAL):
-        return show_interval(value[0], form.removesuffix(INTERVAL), value[1])
     return show_signed(value, form[1:]) if form[0] == "+" else show_quantity(value, form)
 
 

@@ -14,22 +14,22 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "{hardware} uses {energy:J±} and takes {latency:s±} per batch, at {average_power_w:W} and "
+    "{hardware} uses {energy:interval J} and takes {latency:interval s} per batch, at {average_power_w:W} and "
     "{compute_utilization_fraction:%} of its peak."
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
-        "{best} uses the least energy{each}{among}: {value:J±}, {advantage_ratio:x} less than {other}"
+        "{best} uses the least energy{each}{among}: {value:interval J}, {advantage_ratio:x} less than {other}"
         "[ ({probability_best:chance} confidence)]."
     ),
     "latency": Template(
-        "{best} is {also}the fastest{among}: {value:s±}, {advantage_ratio:x} faster than {other}"
+        "{best} is {also}the fastest{among}: {value:interval s}, {advantage_ratio:x} faster than {other}"
         "[ ({probability_best:chance} confidence)]."
     ),
 }
 EQUAL: Final[Mapping[str, Template]] = {
-    "energy": Template("{best} and {other} use the same energy{each}: {value:J±}."),
-    "latency": Template("{best} and {other} are equally fast: {value:s±}."),
+    "energy": Template("{best} and {other} use the same energy{each}: {value:interval J}."),
+    "latency": Template("{best} and {other} are equally fast: {value:interval s}."),
 }
 EACH: Final = " per inference"
 AMONG: Final = " of the available hardware"
@@ -42,8 +42,8 @@ NOT_AVAILABLE: Final = Template("{best} is not available; the best available har
 NONE_AVAILABLE: Final = "None of this hardware is available."
 
 COLUMNS: Final = Template(
-    "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}±energy_half_width | "
-    "placement placement? | *latency latency_s±latency_half_width | *energy x delay edp_js | "
+    "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
+    "placement placement? | *latency latency_s:latency_half_width | *energy x delay edp_js | "
     "throughput throughput_per_s | *power average_power_w | utilization compute_utilization_fraction | "
     "[*energy ratio {ratio} | ]"
     "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
