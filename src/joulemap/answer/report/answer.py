@@ -235,7 +235,7 @@ def _judge(found: ModelFinding) -> list[str]:
     if found.explain:
         lines += [f"Why: {line}" for line in found.explain[0].sentences()[1:3]]
     if found.flip:
-        lines.append(f"What would flip it: {found.flip.say_nearest()}")
+        lines.append(f"What would flip it: {found.flip.describe_nearest()}")
     lines += [f"How sure: {doubt}" for doubt in (answer.describe_uncertainty(),) if doubt]
     is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
     lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
