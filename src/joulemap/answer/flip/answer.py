@@ -12,7 +12,7 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair
-from joulemap.answer.layout import Cell
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
@@ -269,22 +269,21 @@ class FlipAnswer(RunAnswer):
             "flip_ratio": lambda row: _show_factor(row.flip_ratio),
             "likelihood": lambda row: show_odds(row.likelihood),
         }
-        decisive = self._lay(
+        decisive = lay(
             attrs.evolve(self.rows, rows=tuple(chosen)),
             text.COLUMNS,
-            keep="",
-            value=lambda row: show_constant(row.value, row.unit, DIGITS),
-            **cells,
+            cells={**cells, "value": lambda row: show_constant(row.value, row.unit, DIGITS)},
         )
-        every = self._lay(
+        every = lay(
             self.rows,
             text.ALL_COLUMNS,
-            keep="",
-            hardware=self._owner,
-            value=lambda row: show_constant(row.value, row.unit),
-            ratio_elasticity=lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}",
-            low_ratio=lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
-            **cells,
+            cells={
+                **cells,
+                "hardware": self._owner,
+                "value": lambda row: show_constant(row.value, row.unit),
+                "ratio_elasticity": lambda row: _show_sign(row.ratio_elasticity),
+                "low_ratio": lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
+            },
         )
         return self._compose(
             text.TITLE(paid=self.paid, **self._title),
@@ -323,6 +322,10 @@ class FlipAnswer(RunAnswer):
             steps.insert(0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps), text.STEP_TRY)
         values = {"model": self.scope.model, "pair": pair, "joined": ",".join(pair), "metric": self.metric}
         return [one.words(setting=setting, repeated=repeated, **values) for one in steps]
+
+
+def _show_sign(value: float | None) -> str:
+    return "" if value is None else f"{value:+.3f}"
 
 
 def _show_factor(factor: float | None) -> str:
