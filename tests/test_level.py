@@ -11,6 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.compare.text import SPREAD
 from joulemap.domain.settings import ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -282,6 +283,11 @@ def test_options_that_do_not_go_together(arguments: Sequence[str], message: str,
 
 
 def test_an_empty_place_answers_several_models(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "mlp", "squeezenet1_1", "--hardware", "tpu_v4", "--db", tmp_path / "new.duckdb")
+    asked = ("compare", "mlp", "squeezenet1_1", "--hardware", "tpu_v4", "--db", tmp_path / "new.duckdb")
+    done = joulemap(*asked, "--format", "json")
     assert done.returncode == 0
-    assert "on tpu_v4, mlp has the least energy" in done.stdout
+    answer = json.loads(done.stdout)
+    first, last = sorted(answer["rows"], key=lambda row: float(row["value"]))
+    assert first["model"] == "mlp"
+    told = SPREAD(hardware="tpu_v4", metric="energy", least="mlp", most=last["model"], ratio=last["model_ratio"])
+    assert answer["insights"] == [told]

@@ -9,7 +9,6 @@ from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer as RankingAnswer
-from joulemap.answer.compare.sentence import ComparedAnswer as ComparedAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
 from joulemap.answer.cost import CostAnswer as CostAnswer
 from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer

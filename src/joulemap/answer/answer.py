@@ -231,7 +231,7 @@ class RunAnswer(Answer):
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         unread = [line for line in describe_unread(self.scope.models) if line not in title]
-        insights = [*unread, *([instead] if instead else []), *self.scope.tell_fallen(), *insights]
+        insights = [*unread, *([instead] if instead else []), *self.scope.describe_fallback(), *insights]
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}

@@ -43,21 +43,23 @@ def lay(
     defaults to the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware with its
     mark. A `?` after it drops a column without any value, a `!` one whose values are all equal. `field:half_width`
     shows a value with its interval, from the field that holds the half-width of its logarithm. `cells` holds functions
-    for columns made from a whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless
-    `keep` names headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they
-    never fold.
-    Omitted rows are counted as `noun`.
+    for columns made from a whole row; each may be a `Made`. Narrow terminals keep the columns with a leading `*`
+    longest, in order, unless `keep` names headings separated by `|`, most important first. `ranked` names the headings
+    that rank the rows; they never fold. Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
     for column in map(str.strip, columns.split("|")):
+        if not column:
+            continue
         heading, _, name = column.strip("*").rpartition(" ")
         field, _, half_width = name.strip("?!@±#~+").partition(":")
-        if name[-1] in "?!" and _lacks(table, field, name[-1]):
+        made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
+        cell = made if isinstance(made, Made) else Made(field, made) if made else None
+        if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
-        made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
-        shown.append((heading or field, Made(field, made) if made else _show(name[0], field, table, projected)))
+        shown.append((heading or field, cell or _show(name[0], field, table, projected)))
     return grid(
         table,
         shown,
@@ -113,8 +115,8 @@ def _split(headings: str) -> list[str]:
     return [heading.strip() for heading in headings.split("|")] if headings else []
 
 
-def _lacks(table: Table[Any], field: str, sign: str) -> bool:
-    values = {getattr(row, field) for row in table}
+def _lacks(table: Table[Any], cell: Made | str, sign: str) -> bool:
+    values = {getattr(row, cell) if isinstance(cell, str) else cell(row) for row in table}
     return values <= {None, ""} if sign == "?" else len(values) < 2
 
 

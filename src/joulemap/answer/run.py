@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.present.document import Shown, Text
+from joulemap.present.document import Text
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
@@ -48,10 +48,9 @@ ONE_BY_ONE: Final = "latency"
 """Throughput limit of a run whose batches do not overlap, at full clock."""
 
 
-def limit_columns(rows: Iterable[Any]) -> tuple[Shown[Any], ...]:
-    """Return the column of the throughput's limit, unless it is the latency for all rows."""
-    is_told = any((row.throughput_limit or ONE_BY_ONE) != ONE_BY_ONE for row in rows)
-    return (("rate limited by", "throughput_limit"),) if is_told else ()
+def show_limit(row: Any) -> str:
+    """Return the limit of a run's throughput for a table cell; empty if it is the latency."""
+    return "" if row.throughput_limit in (None, ONE_BY_ONE) else row.throughput_limit
 
 
 OVERLAPPING: Final = 1.0 - 1e-9

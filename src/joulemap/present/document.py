@@ -62,9 +62,9 @@ SHARE_HEADING: Final = "assumed"
 
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
-    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
+    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?( \(\S[^()]*\))?"
 )
-"""Formatted number: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
+"""Formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:

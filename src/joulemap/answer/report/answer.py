@@ -12,7 +12,6 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
-from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.report import text
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
@@ -197,7 +196,7 @@ def _compose(
     chapters: list[Chapter] = []
     verdict: list[str] = []
     if beside is not None:
-        verdict.append(beside.say_best())
+        verdict.append(beside.describe_best())
         chapters.append(_compare_models(beside))
     for index, found in enumerate(findings):
         prefix = f"m{index + 1}-" if several else ""
@@ -236,12 +235,12 @@ def _compare_models(beside: ModelsAnswer) -> Chapter:
 def _judge(found: ModelFinding) -> list[str]:
     """Return the verdict: the best hardware, the reason, the confidence, and the nearest flip."""
     answer = found.compare
-    lines = [tell_winners(answer)]
+    lines = [answer.describe_best()]
     if found.explain:
         lines += [text.WHY(line=line) for line in found.explain[0].sentences()[1:3]]
     if found.flip:
-        lines.append(f"What would flip it: {found.flip.say_nearest()}")
-    lines += [f"How sure: {doubt}" for doubt in (tell_doubt(answer),) if doubt]
+        lines.append(f"What would flip it: {found.flip.describe_nearest()}")
+    lines += [f"How sure: {doubt}" for doubt in (answer.describe_uncertainty(),) if doubt]
     is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
     lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
     return [*filter(None, lines), *([PROJECTION_NOTE] if is_marked else [])]
