@@ -17,8 +17,8 @@ from joulemap.present.cell import show_share
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.answer import find_winners
 from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.answer.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
+from joulemap.wing.fleet.capacity.row import (
     FleetRow,
     LevelRow,
     Load,

@@ -26,7 +26,7 @@ class FleetPart(ReportPart):
         if wanted is None:
             return None
         from joulemap.wing.fleet.answer.answer import fleet
-        from joulemap.wing.llm.answer.answer import find_served
+        from joulemap.wing.llm.capacity.question import find_served
 
         settings = attrs.evolve(settings, batch=())
         if not wanted.is_of_tokens:

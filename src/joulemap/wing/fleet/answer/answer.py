@@ -25,9 +25,9 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.answer.mixture import MixedRow, mix
-from joulemap.wing.fleet.answer.pair import PairRow, pair_servers
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
+from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
+from joulemap.wing.fleet.capacity.row import (
     LATE,
     OBJECTIVES,
     OK,
@@ -44,7 +44,7 @@ from joulemap.wing.fleet.answer.row import (
 )
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.row import Station
-from joulemap.wing.llm.answer.answer import SERVING, list_served
+from joulemap.wing.llm.capacity.question import SERVING
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Level
@@ -78,7 +78,7 @@ def fleet(
         return _serve(source, model, settings, demand, levels, serving, usage, prices)
     if demand.p99_s is None:
         raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
-    from joulemap.wing.fleet.answer.station import size_stations
+    from joulemap.wing.fleet.capacity.station import size_stations
 
     if model in demand.beside:
         raise UsageError(f"{model} has the share that others leave: --beside is for other models")
@@ -137,9 +137,10 @@ def _serve(
     prices: Sequence[Price],
 ) -> FleetAnswer:
     """Return how many servers of each hardware meet the targets of a language model."""
-    from joulemap.wing.fleet.answer.division import open_servers
-    from joulemap.wing.fleet.answer.served import size_servers
-    from joulemap.wing.llm.answer.demand import divide, find_ids, key_runs, refuse
+    from joulemap.wing.fleet.capacity.division import open_servers
+    from joulemap.wing.fleet.capacity.served import size_servers
+    from joulemap.wing.llm.capacity.case import list_served, refuse
+    from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
     if demand.beside:
         raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")

@@ -26,9 +26,9 @@ from joulemap.present.cell import (
 from joulemap.present.document import Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.mixture import SAVED, MixedRow
-from joulemap.wing.fleet.answer.pair import PairRow
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
+from joulemap.wing.fleet.capacity.pair import PairRow
+from joulemap.wing.fleet.capacity.row import (
     LATE,
     NEAR,
     OBJECTIVES,

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.row import (
     HOURS,
     MONTHS,
     OK,
@@ -24,7 +24,7 @@ from joulemap.wing.fleet.answer.row import (
 from joulemap.wing.fleet.demand import Level
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.answer.row import LevelRow
+    from joulemap.wing.fleet.capacity.row import LevelRow
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8

@@ -16,15 +16,15 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.mixture import Part, add_up
-from joulemap.wing.fleet.answer.row import HOURS, MONTHS, Load, Sizing
-from joulemap.wing.fleet.answer.served import take_promise
+from joulemap.wing.fleet.capacity.mixture import Part, add_up
+from joulemap.wing.fleet.capacity.row import HOURS, MONTHS, Load, Sizing
+from joulemap.wing.fleet.capacity.served import take_promise
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served
-    from joulemap.wing.fleet.answer.served import Server
+    from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.answer.demand import Question
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Able, Work
 
 TRIED: Final = 12
@@ -154,7 +154,7 @@ def _place(
     question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
 ) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
-    from joulemap.wing.llm.answer.pool import measure_handover
+    from joulemap.wing.llm.capacity.pool import measure_handover
 
     rate = levels[0].rate_per_s
     handover = measure_handover(question, first.server.case, second.server.case, first.server.requests.prompt_tokens)

@@ -14,7 +14,7 @@ import attrs
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.row import (
     HALF_MORE,
     LOADS,
     OK,
@@ -26,14 +26,15 @@ from joulemap.wing.fleet.answer.row import (
     list_levels,
     tell_failure,
 )
-from joulemap.wing.fleet.answer.station import make_late
+from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
-    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Ability
     from joulemap.wing.llm.serving.surface import Table
 

@@ -12,7 +12,8 @@ import attrs
 from joulemap.answer.computed import find_unknown, take
 from joulemap.present.cell import show_quantity
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
+from joulemap.wing.fleet.capacity.row import (
     HALF_MORE,
     LATE,
     LOADS,
@@ -26,7 +27,6 @@ from joulemap.wing.fleet.answer.row import (
     list_levels,
     tell_failure,
 )
-from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
 from joulemap.wing.fleet.capacity.size import (
     count_devices,
     find_load,
