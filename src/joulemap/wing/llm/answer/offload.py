@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")
 HEADLINE: Final = Template(
-    "{layers} of {layer_count:n layer} on {device}: {tokens_per_s:1/s} tokens at batch {batch}, {output_token_j:J} per "
+    "{layers} of {layer_count:n layer} on {device}: {tokens_per_s:~} tokens/s at batch {batch}, {output_token_j:J} per "
     "token; {device_fraction:%} of the time on {device}, {host_fraction:%} on {host}[; {speedup:x} the throughput of "
     "{host} alone]"
 )
@@ -40,8 +40,9 @@ NOTES: Final = (
     "for prompts of 32 tokens and more, the device computes the host's layers where that is faster; their weights are "
     "sent each time",
 )
-NEXT: Final = Template("joulemap place '{model}(cached={prompt})' {box} --precision {widths[0]}")
-NEXT_WEIGHTS: Final = Template(" --weight-precision {widths[1]}")
+NEXT: Final = Template(
+    "joulemap place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]"
+)
 
 ENGINE: Final = "llamacpp"
 """Engine that divides layers between a device and its host."""
@@ -67,14 +68,14 @@ class OffloadAnswer(Answer):
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows."""
         del repeated
-        widths = self.precision.split("/")
+        width, _, weight_width = self.precision.partition("/")
         table = self._lay(self.rows, COLUMNS, limit=limit, noun="divisions")
         return Document(
             title=TITLE(self),
             answer=self._find_headline(),
             sections=(Section(HEADING(self), table),),
             notes=NOTES,
-            steps=(NEXT(self, widths=widths) + (NEXT_WEIGHTS(widths=widths) if len(widths) > 1 else ""),),
+            steps=(NEXT(self, width=width, weight_width=weight_width),),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
