@@ -93,7 +93,6 @@ class PhasesAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document, with one row for each class and phase."""
         shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
-        phases = {"phase": lambda row: "prefill" if self._count(row) > 1 else "decode"}
         energies = self._lay(
             shown,
             COLUMNS,
@@ -101,9 +100,11 @@ class PhasesAnswer(RunAnswer):
             each=lambda row: show_quantity(self._each(row), "J"),
             time=lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s"),
             chip=lambda row: show_share(_share(row, ON_CHIP)),
-            **phases,
+            phase=self._name_phase,
         )
-        macs = self._lay(shown, MACS, bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B", **phases)
+        macs = self._lay(
+            shown, MACS, bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B", phase=self._name_phase
+        )
         return self._compose(
             TITLE(self),
             (show_under(HEADING, energies, *self.scope.say_left_out()),),
@@ -118,6 +119,9 @@ class PhasesAnswer(RunAnswer):
     def _count(self, row: ArchitectureSummary) -> int:
         """Return the number of tokens of a run's pass."""
         return self.prompt if row in [one for one, _ in self.pairs] else 1
+
+    def _name_phase(self, row: ArchitectureSummary) -> str:
+        return "prefill" if self._count(row) > 1 else "decode"
 
     def _each(self, row: ArchitectureSummary) -> float:
         """Return the joules per token of a run."""
