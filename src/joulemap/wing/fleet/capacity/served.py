@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.row import (
-    HALF_MORE,
-    LOADS,
-    OK,
-    Load,
-    QueueRow,
-    Sizing,
-    cost_fleet,
-    find_utilization,
-    list_levels,
-    tell_failure,
-)
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, cost_fleet, find_utilization, list_failures, list_levels
+from joulemap.wing.fleet.capacity.row import LOADS, OK, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
@@ -37,6 +27,8 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Ability
     from joulemap.wing.llm.serving.surface import Table
+
+SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
 
 NEAR: Final = 1.06
 """Ratio of a missed rate to a met rate of a server at which the search stops."""
@@ -119,12 +111,12 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
     """Return each promised quantity, its measured spread and its target."""
-    told = (
+    targets = (
         ("first token", served.first_token, demand.first_token_s),
         ("between tokens", served.token_time, demand.between_s),
         ("latency", served.latency, demand.p99_s),
     )
-    return [(quantity, spread, promise) for quantity, spread, promise in told if promise is not None]
+    return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]
 
 
 def open_server(
@@ -157,13 +149,13 @@ def size_servers(
     rows = []
     for server, case, station in zip(servers, cases, stations, strict=True):
         try:
-            told = server if isinstance(server, str) else ""
+            reason = server if isinstance(server, str) else ""
             if isinstance(server, Server):
                 rows.append(_size(server, station, levels))
                 continue
         except UnsupportedError as error:
-            told = str(error)
-        rows.append(Sizing(row=attrs.evolve(make_late(station, told), **_name(case)), station=station))
+            reason = str(error)
+        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(case)), station=station))
     return rows
 
 
@@ -173,11 +165,8 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
-        told = (
-            f"p99 is {show_quantity(alone.first_token.p99, 's')} to the first token and "
-            f"{show_quantity(alone.token_time.p99, 's')} between tokens at hardly any load"
-        )
-        late = make_late(station, told, take_promise(alone, demand))
+        reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
+        late = make_late(station, reason, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count = server.count(peak)
     width = math.exp(station.latency_half_width or 0.0)
@@ -206,7 +195,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         server_rate_per_s=rate,
         carried_ratio=carried,
         utilization_fraction=find_utilization(carried),
-        fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * grown),
+        fails_first=list_failures(carried, demand.max_power_w, hosts * power, hosts * grown),
         busy_fraction=served.window.busy_fraction,
         power_w=power,
         host_power_w=station.host_energy_share_ratio * power,

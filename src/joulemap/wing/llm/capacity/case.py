@@ -244,8 +244,7 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
     reasons = {
         case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
     }
-    told = "; ".join(dict.fromkeys(reasons.values()))
-    return UnsupportedError(told)
+    return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
 
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:

@@ -113,16 +113,16 @@ class Question:
             return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
         if not published.weights:
             return f"; {published.doubt}"
-        told = f"; {published.doubt}" if published.doubt else ""
-        return f" as published{told}" if self.takes_published else f" (published with {published.describe()})"
+        doubt = f"; {published.doubt}" if published.doubt else ""
+        return f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
 
     def check(self) -> None:
         """Raise UsageError for a context longer than the model's maximum."""
         most = self.decoder.context_length
         if most and self.context > most:
-            told = f"{self.serving.prompt:,} + {self.serving.output:,}"
+            tokens = f"{self.serving.prompt:,} + {self.serving.output:,}"
             raise UsageError(
-                f"{self.decoder.name}: {told} tokens are more than its context of {most:,}; lower --prompt or --output"
+                f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower --prompt or --output"
             )
 
     def pass_batch(self, batch: int) -> int:

@@ -119,10 +119,10 @@ def form_rows(
 ) -> list[ServedRow]:
     """Return a row for each configuration; `phases` are those of the served ones, in their order."""
     served = [case for case in cases if case in costs]
-    told: dict[Case, dict[str, ServedPhase]] = {}
+    of_case: dict[Case, dict[str, ServedPhase]] = {}
     for row in phases:
-        told.setdefault(served[row.place - 1], {})[row.phase] = row
-    return [_form(question, case, costs.get(case), told.get(case, {})) for case in cases]
+        of_case.setdefault(served[row.place - 1], {})[row.phase] = row
+    return [_form(question, case, costs.get(case), of_case.get(case, {})) for case in cases]
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
