@@ -362,21 +362,14 @@ from joulemap.system.errors import (
 )
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
 from joulemap.wing.explore.answer.answer import ExploreAnswer as ExploreAnswer
-from joulemap.wing.explore.answer.regret import (
-    ChipRegret as ChipRegret,
-    ModelWinner as ModelWinner,
-    RegretAnswer as RegretAnswer,
-)
-from joulemap.wing.explore.answer.tell import (
-    BestDesign as BestDesign,
-    Margin as Margin,
-    RefusedDesigns as RefusedDesigns,
-    RuleRow as RuleRow,
-)
+from joulemap.wing.explore.answer.regret import RegretAnswer as RegretAnswer
+from joulemap.wing.explore.answer.row import RefusedDesigns as RefusedDesigns, RuleRow as RuleRow
+from joulemap.wing.explore.design.best import BestDesign as BestDesign, Margin as Margin
 from joulemap.wing.explore.design.group import Group as Group
 from joulemap.wing.explore.design.limit import Bound as Bound
 from joulemap.wing.explore.design.outcome import Outcomes as Outcomes
-from joulemap.wing.explore.design.rule import Law as Law, Rule as Rule
+from joulemap.wing.explore.design.regret import ChipRegret as ChipRegret, ModelWinner as ModelWinner
+from joulemap.wing.explore.design.rule import Law as Law
 from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
 from joulemap.wing.explore.design.survey import Survey as Survey
 from joulemap.wing.explore.shards import LakeAnswer as LakeAnswer, ListedShard as ListedShard

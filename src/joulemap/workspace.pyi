@@ -83,8 +83,8 @@ from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
 from joulemap.wing.explore.answer.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.wing.explore.answer.pose import NO_SHARES
 from joulemap.wing.explore.answer.regret import RegretAnswer
+from joulemap.wing.explore.design.question import NO_SHARES
 from joulemap.wing.explore.shards import LakeAnswer
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.demand import Demand
