@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 SHOWN: Final = 12
 """Default number of fleets in a table."""
 
-NAMED: Final = 3
-"""Maximum hardware named in a sentence."""
-
 NEARLY: Final = 0.98
 """Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
 
@@ -326,7 +323,7 @@ class FleetAnswer(RunAnswer):
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         kept = {row.hardware for row in self.rows if row.status != LATE}
         if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
-            yield text.LATE(names=_shorten([*map(self.scope.mark, missed)]))
+            yield text.LATE(names=tuple(map(self.scope.mark, missed)))
         if not self.ok:
             over = over[1:]  # the first is the headline
         if over:
@@ -335,9 +332,9 @@ class FleetAnswer(RunAnswer):
             without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
             if unpriced := list(dict.fromkeys(without)):
                 other = "" if self.pay == "both" else text.PAY_BOTH
-                yield text.UNPRICED(names=_shorten(unpriced), price=text.PRICES[self.pay], other=other)
+                yield text.UNPRICED(names=unpriced, price=text.PRICES[self.pay], other=other)
             if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
-                yield text.OTHER_SELLER(names=", ".join(f"{name} {price}" for name, price in [*unlike.items()][:NAMED]))
+                yield text.OTHER_SELLER(names=tuple(f"{name} {price}" for name, price in unlike.items()))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)
 
@@ -376,9 +373,3 @@ def _format_payment(row: FleetRow) -> str:
 def _format_devices(row: FleetRow) -> str:
     low, high = row.device_low_count, row.device_high_count
     return text.DEVICES(row, low=None if low == high else low, high=high)
-
-
-def _shorten(names: Sequence[str]) -> list[str]:
-    """Return the first names, and the number of the others."""
-    rest = len(names) - NAMED
-    return [*names[:NAMED], *([text.MORE(count=rest)] if rest > 0 else [])]

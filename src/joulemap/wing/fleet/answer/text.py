@@ -123,14 +123,13 @@ GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate
 SURE: Final = Template("{low} to {devices:n device} with 80 % confidence")
 SURE_OF_ONE: Final = Template("{devices:n device} with 80 % confidence")
 
-OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
-UNPRICED: Final = Template("{names:and} (no {price} is known, so not compared by cost{other})")
+OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
+UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = "; --pay both takes rent or purchase price"
-OTHER_SELLER: Final = Template("{names} (price of another kind of seller, so not compared by cost; --seller)")
-LATE: Final = Template("{names:and} (latency target missed with any number of devices; --details)")
+OTHER_SELLER: Final = Template("{names:few} (price of another kind of seller, so not compared by cost; --seller)")
+LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
 OVER: Final = Template("{label} ({reason})[; {more} more over a limit]")
-MORE: Final = Template("{count} more")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "

@@ -111,6 +111,41 @@ def cost_fleet(
     }
 
 
+def complete_fleet(
+    row: FleetRow,
+    station: Station,
+    demand: Demand,
+    loads: Sequence[Load],
+    *,
+    devices: int,
+    idle_w: float,
+    power_w: float,
+    grown_w: float,
+    carried: float,
+    **columns: Any,
+) -> tuple[FleetRow, tuple[LevelRow, ...]]:
+    """Return the row of a fleet that meets the targets, with its cost and the limits that break first, and its levels.
+
+    `idle_w` is of one device, `power_w` and `grown_w` are of all at the highest rate and at `HALF_MORE` times that,
+    `carried` is the capacity relative to the highest rate.
+    """
+    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
+    found = attrs.evolve(
+        row,
+        **columns,
+        status=OK,
+        device_count=devices,
+        carried_ratio=carried,
+        utilization_fraction=find_utilization(carried),
+        fails_first=list_failures(carried, demand.max_power_w, hosts * power_w, hosts * grown_w),
+        power_w=power_w,
+        host_power_w=station.host_energy_share_ratio * power_w,
+        idle_power_w=idle_w * devices,
+        **cost_fleet(station, loads, devices, owned, idle_w),
+    )
+    return found, list_levels(found.label, station, loads, idle_w, owned)
+
+
 def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
     """Return the monthly cost of rented and owned devices; None if a rent is needed but unknown."""
     if not devices:

@@ -14,8 +14,8 @@ import attrs
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HALF_MORE, cost_fleet, find_utilization, list_failures, list_levels
-from joulemap.wing.fleet.capacity.row import LOADS, OK, Load, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
+from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
@@ -173,15 +173,17 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
     served = server.serve(peak / count)
     loads = [_observe(server, level, count, rate) for level in levels]
-    power, carried = served.power_w * count, rate * count / peak
-    grown = server.serve(HALF_MORE * peak / count).power_w * count
-    idle = server.table.idle_w / world
-    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    row = attrs.evolve(
+    row, at_rates = complete_fleet(
         make_late(station, ""),
+        station,
+        demand,
+        loads,
+        devices=count * world,
+        idle_w=server.table.idle_w / world,
+        power_w=served.power_w * count,
+        grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
+        carried=rate * count / peak,
         **_name(server.case),
-        status=OK,
-        device_count=count * world,
         device_low_count=low and _fill_nodes(low, world, demand) * world,
         device_high_count=high and _fill_nodes(high, world, demand) * world,
         batch=server.limits.sequences,
@@ -193,19 +195,12 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         between_p99_s=served.token_time.p99,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
-        carried_ratio=carried,
-        utilization_fraction=find_utilization(carried),
-        fails_first=list_failures(carried, demand.max_power_w, hosts * power, hosts * grown),
         busy_fraction=served.window.busy_fraction,
-        power_w=power,
-        host_power_w=station.host_energy_share_ratio * power,
-        idle_power_w=idle * count * world,
-        **cost_fleet(station, loads, count * world, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=list_levels(row.label, station, loads, idle, owned),
+        levels=at_rates,
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
         watch=partial(_watch, server, row.label, count, peak),
     )

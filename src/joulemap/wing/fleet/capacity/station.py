@@ -12,7 +12,7 @@ import attrs
 from joulemap.answer.computed import find_unknown, take
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HALF_MORE, cost_fleet, find_utilization, list_failures, list_levels
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
 from joulemap.wing.fleet.capacity.row import LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.size import (
@@ -209,15 +209,18 @@ def _form_row(
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
-    power = _power(sized, idle)
-    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    row = make_late(station, "")
-    label = f"{row.label}{', filled' if sized.wait_s else ''}"
-    row = attrs.evolve(
-        row,
-        label=label,
-        status=OK,
-        device_count=sized.devices,
+    late = make_late(station, "")
+    row, at_rates = complete_fleet(
+        late,
+        station,
+        demand,
+        loads,
+        devices=sized.devices,
+        idle_w=idle,
+        power_w=_power(sized, idle),
+        grown_w=_power(grown, idle),
+        carried=carried,
+        label=f"{late.label}{', filled' if sized.wait_s else ''}",
         device_low_count=demand.round_up(low) if low else None,
         device_high_count=demand.round_up(high) if high else None,
         batch=sized.batch,
@@ -227,19 +230,12 @@ def _form_row(
         p99_latency_s=sized.latency_s,
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
-        carried_ratio=carried,
-        utilization_fraction=find_utilization(carried),
-        fails_first=list_failures(carried, demand.max_power_w, hosts * power, hosts * _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
-        power_w=power,
-        host_power_w=station.host_energy_share_ratio * power,
-        idle_power_w=idle * sized.devices,
-        **cost_fleet(station, loads, sized.devices, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=list_levels(label, station, loads, idle, owned),
+        levels=at_rates,
         serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )

@@ -183,7 +183,7 @@ class LlmAnswer(RunAnswer):
         if winner.advantage_ratio < TIE_RATIO:
             return text.EQUAL(other=other)
         if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
-            return text.TIED(rivals=_shorten([*map(self.scope.mark, winner.rivals)], 1))
+            return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
         batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=winner.probability_best)
 
@@ -305,7 +305,7 @@ class LlmAnswer(RunAnswer):
                 text.EXCEPTION(phase=phase, label=self.scope.mark(label), bound=bound, batches=batches)
                 for label, bound, batches in _group_exceptions(bounds, usual[phase])
             ]
-        return text.LIMITS(**usual, exceptions=_shorten(exceptions, NAMED))
+        return text.LIMITS(**usual, exceptions=exceptions)
 
     def _describe_cost(self) -> list[str]:
         winner = next((row for row in self.winners if row.goal == "cost"), None)
@@ -367,12 +367,6 @@ class LlmAnswer(RunAnswer):
 
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
     return (row.model, row.batch, row.precision) == (other.model, other.batch, other.precision)
-
-
-def _shorten(names: Sequence[str], count: int) -> list[str]:
-    """Return the first `count` names, and the number of the others."""
-    rest = len(names) - count
-    return [*names[:count], *([text.MORE(count=rest)] if rest > 0 else [])]
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:

@@ -27,7 +27,7 @@ LEADS: Final[Mapping[str, Template]] = {
 }
 """Goal -> lead over the next hardware."""
 EQUAL: Final = Template(", the same as {other}")
-TIED: Final = Template(", statistically tied with {rivals:and}")
+TIED: Final = Template(", statistically tied with {rivals:few}")
 ONE: Final = Template(
     "{label} at batch {batch}: TTFT {first_token_s:s}, TPOT {between_s:s}, {output_token_j:J} per output token"
 )
@@ -114,9 +114,8 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 # insights
 TOO_LARGE: Final = Template("does not fit: {shortages}[; {more} more]")
 SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; except {exceptions:and}]")
+LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; except {exceptions:few}]")
 EXCEPTION: Final = Template("{phase} of {label}[ at batch {batches:and}] ({bound})")
-MORE: Final = Template("{count} more")
 CHEAPEST: Final = Template("{label} costs least[ ({chance:chance} sure)]: {cost}")
 COST: Final = Template(
     "{usd:USD} per million output tokens at batch {batch} and {prompt_usd:USD} per million prompt tokens, {way} at "
