@@ -223,7 +223,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run
     assert page.content["command"] == shlex.join(["joulemap", "report", *asked])
     assert "l4 uses the least energy" in page.shown
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page.text)
-    assert titles[:2] == ["How many of which", "Which part where on workstation_rtx_4090"]
+    assert titles[:2] == ["How many devices", "Which part where on workstation_rtx_4090"]
     assert {one["id"] for tag, one in page.tags if tag == "section"} > {"fleet", "place", "compare"}
     assert set(page.table("fleet")["hardware"]) == {"l4", "t4"}
     assert "gpu" in page.table("placements")["placement"]

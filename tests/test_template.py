@@ -35,6 +35,8 @@ ROW = Row(latency_s=0.0025, share_fraction=0.125, probability=None)
         (1, "n subgraph", "1 subgraph"),
         (1200, "n query|queries", "1,200 queries"),
         (("a", "b", "c"), "and", "a, b and c"),
+        (("a", "b", "c"), "few", "a, b and c"),
+        (("a", "b", "c", "d", "e"), "few", "a, b, c and 2 more"),
         (("1 J", "2 J"), "range", "1\N{EN DASH}2 J"),
         ((0.036, 0.4), "interval J", "36 mJ (24\N{EN DASH}54)"),
         ((0.036, None), "interval J", "36 mJ"),
@@ -93,10 +95,10 @@ COLUMNS = " | "
 
 
 def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> None:
-    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "list", "range", "", "~"}
+    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "few", "list", "range", "", "~"}
     for name, template in _list_templates():
         for _, form in template.places:
-            example: object = ("a", "b") if form in ("and", "list", "range") else 1.0 if form else "a"
+            example: object = ("a", "b") if form in ("and", "few", "list", "range") else 1.0 if form else "a"
             example = (1.0, 0.1) if form.startswith(INTERVAL) else example
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name
         for sentence in template.text.split(". ") if COLUMNS not in template.text else ():

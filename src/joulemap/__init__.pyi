@@ -361,28 +361,21 @@ from joulemap.system.errors import (
 )
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
 from joulemap.wing.explore.answer.answer import ExploreAnswer as ExploreAnswer
-from joulemap.wing.explore.answer.regret import (
-    ChipRegret as ChipRegret,
-    ModelWinner as ModelWinner,
-    RegretAnswer as RegretAnswer,
-)
-from joulemap.wing.explore.answer.tell import (
-    BestDesign as BestDesign,
-    Margin as Margin,
-    RefusedDesigns as RefusedDesigns,
-    RuleRow as RuleRow,
-)
+from joulemap.wing.explore.answer.regret import RegretAnswer as RegretAnswer
+from joulemap.wing.explore.answer.row import RefusedDesigns as RefusedDesigns, RuleRow as RuleRow
+from joulemap.wing.explore.design.best import BestDesign as BestDesign, Margin as Margin
 from joulemap.wing.explore.design.group import Group as Group
 from joulemap.wing.explore.design.limit import Bound as Bound
 from joulemap.wing.explore.design.outcome import Outcomes as Outcomes
-from joulemap.wing.explore.design.rule import Law as Law, Rule as Rule
+from joulemap.wing.explore.design.regret import ChipRegret as ChipRegret, ModelWinner as ModelWinner
+from joulemap.wing.explore.design.rule import Law as Law
 from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
 from joulemap.wing.explore.design.survey import Survey as Survey
 from joulemap.wing.explore.shards import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.wing.fleet.answer.document import FleetAnswer as FleetAnswer
-from joulemap.wing.fleet.answer.mixture import MixedRow as MixedRow
-from joulemap.wing.fleet.answer.pair import PairRow as PairRow
-from joulemap.wing.fleet.answer.row import (
+from joulemap.wing.fleet.capacity.mixture import MixedRow as MixedRow
+from joulemap.wing.fleet.capacity.pair import PairRow as PairRow
+from joulemap.wing.fleet.capacity.row import (
     FleetRow as FleetRow,
     FleetWinner as FleetWinner,
     LevelRow as LevelRow,
@@ -390,11 +383,11 @@ from joulemap.wing.fleet.answer.row import (
 )
 from joulemap.wing.fleet.demand import Demand as Demand, Level as Level, Objective as Objective
 from joulemap.wing.llm.answer.document import LlmAnswer as LlmAnswer
-from joulemap.wing.llm.answer.load import LoadRow as LoadRow
-from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer, OffloadRow as OffloadRow
-from joulemap.wing.llm.answer.pool import PoolRow as PoolRow
-from joulemap.wing.llm.answer.row import ServedRow as ServedRow
-from joulemap.wing.llm.answer.sentence import ServedAnswer as ServedAnswer
+from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer
+from joulemap.wing.llm.capacity.load import LoadRow as LoadRow
+from joulemap.wing.llm.capacity.offload import OffloadRow as OffloadRow
+from joulemap.wing.llm.capacity.pool import PoolRow as PoolRow
+from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
 from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.wing.place.answer.answer import PlaceAnswer as PlaceAnswer

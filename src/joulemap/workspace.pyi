@@ -82,14 +82,14 @@ from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
 from joulemap.wing.explore.answer.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.wing.explore.answer.pose import NO_SHARES
 from joulemap.wing.explore.answer.regret import RegretAnswer
+from joulemap.wing.explore.design.question import NO_SHARES
 from joulemap.wing.explore.shards import LakeAnswer
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.answer.answer import SERVING
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer

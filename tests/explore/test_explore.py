@@ -25,12 +25,12 @@ from joulemap.domain.value import read_values
 from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.explore.answer.pose import read_shares
 from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.wing.explore.design.group import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.place import place_values
+from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey
 from joulemap.workspace import Workspace

@@ -14,9 +14,9 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.source import Source
-from joulemap.wing.fleet.answer.division import ROUNDS, Division, Opened, _Search, keep_better
+from joulemap.wing.fleet.capacity.division import ROUNDS, Division, Opened, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.answer.demand import count_node, list_divisions
+from joulemap.wing.llm.capacity.case import count_node, list_divisions
 from joulemap.wing.llm.serving.pool import Ability, Able, find_ability
 from joulemap.workspace import Workspace
 
@@ -77,7 +77,7 @@ def test_a_node_is_what_a_switch_or_a_server_joins() -> None:
 def test_devices_divide_the_heads_and_hold_the_model(
     tmp_path: Path, model: str, hardware: str, precision: str, numbers: set[int]
 ) -> None:
-    from joulemap.wing.llm.answer.answer import list_served
+    from joulemap.wing.llm.capacity.case import list_served
 
     workspace = Workspace(tmp_path / "a.duckdb")
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]

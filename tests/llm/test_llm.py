@@ -27,8 +27,8 @@ from joulemap.store.query import run_query
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
-from joulemap.wing.llm.answer.load import NOT_STORED, StoredCase, share_assumed
-from joulemap.wing.llm.answer.row import ServedRow
+from joulemap.wing.llm.capacity.row import ServedRow
+from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.option import PassRunOptions
 from joulemap.workspace import Workspace
 from ledger import Book, Part

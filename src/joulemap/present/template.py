@@ -46,14 +46,18 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "plain": show_plain,
     "#": lambda value: f"{value:,}",
     "and": lambda values: join_names(list(values)),
+    "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
     "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts, number with SI
-prefix and no unit.
+number, integer with separators, texts joined by `and`, the first few of them and a count of the others, texts joined
+by commas, range of two texts, number with SI prefix and no unit.
 """
+
+FEW: Final = 3
+"""Maximum texts that `few` joins before it counts the others."""
 
 INTERVAL: Final = "interval "
 """Beginning of the format of a pair, value and half-width of its logarithm, such as `interval J`."""
@@ -65,6 +69,11 @@ _UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
 """Format of a quantity: its unit; a `+` before it shows the sign of a difference."""
 
 _PARTS: Final = re.compile(r"\[([^\[\]]*)\]")
+
+
+def _join_few(texts: list[str]) -> str:
+    rest = len(texts) - FEW
+    return join_names([*texts[:FEW], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def format_value(value: Any, form: str) -> str:

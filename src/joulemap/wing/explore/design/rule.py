@@ -37,60 +37,6 @@ LENGTH_POWER: Final = 0.5
 """Exponent of area in the length of a wire across the die. Source: geometry."""
 
 
-@frozen(kw_only=True)
-class Rule:
-    """Scaling rule: a constant and the constants that follow it."""
-
-    name: str
-    text: str
-    basis: str
-    source: str
-
-
-RULES: Final = {
-    one.name: one
-    for one in (
-        Rule(
-            name="rate",
-            text="peaks and on-chip bandwidths follow units and clock",
-            basis="derived",
-            source="as in a power mode: Hardware.in_mode",
-        ),
-        Rule(
-            name="voltage",
-            text="voltage follows the clock by the chip's own power law, on above its highest clock",
-            basis="scaled",
-            source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); on above",
-        ),
-        Rule(name="array", text="peaks follow the elements of a unit's array", basis="derived", source="geometry"),
-        Rule(
-            name="wire",
-            text="energy of wires follows the square root of the area",
-            basis="assumed",
-            source="length of a die",
-        ),
-        Rule(
-            name="static",
-            text=f"static power follows the area, and {100.0 * MEMORY_SHARE:.0f} % of it the bandwidth of DRAM",
-            basis="assumed",
-            source="active idle of alike circuits; the share of the memory's interface",
-        ),
-        Rule(
-            name="area",
-            text="area is that of units and memories on the chip, by the table of model/area",
-            basis="recalled",
-            source="Horowitz 2014, claims of TSMC from node to node; GPUs by four dies, other shares assumed",
-        ),
-        Rule(
-            name="limit",
-            text="the power limit stays: what draws more runs at a lower clock",
-            basis="assumed",
-            source="the question; vary tdp to move it",
-        ),
-    )
-}
-
-
 def check_together(names: Iterable[str]) -> None:
     """Raise UsageError for constants that must not be varied together."""
     asked = list(names)
@@ -152,8 +98,8 @@ class Law:
             return 1.0, 1.0
         return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
 
-    def list_used(self, names: Iterable[str]) -> tuple[Rule, ...]:
-        """Return the rules that apply where these constants are varied."""
+    def list_used(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the rules that apply where these constants are varied."""
         asked = set(names)
         used = {
             "rate": asked & {"unit_count", "clock"},
@@ -164,7 +110,7 @@ class Law:
             "area": any(map(self._has_area, asked - {"memory_bandwidth"})),
             "limit": "tdp" not in asked,
         }
-        return tuple(RULES[name] for name, is_used in used.items() if is_used)
+        return tuple(name for name, is_used in used.items() if is_used)
 
     def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
         """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""

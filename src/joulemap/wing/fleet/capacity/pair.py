@@ -16,15 +16,16 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.mixture import Part, add_up
-from joulemap.wing.fleet.answer.row import HOURS, MONTHS, Load, Sizing
-from joulemap.wing.fleet.answer.served import take_promise
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
+from joulemap.wing.fleet.capacity.mixture import Part, add_up
+from joulemap.wing.fleet.capacity.row import Load, Sizing
+from joulemap.wing.fleet.capacity.served import take_promise
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served
-    from joulemap.wing.fleet.answer.served import Server
+    from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.answer.demand import Question
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Able, Work
 
 TRIED: Final = 12
@@ -48,22 +49,22 @@ GOOD: Final = 2.0
 class PairRow:
     """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
 
-    label: str = told("so many of which hardware for prompts > for answers")
-    prompt_hardware: str = told("catalogue id of those that read prompts")
-    prompt_device_count: int = told("devices of these")
-    answer_hardware: str = told("catalogue id of those that give all tokens but the first")
-    answer_device_count: int = told("devices of these")
-    device_count: int = told("of both")
+    label: str = told("devices for prefill > devices for decode")
+    prompt_hardware: str = told("catalogue id of the prefill hardware")
+    prompt_device_count: int = told("devices for prefill")
+    answer_hardware: str = told("catalogue id of the decode hardware")
+    answer_device_count: int = told("devices for decode")
+    device_count: int = told("all devices")
     first_token_p99_s: float = told("p99 time to first token", "s")
-    between_p99_s: float = told("p99 over requests of the mean time between tokens, the handover included", "s")
-    promise_fraction: float = told("p99 over its target, of the target that is nearest")
-    handover_s: float = told("that a prompt's cache takes over the link", "s")
-    power_w: float = told("of all devices at the highest rate, and of what the handovers take", "W")
-    host_power_w: float = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
-    kwh_per_month: float = told("with what data centres add", "kWh")
-    gco2_per_month: float = told("CO2 of that", "g")
-    cost_per_month: float | None = told("in the way of paying that is asked for", "USD")
-    regret_ratio: float | None = told("by the objective, times the best fleet of one kind; null without one")
+    between_p99_s: float = told("p99 over requests of the mean time between tokens, including the handover", "s")
+    promise_fraction: float = told("p99 over its target, for the target that is nearest")
+    handover_s: float = told("time to move a prompt's cache over the link", "s")
+    power_w: float = told("power of all devices and handovers at the highest rate", "W")
+    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = told("CO2 of that energy", "g")
+    cost_per_month: float | None = told("cost by the requested payment", "USD")
+    regret_ratio: float | None = told("objective relative to the best fleet of one hardware; null without one")
 
 
 @frozen(kw_only=True, eq=False)
@@ -154,7 +155,7 @@ def _place(
     question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
 ) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
-    from joulemap.wing.llm.answer.pool import measure_handover
+    from joulemap.wing.llm.capacity.pool import measure_handover
 
     rate = levels[0].rate_per_s
     handover = measure_handover(question, first.server.case, second.server.case, first.server.requests.prompt_tokens)

@@ -10,7 +10,8 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServedPhase
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.batch import BatchCost
     from joulemap.wing.llm.serving.surface import Surface
 
@@ -33,53 +34,55 @@ OF_PHASES: Final = {
 class ServedRow:
     """One deployment at one batch size; results are null if it was refused."""
 
-    label: str = told("hardware, with xN where N devices work together, and the precision where configurations differ")
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    device_count: int = told("devices that work together")
-    precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
-    batch: int = told("sequences at a time")
+    label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
+    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
+    device_count: int = told("devices of one server")
+    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
+    batch: int = told("concurrent sequences")
     status: str = told("ok, does not fit or unsupported")
-    first_token_s: float | None = told("from request to first token, of requests that come together", "s")
-    between_s: float | None = told("between tokens of a sequence, the mean over the output", "s")
-    first_step_s: float | None = told("between the first and the second token", "s")
-    last_step_s: float | None = told("between the last two tokens, with the cache at its longest", "s")
-    request_s: float | None = told("from request to last token", "s")
-    first_token_half_width: float | None = told("of the 80 % interval of the logarithm of first_token_s")
-    between_half_width: float | None = told("of the 80 % interval of the logarithm of between_s")
-    user_tokens_per_s: float | None = told("that one user gets after the first", "1/s")
+    first_token_s: float | None = told("time to first token of requests that arrive together", "s")
+    between_s: float | None = told("time per output token, mean over the output", "s")
+    first_step_s: float | None = told("time from the first to the second token", "s")
+    last_step_s: float | None = told("time of the last token, with the cache at its longest", "s")
+    request_s: float | None = told("time from request to last token", "s")
+    first_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of first_token_s")
+    between_half_width: float | None = told("half-width of the 80 % interval of the logarithm of between_s")
+    user_tokens_per_s: float | None = told("tokens per second of one user after the first token", "1/s")
     tokens_per_s: float | None = told("output tokens of all sequences over the time of the whole requests", "1/s")
-    device_tokens_per_s: float | None = told("of that a device's share", "1/s")
-    prompt_token_j: float | None = told("of a token of a prompt, all devices together", "J")
-    output_token_j: float | None = told("of an output token but the first, all devices together", "J")
-    prompt_token_half_width: float | None = told("of the 80 % interval of the logarithm of prompt_token_j")
-    output_token_half_width: float | None = told("of the 80 % interval of the logarithm of output_token_j")
-    request_j: float | None = told("of one request, prompt and output, all devices together", "J")
-    prefill_device_w: float | None = told("of one device while prompts are read", "W")
-    decode_device_w: float | None = told("of one device between tokens", "W")
-    prefill_bound: str = told("what most of the time of the prompts goes to; empty where it is refused")
-    prefill_bound_fraction: float | None = told("of their time")
-    decode_bound: str = told("what most of the time between tokens goes to; empty where it is refused")
-    decode_bound_fraction: float | None = told("of that time")
-    way: str = told("rented or bought: what is paid for; empty without a price")
-    prompt_usd_per_million: float | None = told("of a million tokens of prompts, in that way", "USD")
-    output_usd_per_million: float | None = told("of a million output tokens, in that way", "USD")
-    output_usd_half_width: float | None = told("of the 80 % interval of its logarithm")
-    price_told: str = told("price of a device, who asks it, and when; empty without one")
+    device_tokens_per_s: float | None = told("tokens_per_s per device", "1/s")
+    prompt_token_j: float | None = told("energy per prompt token, all devices", "J")
+    output_token_j: float | None = told("energy per output token after the first, all devices", "J")
+    prompt_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of prompt_token_j")
+    output_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of output_token_j")
+    request_j: float | None = told("energy of one request, prompt and output, all devices", "J")
+    prefill_device_w: float | None = told("power of one device during prefill", "W")
+    decode_device_w: float | None = told("power of one device during decode", "W")
+    prefill_bound: str = told("limit of prefill, which takes most of its time; empty if refused")
+    prefill_bound_fraction: float | None = told("share of the prefill time spent on its limit")
+    decode_bound: str = told("limit of decode, which takes most of its time; empty if refused")
+    decode_bound_fraction: float | None = told("share of the decode time spent on its limit")
+    way: str = told("rented or bought, for the costs; empty without a price")
+    prompt_usd_per_million: float | None = told("cost of a million prompt tokens", "USD")
+    output_usd_per_million: float | None = told("cost of a million output tokens", "USD")
+    output_usd_half_width: float | None = told(
+        "half-width of the 80 % interval of the logarithm of output_usd_per_million"
+    )
+    price_told: str = told("price of a device, its seller and date; empty without one")
     prompt_gco2_per_million: float | None = told("CO2 of a million tokens of prompts", "g")
     output_gco2_per_million: float | None = told("CO2 of a million output tokens", "g")
-    weight_bytes: float = told("on one device", "B")
+    weight_bytes: float = told("weights on one device", "B")
     cache_bytes: float = told("keys, values and states of the batch on one device, at the end of the output", "B")
-    activation_bytes: float = told("of the largest step of the engine on one device", "B")
-    reserved_bytes: float = told("of one device that the engine keeps for workspaces, or leaves", "B")
-    capacity_bytes: float = told("of one device", "B")
-    memory_fraction: float = told("of a device's memory that these take together; above 1 where they do not fit")
-    largest_batch: int = told("sequences of this prompt and output that fit")
-    largest_context: int = told("tokens that each sequence of the batch can hold, at most those of the model")
-    needed_device_count: int | None = told("devices from which on the batch fits; null where none does")
-    is_available: bool = told("it can be bought or rented, at a price that is no guess")
-    reason: str = told("why it is refused; empty otherwise")
-    prefill_run_id: int | None = told("run of the prompts' pass, on one device")
-    decode_run_id: int | None = told("run of a step at the middle of the output, on one device")
+    activation_bytes: float = told("activations of the engine's largest step on one device", "B")
+    reserved_bytes: float = told("memory of one device that the engine reserves for workspaces or leaves free", "B")
+    capacity_bytes: float = told("memory of one device", "B")
+    memory_fraction: float = told("share of a device's memory that all of these take; above 1 if they do not fit")
+    largest_batch: int = told("maximum sequences of this prompt and output that fit")
+    largest_context: int = told("maximum tokens of each sequence of the batch, at most the model's context")
+    needed_device_count: int | None = told("fewest devices that hold the batch; null if no tried number does")
+    is_available: bool = told("true if it can be bought or rented at a known price")
+    reason: str = told("reason for a refusal; empty otherwise")
+    prefill_run_id: int | None = told("run of the prefill pass on one device")
+    decode_run_id: int | None = told("run of a decode step at the middle of the output, on one device")
 
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
@@ -116,10 +119,10 @@ def form_rows(
 ) -> list[ServedRow]:
     """Return a row for each configuration; `phases` are those of the served ones, in their order."""
     served = [case for case in cases if case in costs]
-    told: dict[Case, dict[str, ServedPhase]] = {}
+    of_case: dict[Case, dict[str, ServedPhase]] = {}
     for row in phases:
-        told.setdefault(served[row.place - 1], {})[row.phase] = row
-    return [_form(question, case, costs.get(case), told.get(case, {})) for case in cases]
+        of_case.setdefault(served[row.place - 1], {})[row.phase] = row
+    return [_form(question, case, costs.get(case), of_case.get(case, {})) for case in cases]
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:

@@ -11,31 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
-    HALF_MORE,
-    LOADS,
-    OK,
-    Load,
-    QueueRow,
-    Sizing,
-    cost_fleet,
-    find_utilization,
-    list_levels,
-    tell_failure,
-)
-from joulemap.wing.fleet.answer.station import make_late
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
+from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
-    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Ability
     from joulemap.wing.llm.serving.surface import Table
+
+SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
 
 NEAR: Final = 1.06
 """Ratio of a missed rate to a met rate of a server at which the search stops."""
@@ -118,12 +111,12 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
     """Return each promised quantity, its measured spread and its target."""
-    told = (
+    targets = (
         ("first token", served.first_token, demand.first_token_s),
         ("between tokens", served.token_time, demand.between_s),
         ("latency", served.latency, demand.p99_s),
     )
-    return [(quantity, spread, promise) for quantity, spread, promise in told if promise is not None]
+    return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]
 
 
 def open_server(
@@ -156,13 +149,13 @@ def size_servers(
     rows = []
     for server, case, station in zip(servers, cases, stations, strict=True):
         try:
-            told = server if isinstance(server, str) else ""
+            reason = server if isinstance(server, str) else ""
             if isinstance(server, Server):
                 rows.append(_size(server, station, levels))
                 continue
         except UnsupportedError as error:
-            told = str(error)
-        rows.append(Sizing(row=attrs.evolve(make_late(station, told), **_name(case)), station=station))
+            reason = str(error)
+        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(case)), station=station))
     return rows
 
 
@@ -172,26 +165,25 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     rate = server.most_per_s
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
-        told = (
-            f"p99 is {show_quantity(alone.first_token.p99, 's')} to the first token and "
-            f"{show_quantity(alone.token_time.p99, 's')} between tokens at hardly any load"
-        )
-        late = make_late(station, told, take_promise(alone, demand))
+        reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
+        late = make_late(station, reason, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count = server.count(peak)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
     served = server.serve(peak / count)
     loads = [_observe(server, level, count, rate) for level in levels]
-    power, carried = served.power_w * count, rate * count / peak
-    grown = server.serve(HALF_MORE * peak / count).power_w * count
-    idle = server.table.idle_w / world
-    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    row = attrs.evolve(
+    row, at_rates = complete_fleet(
         make_late(station, ""),
+        station,
+        demand,
+        loads,
+        devices=count * world,
+        idle_w=server.table.idle_w / world,
+        power_w=served.power_w * count,
+        grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
+        carried=rate * count / peak,
         **_name(server.case),
-        status=OK,
-        device_count=count * world,
         device_low_count=low and _fill_nodes(low, world, demand) * world,
         device_high_count=high and _fill_nodes(high, world, demand) * world,
         batch=server.limits.sequences,
@@ -203,19 +195,12 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         between_p99_s=served.token_time.p99,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
-        carried_ratio=carried,
-        utilization_fraction=find_utilization(carried),
-        fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * grown),
         busy_fraction=served.window.busy_fraction,
-        power_w=power,
-        host_power_w=station.host_energy_share_ratio * power,
-        idle_power_w=idle * count * world,
-        **cost_fleet(station, loads, count * world, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=list_levels(row.label, station, loads, idle, owned),
+        levels=at_rates,
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
         watch=partial(_watch, server, row.label, count, peak),
     )

@@ -5,28 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.computed import find_unknown, take
-from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
-    HALF_MORE,
-    LATE,
-    LOADS,
-    OK,
-    FleetRow,
-    Load,
-    QueueRow,
-    Sizing,
-    cost_fleet,
-    find_utilization,
-    list_levels,
-    tell_failure,
-)
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
+from joulemap.wing.fleet.capacity.row import LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.size import (
     count_devices,
     find_load,
@@ -39,6 +27,9 @@ from joulemap.wing.fleet.capacity.size import (
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.row import Station
+
+ALONE: Final = Template("one request alone takes {slowest:s}, more than the {target:s} target")
+TRIED: Final = Template("p99 exceeds the {target:s} target with every number of devices tried")
 
 Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on a configuration, the smallest batch first."""
@@ -218,15 +209,18 @@ def _form_row(
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
-    power = _power(sized, idle)
-    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    row = make_late(station, "")
-    label = f"{row.label}{', filled' if sized.wait_s else ''}"
-    row = attrs.evolve(
-        row,
-        label=label,
-        status=OK,
-        device_count=sized.devices,
+    late = make_late(station, "")
+    row, at_rates = complete_fleet(
+        late,
+        station,
+        demand,
+        loads,
+        devices=sized.devices,
+        idle_w=idle,
+        power_w=_power(sized, idle),
+        grown_w=_power(grown, idle),
+        carried=carried,
+        label=f"{late.label}{', filled' if sized.wait_s else ''}",
         device_low_count=demand.round_up(low) if low else None,
         device_high_count=demand.round_up(high) if high else None,
         batch=sized.batch,
@@ -236,19 +230,12 @@ def _form_row(
         p99_latency_s=sized.latency_s,
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
-        carried_ratio=carried,
-        utilization_fraction=find_utilization(carried),
-        fails_first=tell_failure(carried, demand.max_power_w, hosts * power, hosts * _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
-        power_w=power,
-        host_power_w=station.host_energy_share_ratio * power,
-        idle_power_w=idle * sized.devices,
-        **cost_fleet(station, loads, sized.devices, owned, idle),
     )
     return Sizing(
         row=row,
         station=station,
-        levels=list_levels(label, station, loads, idle, owned),
+        levels=at_rates,
         serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )
@@ -294,11 +281,8 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     """Return the row of hardware that misses the target with any number of devices."""
     station = _first(runs)
     slowest = max((some[0].latency_s or 0.0) for some in runs.values())
-    target = show_quantity(promise_s, "s")
-    told = f"one request alone takes {show_quantity(slowest, 's')}, the target is {target}"
-    if slowest <= promise_s:
-        told = f"p99 is above {target} with every number of devices that was tried"
-    return make_late(station, told, max(slowest / promise_s, 1.0))
+    reason = ALONE if slowest > promise_s else TRIED
+    return make_late(station, reason(slowest=slowest, target=promise_s), max(slowest / promise_s, 1.0))
 
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:

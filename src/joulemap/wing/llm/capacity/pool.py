@@ -1,4 +1,4 @@
-"""Answer for disaggregated serving: servers that each pool needs, the bottleneck pool, and the result for requests."""
+"""Disaggregated serving: servers that each pool needs, and what requests get."""
 
 from __future__ import annotations
 
@@ -10,23 +10,15 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.domain.configuration import PRECISION_BYTES
-from joulemap.present.cell import show_quantity, show_share
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer.load import (
-    NOT_STORED,
-    LoadRow,
-    Stored,
-    form_load,
-    is_idle_assumed,
-    name_case,
-    read_load,
-    share_assumed,
-)
+from joulemap.wing.llm.capacity.load import LoadRow, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Load
-    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.deployment import Deployment
 
 FULL: Final = 0.8
@@ -43,13 +35,13 @@ MOST: Final = 64
 class PoolRow:
     """Servers of one pool under the request load."""
 
-    pool: str = told("prompts: reads them, to the first token; answers: gives all other tokens")
-    label: str = told("hardware of a server, with xN where N devices work together")
-    device_count: int = told("devices of a server")
-    server_count: int = told("that the rate needs; 1 where none is asked for")
-    each_per_s: float = told("requests that a server can take", "1/s")
-    use_fraction: float | None = told("of what the pool can do; null where no rate is asked for")
-    balanced_device_count: float = told("devices for each device of the other pool, so that neither is short")
+    pool: str = told("prompts: prefill, up to the first token; answers: decode, all other tokens")
+    label: str = told("hardware of a server, with xN for N devices of one server")
+    device_count: int = told("devices of one server")
+    server_count: int = told("servers needed for the arrival rate; 1 without a rate")
+    each_per_s: float = told("maximum requests per second of one server", "1/s")
+    use_fraction: float | None = told("utilization of the pool; null without an arrival rate")
+    balanced_device_count: float = told("devices per device of the other pool at which both saturate together")
 
 
 def serve_pools(
@@ -184,29 +176,3 @@ def measure_handover(question: Question, first: Case, second: Case, prompt_token
     size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
     rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
     return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)
-
-
-def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:
-    """Return a sentence on the number of servers, the bottleneck, the balance, and the result for requests."""
-    prompts, answers = rows
-    names = [
-        f"{row.server_count} {row.label}" if row.device_count == 1 else f"{row.server_count} ({row.label})"
-        for row in rows
-    ]
-    text = f"{names[0]} for prompts and {names[1]} for answers"
-    if prompts.use_fraction is not None and answers.use_fraction is not None:
-        used = [show_share(row.use_fraction) for row in rows]
-        short = max(rows, key=lambda row: row.use_fraction or 0.0)
-        rate = prompts.use_fraction * prompts.server_count * prompts.each_per_s
-        requests = "request" if rate == 1.0 else "requests"
-        text += f" take {rate:.3g} {requests}/s at {used[0]} and {used[1]} of what they can: "
-        text += f"{short.pool} are short first"
-    ratio = prompts.balanced_device_count
-    told = f"{ratio:.2g} devices for prompts to 1" if ratio >= 1.0 else f"1 device for prompts to {1.0 / ratio:.2g}"
-    text += f"; {told} for answers would balance. "
-    text += (
-        f"First token within {show_quantity(load.first_token_s, 's')} in half of requests "
-        f"({show_quantity(load.first_token_p99_s, 's')} at p99), then every {show_quantity(load.between_s, 's')}"
-    )
-    cost = "" if load.output_usd_per_million is None else f" and {load.output_usd_per_million:.3g} USD a million"
-    return text + f", with {show_quantity(load.output_token_j, 'J')} for an output token{cost}"

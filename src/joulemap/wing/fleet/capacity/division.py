@@ -17,13 +17,14 @@ import attrs
 
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
-from joulemap.wing.fleet.answer.row import NEAR
-from joulemap.wing.fleet.answer.served import Server, open_server
-from joulemap.wing.llm.answer.demand import OK, list_divisions
+from joulemap.wing.fleet.capacity.row import NEAR
+from joulemap.wing.fleet.capacity.served import Server, open_server
+from joulemap.wing.llm.capacity.case import OK, list_divisions
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.answer.demand import Case, Question
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.pool import Ability
 
 ROUNDS: Final = 3

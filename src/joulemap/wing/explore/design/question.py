@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
+    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.watch import Watch
 
 MOST_DOUBTED: Final = 200
 """Maximum runs of base chips whose pairwise uncertainty is computed."""
@@ -59,7 +61,7 @@ BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @frozen(kw_only=True, eq=False)
-class Posed:
+class DesignQuestion:
     """Groups of designs with their pairwise uncertainty."""
 
     groups: tuple[Group, ...]
@@ -75,7 +77,7 @@ class Posed:
         """Number of designs, sampled or not."""
         return sum(one.space.size for one in self.groups)
 
-    def keep(self, groups: Mapping[int, Group]) -> Posed:
+    def keep(self, groups: Mapping[int, Group]) -> DesignQuestion:
         """Return the question with only these groups, keyed by their index."""
         place = {own: number for number, own in enumerate(groups)}
         return attrs.evolve(
@@ -102,7 +104,7 @@ def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, 
     return {name: share.get(name, left / max(len(others), 1)) for name in models}
 
 
-def pose(
+def prepare_question(
     source: Source,
     models: Sequence[str],
     settings: Settings,
@@ -112,7 +114,7 @@ def pose(
     seed: int,
     *,
     keeps: bool = False,
-) -> Posed:
+) -> DesignQuestion:
     """Return a prepared question; raises as `compare`, and UsageError for a constant that cannot be varied.
 
     Each group samples its part of `count` designs by `seed`; without `count` every design is included. With `keeps` the
@@ -146,7 +148,7 @@ def pose(
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
         workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
-        sorts = [read_work(connection, workload_id) for _, workload_id in works]
+        error_classes = [read_work(connection, workload_id) for _, workload_id in works]
         doubts = load_doubt()
         asked = [plan.runs(key) for key, _ in works]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
@@ -165,7 +167,7 @@ def pose(
                         if run.calibration
                         else (UNCALIBRATED, ""),
                         doubt=doubts,
-                        work=sorts[one],
+                        work=error_classes[one],
                     )
                     for one in mine
                 )
@@ -180,7 +182,7 @@ def pose(
                 )
                 found.append((group, [ids[asked[one][number].run_key] for one in mine]))
         doubt = _find_doubt(connection, found)
-    return Posed(
+    return DesignQuestion(
         groups=tuple(group for group, _ in found),
         models={model.request.model: shares[names[place // batches]] for place, model in enumerate(plan.models)},
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
@@ -246,7 +248,7 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
     return tuple(bounds)
 
 
-def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> Posed:
+def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
     """Return the single design of each group that meets the targets; UsageError for an invalid question.
 
     Raises UnsupportedError where no group meets them, with the reason of the first.
@@ -258,7 +260,7 @@ def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> 
         )
     found: dict[int, Group] = {}
     reasons: list[str] = []
-    for place, group in enumerate(posed.groups):
+    for place, group in enumerate(question.groups):
         own = {one.name: list(one.values) for one in group.space.parameters}
         if group.space.size > 1:
             raise UsageError("--solve finds one design: vary other constants to one value each")
@@ -271,7 +273,7 @@ def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> 
         found[place] = attrs.evolve(group, space=space)
     if not found:
         raise UnsupportedError(reasons[0])
-    return posed.keep(found)
+    return question.keep(found)
 
 
 def read_target(text: str) -> Target:
@@ -291,3 +293,24 @@ def read_target(text: str) -> Target:
     if not value > 0.0:
         raise UsageError(f"--for {text}: it is not above 0")
     return Target(objective=objective, value=value)
+
+
+def search_question(
+    question: DesignQuestion,
+    search: str,
+    wanted: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    count: int | None,
+    seed: int,
+    watch: Watch,
+) -> DesignQuestion:
+    """Return a question restricted to the designs that a search visited; UsageError for an invalid search."""
+    from joulemap.wing.explore.design.search import SEARCHES, search_group
+
+    check_name("search", search, SEARCHES)
+    if count is None:
+        raise UsageError("say how many designs are evaluated: --search optuna --points 2000")
+    groups = enumerate(question.groups)
+    return question.keep(
+        {place: search_group(one, wanted, bounds, seed + place, watch.report) for place, one in groups}
+    )

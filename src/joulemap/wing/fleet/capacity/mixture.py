@@ -10,21 +10,12 @@ import attrs
 
 from joulemap.answer.computed import told
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.row import (
-    HOURS,
-    MONTHS,
-    OK,
-    FleetRow,
-    Load,
-    Sizing,
-    choose_way,
-    cost_fleet,
-    first_of_each,
-)
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet
+from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.answer.row import LevelRow
+    from joulemap.wing.fleet.capacity.row import LevelRow
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
@@ -44,19 +35,19 @@ BY_THE_HOUR: Final = "by the hour"
 class MixedRow:
     """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
 
-    label: str = told("so many of which hardware")
+    label: str = told("devices of each hardware")
     form: str = told(
-        "side by side: the first named are full, the others share the rest, with a queue for each server; at lower "
-        "rates all get less in proportion, or with release the others are given back first; by the hour: at each rate "
-        "the fleet that takes least then, and the others given back"
+        "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
+        "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
+        "fleet at each rate"
     )
-    device_count: int = told("of all kinds, at the highest rate")
-    power_w: float = told("of all devices at the highest rate", "W")
-    host_power_w: float = told("of the hosts that they sit in, at the highest rate; 0 where power_w has it", "W")
-    kwh_per_month: float = told("with what data centres add", "kWh")
-    gco2_per_month: float = told("CO2 of that", "g")
-    cost_per_month: float | None = told("in the way of paying that is asked for", "USD")
-    saved_fraction: float = told("of what the best of one kind takes, by the objective")
+    device_count: int = told("all devices at the highest rate")
+    power_w: float = told("power of all devices at the highest rate", "W")
+    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = told("CO2 of that energy", "g")
+    cost_per_month: float | None = told("cost by the requested payment", "USD")
+    saved_fraction: float = told("saving relative to the best fleet of one hardware, by the objective")
 
 
 @frozen(kw_only=True, eq=False)
@@ -127,10 +118,10 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * TOLD]
     found = [_place_side_by_side(parts, levels, pay, demand) for _, parts in likely]
     found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], demand)
-    told = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
+    better = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
     ranked = [
         attrs.evolve(one, saved_fraction=1.0 - value / best)
-        for value, one in sorted(told, key=lambda pair: (pair[0], pair[1].label))
+        for value, one in sorted(better, key=lambda pair: (pair[0], pair[1].label))
     ]
     return [
         one for one in ranked if demand.max_power_w is None or one.power_w + one.host_power_w <= demand.max_power_w
