@@ -56,6 +56,13 @@ def test_a_column_without_values_or_with_one_alone_is_left_out_where_that_is_ask
     assert drawn.headings == ("label", "a step", "cost")
 
 
+def test_a_value_is_shown_with_its_interval() -> None:
+    """exp(0.1) is 1.105."""
+    drawn = lay(ROWS, "label | cost cost:half_width | step step_s:half_width")
+    assert [row[2] for row in drawn.rows] == ["2 ms (1.8\N{EN DASH}2.2)", ""]
+    assert drawn.rows[1][1] == "12.34 USD"
+
+
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:
     first, then = ROWS
     assert take(Row, first, then) == attrs.asdict(first)

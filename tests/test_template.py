@@ -36,6 +36,10 @@ ROW = Row(latency_s=0.0025, share_fraction=0.125, probability=None)
         (1200, "n query|queries", "1,200 queries"),
         (("a", "b", "c"), "and", "a, b and c"),
         (("1 J", "2 J"), "range", "1\N{EN DASH}2 J"),
+        ((0.036, 0.4), "interval J", "36 mJ (24\N{EN DASH}54)"),
+        ((0.036, None), "interval J", "36 mJ"),
+        ((0.0009, 0.4), "interval J", "900 \N{MICRO SIGN}J (600 \N{MICRO SIGN}J\N{EN DASH}1.3 mJ)"),
+        (1340.0, "~", "1.34k"),
         ("l4", "", "l4"),
     ],
 )

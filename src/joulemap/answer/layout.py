@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from joulemap.domain.table import Table
-from joulemap.present.cell import mark_projected, show_doubt, show_plain, show_quantity
+from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity
 from joulemap.present.document import Grid, Made, grid
 
 Cell = Callable[[Any], str]
@@ -38,8 +38,9 @@ def lay(
 
     `columns` separates columns by `|`. The last word of a column is its field, the words before it the heading, which
     defaults to the field. A sign before the field is one of `SIGNS`, or `@` for hardware with its mark. A `?` after it
-    drops a column without any value, a `!` one whose values are all equal. `cells` holds functions for columns made
-    from a whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names
+    drops a column without any value, a `!` one whose values are all equal. `field:half_width` shows a value with its
+    interval, from the field that holds the half-width of its logarithm. `cells` holds functions for columns made from a
+    whole row. Narrow terminals keep the columns with a leading `*` longest, in order, unless `keep` names
     headings separated by `|`, most important first. `ranked` names the headings that rank the rows; they never fold.
     Omitted rows are counted as `noun`.
     """
@@ -47,11 +48,11 @@ def lay(
     kept = _split(keep)
     for column in map(str.strip, columns.split("|")):
         heading, _, name = column.strip("*").rpartition(" ")
-        field = name.strip("?!@±#~")
+        field, _, half_width = name.strip("?!@±#~").partition(":")
         if name[-1] in "?!" and _lacks(table, field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
-        made = cells.get(field)
+        made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
         shown.append((heading or field, Made(field, made) if made else _show(name[0], field, projected)))
     return grid(
         table,
@@ -78,3 +79,9 @@ def _show(sign: str, field: str, projected: frozenset[str]) -> str | Cell:
     if sign == "@":
         return Made(field, lambda row: mark_projected(getattr(row, field), projected))
     return Made(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
+
+
+def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:
+    """Return the function that formats a value with its interval, in the unit of its column."""
+    unit = next(column.unit for column in table.columns if column.name == field)
+    return lambda row: show_interval(getattr(row, field), unit, getattr(row, half_width))

@@ -25,6 +25,7 @@ from joulemap.present.cell import (
     show_chosen_share,
     show_count,
     show_doubt,
+    show_interval,
     show_odds,
     show_plain,
     show_quantity,
@@ -47,10 +48,15 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "and": lambda values: join_names(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
+    "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts.
+number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts, number with SI
+prefix and no unit.
 """
+
+INTERVAL: Final = "interval "
+"""Beginning of the format of a pair, value and half-width of its logarithm, such as `interval J`."""
 
 COUNT: Final = "n "
 """Beginning of the format of a count with its noun, such as `n subgraph` or `n query|queries`."""
@@ -67,6 +73,9 @@ def format_value(value: Any, form: str) -> str:
         return FORMATS[form](value)
     if form.startswith(COUNT):
         return show_count(value, *form.removeprefix(COUNT).split("|"))
+    if form.startswith(INTERVAL):
+        number, half_width = value
+        return show_interval(number, form.removeprefix(INTERVAL), half_width)
     if not _UNIT.fullmatch(form):
         raise ValueError(f"no format of templates: {form!r}")
     return show_signed(value, form[1:]) if form[0] == "+" else show_quantity(value, form)
