@@ -21,6 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Lines, Section, draw_columns
 from joulemap.present.format import TABLE, write
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -264,6 +265,13 @@ class RunAnswer(Answer):
         from joulemap.figure.figure import make_drawing
 
         return make_drawing(name, table, texts)
+
+    def _fill_steps(
+        self, steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any
+    ) -> list[list[str]]:
+        """Return follow-up commands with the repeated options; a stored query needs only its database."""
+        filled = (step.words(row, **values) for step in steps)
+        return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return a grid of these columns for several runs, with projected hardware marked; empty without rows."""

@@ -1,13 +1,16 @@
-"""Build a grid for people from a table; a string lists its columns."""
+"""Build grids for people; a string lists the columns of a table, and templates the cells of a line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import attrs
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity
-from joulemap.present.document import Grid, Made, grid
+from joulemap.present.document import ENERGY_RUNS, EnergyCell, Grid, Made, grid
+from joulemap.present.template import Template
 
 Cell = Callable[[Any], str]
 """Function that formats a cell from a row."""
@@ -63,6 +66,45 @@ def lay(
         projected=projected,
         noun=noun,
         stays=stays,
+    )
+
+
+def fill_cells(line: str, row: object = None, /, **values: Any) -> tuple[str, ...]:
+    """Return the cells of a line; `|` separates their templates, and leading spaces of the first one are kept."""
+    first, *others = line.split("|")
+    return tuple(Template(cell)(row, **values) for cell in (first.rstrip(), *map(str.strip, others)))
+
+
+def lay_lines(
+    headings: str, lines: Iterable[Sequence[str]], *, keep: str = "", is_tree: bool = False, **more: Any
+) -> Grid:
+    """Return lines of cells as a grid, with empty cells at the end of short lines; `more` are fields of the grid."""
+    names = _split(headings)
+    rows = tuple((*cells, *[""] * (len(names) - len(cells))) for cells in lines)
+    return Grid(headings=tuple(names), rows=rows, keep=tuple(_split(keep)), is_tree=is_tree, **more)
+
+
+def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -> Grid:
+    """Return facts of one run as a grid with a row per line; the second cell of a line may show an energy."""
+    drawn = lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
+    shown = {place: name for place, line in enumerate(lines) for name, _ in Template(line.split("|")[1]).places}
+    energies = {
+        (place, 1): EnergyCell(name, row.run_id, getattr(row, name))
+        for place, name in shown.items()
+        if name in ENERGY_RUNS and name not in values
+    }
+    return attrs.evolve(drawn, energies=energies)
+
+
+def lay_beside(
+    headings: Sequence[str], lines: Iterable[str], rows: Sequence[Any], *, keep: Sequence[str] = (), **values: Any
+) -> Grid:
+    """Return rows as columns beside each other: each line holds a label and the template of its cells."""
+    parts = [line.split("|") for line in lines]
+    return Grid(
+        headings=tuple(headings),
+        rows=tuple((label.strip(), *(Template(cell.strip())(row, **values) for row in rows)) for label, cell in parts),
+        keep=tuple(keep),
     )
 
 
