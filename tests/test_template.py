@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import joulemap
-from joulemap.present.template import Template, format_value
+from joulemap.present.template import INTERVAL, Template, format_value
 from joulemap.system.record import frozen
 
 
@@ -82,11 +82,16 @@ def _list_templates() -> Iterator[tuple[str, Template]]:
                         yield f"{module.name}.{name}", one
 
 
+COLUMNS = " | "
+"""Separator of the columns of a table, which are no sentence."""
+
+
 def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> None:
-    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "list", "range", ""}
+    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "list", "range", "", "~"}
     for name, template in _list_templates():
         for _, form in template.places:
             example = ("a", "b") if form in ("and", "list", "range") else 1.0 if form else "a"
+            example = (1.0, 0.1) if form.startswith(INTERVAL) else example
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name
-        for sentence in template.text.split(". "):
+        for sentence in template.text.split(". ") if COLUMNS not in template.text else ():
             assert len(sentence.split()) <= 40, name
