@@ -232,7 +232,7 @@ def test_the_assumed_share_stands_in_table_and_headline(workspace: Workspace) ->
         share = show_share(best.assumed_energy_fraction)
         assert (share in document.answer) == (goal == "energy")  # the other headline is about no energy
         (drawn,) = (block for block in document.sections[0].blocks if isinstance(block, Grid))
-        place = drawn.headings.index("energy")
+        place = drawn.headings.index("energy per sample")
         assert drawn.headings[place + 1] == "assumed" and drawn.rows[0][place + 1] == share
 
 
