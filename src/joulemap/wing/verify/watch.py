@@ -267,10 +267,10 @@ def _predict(
     from joulemap.device.call import bind
     from joulemap.plan.workload import hold_module
 
-    held = hold_module(module, bind(module, kind))
-    name = held.request.model
+    prepared = hold_module(module, bind(module, kind))
+    name = prepared.request.model
     asked = attrs.evolve(
-        settings, modules={name: held}, precision=settings.precision or cast("Precision", kind.precision)
+        settings, modules={name: prepared}, precision=settings.precision or cast("Precision", kind.precision)
     )
     return modules(source, form.format(name), target, asked)
 

@@ -235,7 +235,7 @@ def place(
     from joulemap.wing.place.box.candidate import list_candidates
     from joulemap.wing.place.box.doubt import compare, doubt_placement
     from joulemap.wing.place.box.member import find_ways
-    from joulemap.wing.place.box.problem import pose
+    from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
     from joulemap.wing.place.target import find_hardware, find_members, read_box
 
@@ -253,14 +253,14 @@ def place(
     asked = find_model(model, settings, batch)
     with holding_workload(source, asked) as (workload_id, connection):
         work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
-        sort, product_rows = find_work(connection, workload_id)
+        kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)
-    problem = pose(work, members, find_ways(described, members))
+    problem = build_problem(work, members, find_ways(described, members))
     found = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
     if found[0].refusal:
         reasons = "; ".join(f"{one.label}: {one.refusal}" for one in found)
         raise UnsupportedError(f"{model} does not run on {described.id}: {reasons}")
-    known = _read_doubts(source, members, sort)
+    known = _read_doubts(source, members, kind)
     doubts = {
         (one.label, one.form): doubt_placement(problem, one, load_doubt(), known) for one in found if not one.refusal
     }
@@ -275,7 +275,7 @@ def place(
         doubts=doubts,
     )
     ids = ensure_placements(source, question, found)
-    tokens = product_rows if sort in DECODING else 0.0
+    tokens = product_rows if kind in DECODING else 0.0
     rows = []
     for one in found:
         doubt, worse = doubts.get((one.label, one.form)), None
@@ -297,7 +297,7 @@ def place(
     )
 
 
-def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[DeviceDoubt]:
+def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[DeviceDoubt]:
     """Return the prediction errors of this kind of work on each device."""
     from joulemap.wing.place.box.doubt import DeviceDoubt
 
@@ -305,7 +305,7 @@ def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[D
         rows = fetch(
             connection,
             DoubtedDevice,
-            work=sort,
+            work=kind,
             hardware=[one.configuration.hardware for one in members],
             architectures=[one.hardware.architecture for one in members],
             precisions=[one.configuration.precision for one in members],
