@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 SCORED: Final = Template("scored: {totals:and}")
 TOTAL: Final = Template("{scores:#} quantities of {measurements:#} measurements of {subject}")
 SUBJECTS: Final = {False: "models and operators", True: "served models"}
-"""Whether models are served -> subject of their measurements."""
+"""True for served models -> subject of their measurements."""
 REFUSED: Final = Template("not predicted, of {count:n row} of served models: {reasons}[; and {more} more reasons]")
 REASON: Final = Template("{count:#}: {reason}")
 UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")
