@@ -14,6 +14,7 @@ import pytest
 from cell import assert_part, read_table
 from command import list_steps
 from conftest import Run
+from joulemap.answer.database import SOUND
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import ExitCode
 from sample import thin
@@ -294,7 +295,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     assert len(steps) == 3
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
-    assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
+    assert joulemap("db", "check").stdout == f"{SOUND}\n"
     alone = joulemap("compare", "mlp", "--hardware", "tpu_v4").stdout
     assert "Comparison" in alone
     assert "Recommendations" not in alone

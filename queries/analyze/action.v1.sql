@@ -1,6 +1,6 @@
 /*
 record = "ActionShare"
-summary = "Where a run's energy goes, action by action: count x energy per action"
+summary = "Energy of a run by action: count x energy per action"
 grain = "one row per action; actions sum to their category and to the run, exactly"
 from = "cube.cause(run_ids := [$run_id])"
 columns = [

@@ -1,6 +1,6 @@
 /*
 record = "CategoryShare"
-summary = "Where a run's energy goes, by category of its architecture"
+summary = "Energy of a run by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
 from = "cube.category(run_ids := [$run_id])"
 columns = [

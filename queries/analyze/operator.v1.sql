@@ -1,6 +1,6 @@
 /*
 record = "OperatorShare"
-summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
+summary = "Operators of a run: energy by part, latency, share, and the saving by fusion"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'operator')"
 columns = [

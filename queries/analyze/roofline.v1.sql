@@ -1,6 +1,6 @@
 /*
 record = "SubgraphRoof"
-summary = "The subgraphs of a run under the roof of its hardware: operations per byte off chip, and operations per second"
+summary = "Subgraphs of a run on the roofline of its hardware: operations per off-chip byte, and operations per second"
 grain = "one row per subgraph"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
 columns = [

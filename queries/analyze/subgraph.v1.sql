@@ -1,6 +1,6 @@
 /*
 record = "SubgraphShare"
-summary = "A run subgraph by subgraph: energy by part, latency, bottleneck, allocation"
+summary = "Subgraphs of a run: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
 columns = [

@@ -1,6 +1,6 @@
 /*
 record = "RunTotal"
-summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
+summary = "Totals of one run: energy by part, time, utilization, power cap, memory, allocation"
 grain = "one row"
 from = "cube.run(run_ids := [$run_id], rows := 'evaluated')"
 columns = [
@@ -17,5 +17,5 @@ columns = [
 ]
 order = ["run_id"]
 [parameters]
-run_id = { type = "INTEGER", meaning = "run, as `run.list` shows it" }
+run_id = { type = "INTEGER", meaning = "run, as listed by `run.list`" }
 */

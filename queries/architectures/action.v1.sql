@@ -1,6 +1,6 @@
 /*
 record = "ArchitectureAction"
-summary = "What one MAC takes on each architecture, action by action: count for a MAC x energy per action"
+summary = "Energy of one MAC on each architecture by action: count per MAC x energy per action"
 grain = "one row per evaluated run and action; those of a run sum to its energy, exactly"
 from = "cube.cause(run_ids := $run_ids)"
 columns = [

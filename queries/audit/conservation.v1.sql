@@ -1,14 +1,14 @@
 /*
 record = "Finding"
-summary = "Every rule that the tables must keep; a healthy database returns no row"
+summary = "Broken rules of the tables; a sound database returns no row"
 grain = "one row per broken rule and place"
 [columns]
-rule = { type = "VARCHAR", meaning = "what is broken" }
+rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
 workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
-place = { type = "VARCHAR", meaning = "where" }
-expected = { type = "VARCHAR", meaning = "what it should be" }
-found = { type = "VARCHAR", meaning = "what it is" }
+place = { type = "VARCHAR", meaning = "table and key of the fault" }
+expected = { type = "VARCHAR", meaning = "expected value" }
+found = { type = "VARCHAR", meaning = "found value" }
 */
 -- The ledger is read once, summed up by operator, which is a twentieth as long. Every action of an operator sets a bit of
 -- its own, so fewer bits than lines mean that something stands twice; only the runs where that is so, where an operator

@@ -1,6 +1,6 @@
 /*
 record = "PartAction"
-summary = "Where the energy of each subgraph or operator goes, action by action: count x energy per action"
+summary = "Energy of each subgraph or operator by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
 from = "cube.cause(run_ids := $run_ids, division := $level, within := $subgraph)"
 columns = [
@@ -10,6 +10,6 @@ columns = [
 ]
 order = ["position", "run_id", "place_index", "rank"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
 */

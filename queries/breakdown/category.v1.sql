@@ -1,6 +1,6 @@
 /*
 record = "PartCategory"
-summary = "Where the energy of each subgraph or operator goes, by category"
+summary = "Energy of each subgraph or operator by category"
 grain = "one row per part of a run and category; categories sum to their part and parts to the run, exactly"
 from = "cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common)"
 columns = [
@@ -10,7 +10,7 @@ columns = [
 ]
 order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
-is_common = { type = "BOOLEAN", default = false, meaning = "by the categories that all architectures share, not by their own" }
+run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
+is_common = { type = "BOOLEAN", default = false, meaning = "true for categories that all architectures share, false for the architecture's own" }
 */

@@ -1,6 +1,6 @@
 /*
 record = "Placement"
-summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
+summary = "Placement, time and bottleneck of each subgraph of several runs"
 grain = "one row per evaluated run and subgraph"
 from = "cube.place(run_ids := $run_ids, division := 'subgraph', energy := 'whole')"
 columns = [
@@ -10,5 +10,5 @@ columns = [
 ]
 order = ["position", "run_id", "latency_fs descending", "subgraph_index"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show; refused ones are omitted" }
 */

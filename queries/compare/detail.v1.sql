@@ -1,7 +1,7 @@
 /*
 record = "RunFigure"
-summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
-grain = "one row per run asked for, refused ones included"
+summary = "Totals of several runs: energy by part, time, utilization, memory, bottlenecks of their subgraphs"
+grain = "one row per requested run, refused ones included"
 from = "cube.run(run_ids := $run_ids)"
 columns = [
     "model", "hardware", "architecture", "batch", "precision", "runtime", "status", "energy_fj", "energy_j",

@@ -1,21 +1,21 @@
 /*
 record = "ModelFigure"
-summary = "Several models on several hardware: figures, and who is best of either"
-grain = "one row per model and hardware asked for, refused ones included"
+summary = "Figures of several models on several hardware, with the best of each"
+grain = "one row per requested model and hardware, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
-metric = { type = "VARCHAR", default = "energy", meaning = "a metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
 [columns]
-value = { type = "DOUBLE", null = true, meaning = "of the metric, in unit" }
-unit = { type = "VARCHAR", meaning = "of the metric" }
-hardware_rank = { type = "BIGINT", null = true, meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }
-hardware_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best of the model" }
-tied_count = { type = "BIGINT", meaning = "hardware with exactly the best for this model" }
-model_rank = { type = "BIGINT", null = true, meaning = "of this model on the hardware, 1 for the best; ties go to the first name" }
-model_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best on this hardware" }
-hardware_won_count = { type = "BIGINT", meaning = "models that this hardware is the first of, ties going to the first name" }
-model_count = { type = "BIGINT", meaning = "models that were asked for" }
+value = { type = "DOUBLE", null = true, meaning = "value of the metric, in unit" }
+unit = { type = "VARCHAR", meaning = "unit of the metric" }
+hardware_rank = { type = "BIGINT", null = true, meaning = "rank of this hardware for the model, 1 for the best; ties go to the first name" }
+hardware_ratio = { type = "DOUBLE", null = true, meaning = "value over the best of the model; at least 1" }
+tied_count = { type = "BIGINT", meaning = "number of hardware that exactly ties for the best of the model" }
+model_rank = { type = "BIGINT", null = true, meaning = "rank of this model on the hardware, 1 for the best; ties go to the first name" }
+model_ratio = { type = "DOUBLE", null = true, meaning = "value over the best on this hardware; at least 1" }
+hardware_won_count = { type = "BIGINT", meaning = "number of models for which this hardware is first; ties go to the first name" }
+model_count = { type = "BIGINT", meaning = "number of requested models" }
 */
 WITH asked AS (
     SELECT

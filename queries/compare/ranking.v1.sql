@@ -1,15 +1,15 @@
 /*
 record = "RankedHardware"
-summary = "Hardware ranked by what matters where it is deployed"
-grain = "one row per run asked for, refused ones included"
+summary = "Hardware ranked by the metric that matters for its deployment"
+grain = "one row per requested run, refused ones included"
 order = ["rank, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to rank" }
-sort = { type = "VARCHAR", default = "efficiency", meaning = "a metric of runs: latency, throughput, power, efficiency, energy_per_inference ..." }
+sort = { type = "VARCHAR", default = "efficiency", meaning = "metric of runs: latency, throughput, power, efficiency, energy_per_inference ..." }
 [columns]
-rank = { type = "BIGINT", null = true, meaning = "1 for the best; ties go to the first name; null for a refused run" }
-sort = { type = "VARCHAR", meaning = "what it is ranked by" }
-best_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best; 1 for the best" }
+rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the best; ties go to the first name; null for a refused run" }
+sort = { type = "VARCHAR", meaning = "value of the metric" }
+best_ratio = { type = "DOUBLE", null = true, meaning = "value over the best; 1 for the best" }
 */
 WITH asked AS (
     SELECT

@@ -1,6 +1,6 @@
 /*
 record = "EnergyBranch"
-summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
+summary = "Energy of several runs by category of their architectures and action"
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 from = "cube.cause(run_ids := $run_ids)"
 columns = [
@@ -10,5 +10,5 @@ columns = [
 ]
 order = ["position", "run_id", "category_fj descending", "category", "energy_fj descending", "component", "action", "part"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them, of up to 32 workloads" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`, of up to 32 workloads" }
 */

@@ -1,93 +1,93 @@
 /*
-summary = "Runs divided into subgraphs or operators: energy by part, time, what bounds it, bytes, allocation, shares"
+summary = "Subgraphs or operators of runs: energy by part, time, bottleneck, bytes, allocation, shares"
 grain = "one row per evaluated run and subgraph, or operator, that runs; energies and latencies sum to the run, exactly"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are omitted" }
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
-energy = { type = "VARCHAR", default = "parts", meaning = "what is read of the ledger: parts; whole, so that parts are 0; none, so that all energies are 0" }
+energy = { type = "VARCHAR", default = "parts", meaning = "ledger to read: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
 run_id = {}
 position = {}
 workload_id = {}
 model = {}
 hardware = {}
-is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
-place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
-subgraph_index = { type = "INTEGER", meaning = "of the subgraph, in the order of first operators" }
+is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought or rented at a known price" }
+place_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph, in the order of first operators" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
-name = { type = "VARCHAR", meaning = "of the operator: module path, with the operation where the module holds several; of a subgraph that of the operator that leads it" }
+name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several; for a subgraph, that of its leading operator" }
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads the subgraph" }
-operation = { type = "VARCHAR", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
-kind = { type = "VARCHAR", of = "operator", meaning = "what it is to a mapping model" }
+operation = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
+kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
 module_path = { type = "VARCHAR", of = "operator", meaning = "module that calls it; empty for the model itself" }
 aten = { type = "VARCHAR", of = "operator", meaning = "dispatched ATen operator" }
-output_shape = { type = "VARCHAR", of = "operator", meaning = "e.g. 1x64x56x56" }
+output_shape = { type = "VARCHAR", of = "operator", meaning = "shape of the output, e.g. 1x64x56x56" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of the subgraph, in order" }
-is_merged = { type = "BOOLEAN", meaning = "its subgraph is one kernel" }
-is_fused = { type = "BOOLEAN", meaning = "shares its kernel with other operators" }
+is_merged = { type = "BOOLEAN", meaning = "true if its subgraph is one kernel" }
+is_fused = { type = "BOOLEAN", meaning = "true if it shares its kernel with other operators" }
 operator_count = { type = "BIGINT", meaning = "operators of the subgraph that run" }
-kernel_index = { type = "INTEGER", of = "operator", meaning = "what orders kernels: the last operator of a subgraph where it is one kernel, else the operator" }
-kernel_count = { type = "INTEGER", meaning = "kernels launched; of an operator 1 where it leads a kernel, else 0" }
+kernel_index = { type = "INTEGER", of = "operator", meaning = "order of the kernel: the last operator of a subgraph that is one kernel, else the operator" }
+kernel_count = { type = "INTEGER", meaning = "kernels launched; for an operator, 1 where it leads a kernel, else 0" }
 mac_count = {}
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
-compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of arithmetic and its registers, exact" }
-memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of moving and keeping data, exact" }
-control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
-static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
+compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of arithmetic and its registers, exact" }
+memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of moving and storing data, exact" }
+control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of control and of regulator losses, exact" }
+static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x time between batches, exact" }
 run_fj = {}
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
-compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of arithmetic and its registers" }
-memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
-static_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "static power x the time from one batch to the next" }
-energy_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
-latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
-run_fs = { type = "HUGEINT", unit = "fs", meaning = "of the run, exact" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of its kernels; of an operator its share of its kernel's" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
-launch_fraction = { type = "DOUBLE", meaning = "of its latency that is the fixed cost of kernels" }
-is_computing = { type = "BOOLEAN", meaning = "what is left of its latency is bound by units, not by memory" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; does not add up" }
-edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
+compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of moving and storing data" }
+control_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of control and of regulator losses" }
+static_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "static power x time between batches" }
+energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
+latency_fs = { type = "BIGINT", unit = "fs", meaning = "latency, exact" }
+run_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the run, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; of an operator its share of its kernel's" }
+latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency" }
+launch_fraction = { type = "DOUBLE", meaning = "share of its latency that is the fixed cost of kernels" }
+is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency is bound by units, not by memory" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; not additive" }
+edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; sums to E T" }
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
-rank = { type = "BIGINT", meaning = "by that share in its run, 1 for the largest" }
-cumulative_fraction = { type = "DOUBLE", meaning = "of this and all larger shares; 1 in the last row" }
-compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
-memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that data movement takes" }
-control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that control takes; its time is the fixed cost of kernels" }
-static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that static energy takes; it has no time of its own" }
-halving_fraction = { type = "DOUBLE", meaning = "of E T that goes if it takes half its energy and half its time" }
-bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time of its subgraph" }
-compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included, of its subgraph" }
-memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level, of its subgraph" }
+rank = { type = "BIGINT", meaning = "rank by that share in its run, 1 for the largest" }
+cumulative_fraction = { type = "DOUBLE", meaning = "share of this and all larger shares; 1 in the last row" }
+compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "arithmetic in its share: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
+memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "data movement in its share" }
+control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "control in its share; its time is the fixed cost of kernels" }
+static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "static energy in its share; it has no time of its own" }
+halving_fraction = { type = "DOUBLE", meaning = "share of E T that halving its energy and time would save" }
+bottleneck = { type = "VARCHAR", meaning = "largest of compute, memory and launch time of its subgraph" }
+compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units of its subgraph, padded tiles and partial waves included" }
+memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level of its subgraph" }
 launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels of its subgraph" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
-moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels; of an operator its part of it" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
-unit_name = { type = "VARCHAR", meaning = "what one of the units is called that do the work of its subgraph: of the hardware, or others that take what these leave" }
-units_used_count = { type = "INTEGER", meaning = "of those, with work in the fullest wave of its subgraph" }
-units_total_count = { type = "INTEGER", meaning = "of those, that there are at this precision" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes per MAC read and written off chip" }
+moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernels; for an operator, its part of them" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
+unit_name = { type = "VARCHAR", meaning = "name of the units that do the work of its subgraph: the hardware's, or others that take the remaining work" }
+units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
+units_total_count = { type = "INTEGER", meaning = "units available at this precision" }
 tile_count = { type = "DOUBLE", of = "subgraph", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", of = "subgraph", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "tiles over waves x units; null without tiles" }
 executed_mac_count = { type = "DOUBLE", of = "subgraph", meaning = "MAC slots of its tiles, padding included" }
-padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "part of those slots without a MAC" }
+padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of those slots without a MAC" }
 computed_mac_count = { type = "BIGINT", of = "subgraph", meaning = "MACs that the units compute" }
-compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over what the peak allows within its latency" }
+compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over those that the peak allows within its latency" }
 bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 where it has no MAC" }
-roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "its roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over its roof; null where it has no MAC" }
-ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
+roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over the roofline limit; null without MACs" }
+ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
-separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "as a kernel of its own, static energy included" }
-separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "as a kernel of its own" }
-saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "what fusing it saves: separate minus own; null where it is not fused" }
-saved_latency_s = { type = "DOUBLE", unit = "s", of = "operator", null = true, meaning = "what fusing it saves: separate minus own; null where it is not fused" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth of the off-chip memory, as published" }
+separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "energy as a kernel of its own, static energy included" }
+separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "separate latency, as a kernel of its own" }
+saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
+saved_latency_s = { type = "DOUBLE", unit = "s", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
 */
 WITH asked AS MATERIALIZED (
     SELECT

@@ -1,6 +1,6 @@
 /*
 record = "EdpShare"
-summary = "How a run's energy-delay product spreads over its subgraphs, by part and cumulatively"
+summary = "Energy-delay product of a run by subgraph, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
 columns = [

@@ -1,10 +1,10 @@
 /*
 record = "RunPair"
-summary = "The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak memory"
+summary = "Totals of the two runs of an explanation, or of one subgraph: differences in energy, latency, energy x delay, peak memory"
 grain = "one row"
 order = ["the only row"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 model = { type = "VARCHAR", meaning = "model of A" }
 hardware_a = { type = "VARCHAR", meaning = "hardware of A" }
@@ -25,11 +25,11 @@ edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B min
 edp_ratio = { type = "DOUBLE", null = true, meaning = "energy x latency of B over that of A" }
 memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all of the run: weights and activations" }
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
-memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
+memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "difference B minus A, exact" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }
-energy_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to need less energy per inference does; null of a subgraph, and of runs at different batches" }
-latency_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less latency does; null of a subgraph, and of runs at different batches" }
-edp_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph, and of runs at different batches" }
+energy_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to need less energy per inference does; null for a subgraph, and for runs at different batches" }
+latency_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less latency does; null for a subgraph, and for runs at different batches" }
+edp_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less energy x delay per inference does; null for a subgraph, and for runs at different batches" }
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }

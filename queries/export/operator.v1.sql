@@ -1,6 +1,6 @@
 /*
 record = "Step"
-summary = "The operators of one run as they follow each other, with the kernel that runs each"
+summary = "Operators of one run in order, with their kernels"
 grain = "one row per operator that runs; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'operator')"
 columns = [

@@ -1,6 +1,6 @@
 /*
 record = "FusionOperator"
-summary = "What fusing saves, operator by operator"
+summary = "Savings by fusion of each operator"
 grain = "one row per operator; energies, latencies, shares and bytes add up to the run"
 from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'operator')"
 columns = [

@@ -1,6 +1,6 @@
 /*
 record = "FusionPattern"
-summary = "What fusing saves, by fusion pattern"
+summary = "Savings by fusion of each fusion pattern"
 grain = "one row per fusion pattern; energies, latencies, shares and bytes add up to the run"
 from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'pattern')"
 columns = [

@@ -1,6 +1,6 @@
 /*
 record = "FusionSubgraph"
-summary = "What fusing saves, subgraph by subgraph"
+summary = "Savings by fusion of each subgraph"
 grain = "one row per subgraph; energies, latencies, shares and bytes add up to the run"
 from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'subgraph')"
 columns = [

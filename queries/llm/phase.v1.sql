@@ -1,60 +1,60 @@
 /*
 record = "ServedPhase"
-summary = "Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it"
+summary = "Prefill and decode of a served language model: time, energy and cost per token, and bottleneck"
 grain = "one row per served configuration and phase"
 [parameters]
-prefill_ids = { type = "INTEGER[]", meaning = "runs of the prompts' pass on one device, one for each served configuration" }
-decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same configurations, in their order" }
-run_ids = { type = "INTEGER[]", meaning = "all of both" }
-device_counts = { type = "INTEGER[]", meaning = "devices that a configuration works on together" }
-batches = { type = "INTEGER[]", meaning = "sequences at a time of each configuration" }
-prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens; 0 where the runs are of another batch, whose shares count" }
-prompt = { type = "INTEGER", meaning = "tokens of each prompt" }
-steps = { type = "INTEGER", meaning = "decode steps of each request: its output tokens but the first, which ends the prefill; at least 1" }
-engine = { type = "VARCHAR", meaning = "that serves, as serving_predictions names it" }
-work = { type = "VARCHAR", meaning = "model, or experts where tokens choose among weights" }
-prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, the engine's own time in" }
-decode_s = { type = "DOUBLE[]", meaning = "seconds of all its decode steps" }
+prefill_ids = { type = "INTEGER[]", meaning = "prefill runs on one device, one per served configuration" }
+decode_ids = { type = "INTEGER[]", meaning = "decode-step runs of the same configurations, in the same order" }
+run_ids = { type = "INTEGER[]", meaning = "runs of both" }
+device_counts = { type = "INTEGER[]", meaning = "devices per configuration" }
+batches = { type = "INTEGER[]", meaning = "concurrent sequences of each configuration" }
+prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: an engine's step holds so many tokens; 0 where the runs are of another batch, whose shares count" }
+prompt = { type = "INTEGER", meaning = "tokens per prompt" }
+steps = { type = "INTEGER", meaning = "decode steps per request: output tokens but the first, which ends the prefill; at least 1" }
+engine = { type = "VARCHAR", meaning = "engine, as serving_predictions names it" }
+work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tokens choose among weights" }
+prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, including the engine's own time" }
+decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps" }
 prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill, of all devices together" }
 decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
 [columns]
-place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1" }
+place = { type = "BIGINT", meaning = "position of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
-model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
-label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
+model = { type = "VARCHAR", meaning = "name of the pass as a model" }
+label = { type = "VARCHAR", meaning = "hardware, with xN for N devices, and the precision where configurations differ in it" }
 hardware = {}
 hardware_id = {}
 architecture = {}
 precision = {}
-batch = { type = "INTEGER", meaning = "sequences at a time" }
+batch = { type = "INTEGER", meaning = "concurrent sequences" }
 runtime = {}
 device_count = { type = "INTEGER", meaning = "devices that work together" }
-token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
-phase_s = { type = "DOUBLE", unit = "s", meaning = "of the phase, all decode steps together" }
-phase_j = { type = "DOUBLE", unit = "J", meaning = "of all devices in it" }
-tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "of all devices together, while the phase lasts" }
-tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "of that a device's share" }
-energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "of all devices, for one token of the phase" }
-device_power_w = { type = "DOUBLE", unit = "W", meaning = "of one device in the phase" }
-run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: of prompts, or one step at the middle of the output, without what the engine adds; of the nearest batch that is" }
-run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
-latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time: of the first token, or between tokens, from measurements of served models" }
-energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
-bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: what that adds to its passes" }
-bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
+token_count = { type = "BIGINT", meaning = "tokens of the batch: of its prompts, or made by its decode steps" }
+phase_s = { type = "DOUBLE", unit = "s", meaning = "time of the phase, all decode steps together" }
+phase_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices in it" }
+tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of all devices together, while the phase lasts" }
+tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of one device" }
+energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices, for one token of the phase" }
+device_power_w = { type = "DOUBLE", unit = "W", meaning = "power of one device in the phase" }
+run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored pass: of prompts, or one step at the middle of the output, without the engine's time; of the nearest stored batch" }
+run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its time: of the first token, or between tokens, from measurements of served models" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its energy: of a request, or of an output token, from measurements of served models" }
+bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: the time that it adds to its passes" }
+bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time" }
 pay = {}
-kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million tokens of the phase: work and idling between, times PUE" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
-rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices rented" }
-bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices bought" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, in that way" }
+rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices rented" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices bought" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, in that way" }
 way = {}
 price_half_width = {}
 seller = {}
 told = {}
 unlike_told = {}
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
-activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, by the rate and the price" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "activations of the pass on one device, as the run has it" }
 is_available = {}
 run_id = { type = "INTEGER", meaning = "number of the pass's run" }
 */

@@ -1,20 +1,20 @@
 /*
 record = "DoubtedDevice"
-summary = "How far predictions of a model on the devices of a box were off, by what was measured of each or of its like"
+summary = "Prediction errors of a model on the devices of a box, from measurements of each device or its like"
 grain = "one row per device"
 [parameters]
-work = { type = "VARCHAR", meaning = "sort of work: model, decode, experts, training or decomposition" }
-hardware = { type = "VARCHAR[]", meaning = "catalogue ids, one a device" }
-architectures = { type = "VARCHAR[]", meaning = "their classes" }
-precisions = { type = "VARCHAR[]", meaning = "that they compute at" }
+work = { type = "VARCHAR", meaning = "kind of work: model, decode, experts, training or decomposition" }
+hardware = { type = "VARCHAR[]", meaning = "catalogue ids, one per device" }
+architectures = { type = "VARCHAR[]", meaning = "classes of the devices" }
+precisions = { type = "VARCHAR[]", meaning = "precisions of the devices" }
 calibrations = { type = "VARCHAR[]", meaning = "digests of their calibrations; empty for none" }
-runtime = { type = "VARCHAR", meaning = "of all devices" }
+runtime = { type = "VARCHAR", meaning = "runtime of all devices" }
 [columns]
-position = { type = "BIGINT", meaning = "of the device in the parameters, from 1" }
-latency_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of a latency's natural logarithm" }
-left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "the same of an energy, of its calibration; null where that has none" }
-energy_half_width = { type = "DOUBLE", meaning = "the same, of the finest group of measurements that it is in" }
-energy_group_count = { type = "BIGINT", null = true, meaning = "of that group; null where it is of other classes" }
+position = { type = "BIGINT", meaning = "position of the device in the parameters, from 1" }
+latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of a latency's logarithm" }
+left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the energy interval of its calibration; null without one" }
+energy_half_width = { type = "DOUBLE", meaning = "half-width of the energy interval of its finest group of measurements" }
+energy_group_count = { type = "BIGINT", null = true, meaning = "number of measurements in that group; null for other classes" }
 */
 WITH device AS (
     SELECT

@@ -1,21 +1,21 @@
 /*
 record = "Violation"
-summary = "Which limit each configuration misses, and by how much"
-grain = "one row per evaluated run and limit that it does not keep"
+summary = "Limits that each configuration misses, and by how much"
+grain = "one row per evaluated run and missed limit"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
 [parameters]
-max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch and of the host meanwhile; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference and of the host meanwhile; 0 for any" }
-max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power of a chip and the host that it needs while it runs; 0 for any" }
-min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
-max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
-max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of a batch; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of a batch including its host; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of one inference including its host; 0 for any" }
+max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum power of a chip and its host while it runs; 0 for any" }
+min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
+max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
 [columns]
-limit_name = { type = "VARCHAR", meaning = "latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
-value = { type = "DOUBLE", null = true, meaning = "what it has, in unit; null where no price is known" }
-bound = { type = "DOUBLE", meaning = "what is allowed, in unit" }
+limit_name = { type = "VARCHAR", meaning = "limit: latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
+value = { type = "DOUBLE", null = true, meaning = "value of the configuration, in unit; null where no price is known" }
+bound = { type = "DOUBLE", meaning = "bound of the limit, in unit" }
 excess = { type = "DOUBLE", null = true, meaning = "value - bound, for throughput bound - value, in unit" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }

@@ -1,16 +1,16 @@
 /*
 record = "PredictionStanding"
-summary = "How predictions like each run's have scored against measurements, and how near to its hardware these are"
-grain = "one row per run and quantity; refused runs are left out"
+summary = "Scores of predictions like each run's against measurements, by nearness of the measured hardware"
+grain = "one row per run and quantity; refused runs are omitted"
 order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }
 [columns]
-half_width = { type = "DOUBLE", meaning = "of the 80 % interval of ln(measured / predicted)" }
-standing = { type = "VARCHAR", values = "Standing", meaning = "what it was measured on: this hardware, its class, or other classes" }
-basis = { type = "VARCHAR", meaning = "what the interval follows from" }
-measurement_count = { type = "BIGINT", null = true, meaning = "measurements behind it; null where they are of other classes" }
-group_count = { type = "BIGINT", null = true, meaning = "model families times boards that they are of; null where they are of other classes" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of ln(measured / predicted)" }
+standing = { type = "VARCHAR", values = "Standing", meaning = "measured hardware: this hardware, its class, or other classes" }
+basis = { type = "VARCHAR", meaning = "origin of the interval" }
+measurement_count = { type = "BIGINT", null = true, meaning = "number of measurements behind it; null for other classes" }
+group_count = { type = "BIGINT", null = true, meaning = "number of model families times boards behind it; null for other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
 */

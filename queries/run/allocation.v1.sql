@@ -1,6 +1,6 @@
 /*
 record = "Allocation"
-summary = "Where each subgraph of one run is placed, how long it takes and what bounds it"
+summary = "Placement, time and bottleneck of each subgraph of one run"
 grain = "one row per subgraph that runs; latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph', energy := 'none')"
 columns = [

@@ -1,13 +1,13 @@
 /*
 record = "Grade"
-summary = "The grades of a share of a peak, and where each begins"
+summary = "Grades of a share of a peak, with their thresholds"
 grain = "one row per grade"
 [parameters]
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for the program's own" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for the program's own" }
 [columns]
-grade_index = { type = "BIGINT", meaning = "from 1, the best first" }
+grade_index = { type = "BIGINT", meaning = "position from 1, best first" }
 grade = { type = "VARCHAR", meaning = "excellent, good, fair, poor or very poor" }
-least_fraction = { type = "DOUBLE", meaning = "of the peak: what is as much or more has this grade, unless it has a better one" }
+least_fraction = { type = "DOUBLE", meaning = "share of the peak from which this grade applies, unless a better one does" }
 */
 SELECT
     g.grade_index,

@@ -1,12 +1,12 @@
 /*
 record = "PrecisionGain"
-summary = "What each precision of a hardware gains over fp32, or over the widest that it has without fp32"
-grain = "one row per evaluated run asked for"
+summary = "Gain of each precision of a hardware over fp32, or over its widest precision without fp32"
+grain = "one row per requested evaluated run"
 order = ["model", "batch", "runtime", "hardware in the order of run_ids", "precision, fp32 first, then from wide to narrow"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are omitted" }
 [columns]
-baseline_precision = { type = "VARCHAR", meaning = "what it is held against" }
+baseline_precision = { type = "VARCHAR", meaning = "baseline precision" }
 speedup_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the baseline" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the baseline: below 1 is less" }
 peak_ratio = { type = "DOUBLE", meaning = "peak operations per second over that of the baseline" }

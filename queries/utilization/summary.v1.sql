@@ -1,26 +1,26 @@
 /*
 record = "Utilization"
-summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
-grain = "one row per run asked for, refused ones included"
+summary = "Use of each hardware by a run: arithmetic, bandwidth, units, and its place on the roofline"
+grain = "one row per requested run, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
 [parameters]
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for those of `utilization.grade`" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for those of `utilization.grade`" }
 [columns]
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
-least_flop_count = { type = "BIGINT", null = true, meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
-compute_grade = { type = "VARCHAR", null = true, meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
-attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time from one batch to the next" }
-sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
-ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of its class of model sizes, as in `utilization.pairing`" }
+compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
+attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
+sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the flagged share" }
+ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
 roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
-roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roof" }
-roofline_grade = { type = "VARCHAR", null = true, meaning = "roofline_fraction in a word" }
+roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roofline limit" }
+roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_fraction" }
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
-flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
+flags = { type = "VARCHAR[]", meaning = "flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
 */
 WITH asked AS (
     SELECT

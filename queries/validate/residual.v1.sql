@@ -1,22 +1,22 @@
 /*
-summary = "The error of each prediction as a logarithm, with the groups that intervals are made of"
+summary = "Logarithmic error of each prediction, with the groups that intervals are made from"
 grain = "one row per measurement and quantity with a prediction"
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency, of a batch or where a rate was measured from one batch to the next; or energy" }
+quantity = { type = "VARCHAR", meaning = "quantity: latency, of a batch or where a rate was measured, between batches; or energy" }
 architecture = {}
 work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model, else the kind of a single operator" }
 runtime = {}
-precision = { type = "VARCHAR", meaning = "as measured" }
+precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
 batch = {}
-family = { type = "VARCHAR", meaning = "of the model; a single operator is one of its own" }
-measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
-predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
+family = { type = "VARCHAR", meaning = "family of the model; a single operator is one of its own" }
+measured = { type = "DOUBLE", meaning = "value in s or J, per batch" }
+predicted = { type = "DOUBLE", meaning = "value in s or J, per batch" }
 log_error = {}
-half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
-seen = { type = "VARCHAR", meaning = "what was chosen with the measurement in view; empty for nothing" }
-is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
+seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for nothing" }
+is_calibrated = { type = "BOOLEAN", meaning = "true for a calibration of its own hardware with rows of this runtime, whose errors with families held out are known" }
 measurement_id = {}
 */
 WITH pair AS (

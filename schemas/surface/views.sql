@@ -77,12 +77,12 @@ JOIN internal.hardware_fact AS f ON f.hardware_digest = l.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
 GROUP BY ALL;
 COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
-COMMENT ON COLUMN hardware_links.basis IS 'Where the bandwidth comes from';
-COMMENT ON COLUMN hardware_links.source IS 'Of the bandwidth';
-COMMENT ON COLUMN hardware_links.note IS 'On the bandwidth';
+COMMENT ON COLUMN hardware_links.basis IS 'Basis of the bandwidth';
+COMMENT ON COLUMN hardware_links.source IS 'Source of the bandwidth';
+COMMENT ON COLUMN hardware_links.note IS 'Note on the bandwidth';
 COMMENT ON COLUMN hardware_links.latency_s IS 'From a device to the next: what a step of a collective costs';
-COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Of a byte that the device sends and one that it receives';
-COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'In one direction, all links of the device together';
+COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Energy of a byte that the device sends and one that it receives';
+COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'Bandwidth in one direction, all links of the device together';
 
 CREATE VIEW energy_reference AS
 SELECT
@@ -116,16 +116,16 @@ LEFT JOIN internal.energy_per_action AS d
     ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
     AND d.action_id = e.action_id;
 COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
-COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Of one count, as runs of this version use it at full voltage: with what its board adds, its calibration found and a question set';
-COMMENT ON COLUMN energy_reference.is_current IS 'Whether runs use this version where nothing else is asked: that of the current catalogue at its default mode and its board, under the calibration that ships';
-COMMENT ON COLUMN energy_reference.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
+COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
+COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
+COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, or chip without the board''s energy';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
 FROM internal.metric;
-COMMENT ON VIEW metrics IS 'What runs are compared, ranked and chosen by, and the column that holds it';
+COMMENT ON VIEW metrics IS 'Metrics by which runs are compared, ranked and chosen, with the column that holds each';
 COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
-COMMENT ON COLUMN metrics.per IS 'What one value is of: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metrics.per IS 'Reference of one value: batch, inference, second, chip, million inferences';
 
 CREATE VIEW operators AS
 SELECT
@@ -174,7 +174,7 @@ LEFT JOIN (
     GROUP BY workload_id, operator_index
 ) AS b ON b.workload_id = o.workload_id AND b.operator_index = o.operator_index;
 COMMENT ON VIEW operators IS 'Operators of every stored workload, with shapes, counts and bytes at the traced dtype';
-COMMENT ON COLUMN operators.weight_bytes IS 'Of parameters and buffers read, at the traced dtype';
+COMMENT ON COLUMN operators.weight_bytes IS 'Bytes of parameters and buffers read, at the traced dtype';
 
 CREATE VIEW uncounted AS
 SELECT
@@ -188,12 +188,12 @@ SELECT
 FROM internal.workload_operator AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
-COMMENT ON VIEW uncounted IS 'What could not be counted: a row, never a silent zero';
+COMMENT ON VIEW uncounted IS 'Operators that could not be counted: a row each, never a silent zero';
 
 CREATE VIEW assumptions AS
 SELECT n.workload_id, n.model, n.batch, n.assumption
 FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM internal.workload) AS n;
-COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
+COMMENT ON VIEW assumptions IS 'Assumptions of traces: worst cases for data-dependent values';
 
 CREATE VIEW caveats AS
 SELECT workload_id, 'uncounted' AS kind, aten AS text, count(*) AS operator_count
@@ -203,10 +203,10 @@ GROUP BY workload_id, aten
 UNION ALL
 SELECT workload_id, 'assumed', unnest(notes), NULL
 FROM internal.workload;
-COMMENT ON VIEW caveats IS 'What a trace had to assume, or could not count';
+COMMENT ON VIEW caveats IS 'Assumptions and gaps of traces';
 COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
 COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
-COMMENT ON COLUMN caveats.operator_count IS 'How many operators are uncounted; null for an assumption';
+COMMENT ON COLUMN caveats.operator_count IS 'Number of uncounted operators; null for an assumption';
 
 CREATE VIEW run_configurations AS
 SELECT
@@ -268,9 +268,9 @@ FROM (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 ) AS s;
-COMMENT ON VIEW run_settings IS 'What was asked of each run, dimension by dimension; empty where it is as another dimension, as usual';
+COMMENT ON VIEW run_settings IS 'Requested settings of each run by dimension; empty where it equals another dimension, as usual';
 COMMENT ON COLUMN run_settings.setting IS 'The dimension';
-COMMENT ON COLUMN run_settings.value IS 'As a text';
+COMMENT ON COLUMN run_settings.value IS 'Value as a text';
 COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
 
 CREATE VIEW newest_runs AS
@@ -412,7 +412,7 @@ SELECT
     u.energy_group_count
 FROM run_configurations AS r
 JOIN internal.run_total AS u ON u.run_id = r.run_id;
-COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
+COMMENT ON VIEW run_uncertainty IS '80 % intervals of each run: from v exp(-h) to v exp(h) around a figure v with half-width h';
 
 CREATE VIEW run_errors AS
 SELECT
@@ -430,11 +430,11 @@ FROM internal.run_total AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
-COMMENT ON VIEW run_errors IS 'What the error of each run is made of: runs that are alike in a column share a part of it (docs/doubt.md)';
+COMMENT ON VIEW run_errors IS 'Parts of the error of each run: runs with equal values of a column share that part (docs/doubt.md)';
 COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
 COMMENT ON COLUMN run_errors.model IS 'Source of the model';
 COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
-COMMENT ON COLUMN run_errors.own IS 'What no other run is alike in';
+COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares';
 
 -- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
 -- one model reads the rows of its runs and not every row.
@@ -557,10 +557,10 @@ JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subg
 LEFT JOIN internal.hardware_fact AS f
     ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
 COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
-COMMENT ON COLUMN subgraph_results.unit_name IS 'What one of the units is called that the work is done by: of the hardware, or others that take what these leave, such as a vector unit';
-COMMENT ON COLUMN subgraph_results.units_used_count IS 'Of those, with work in the fullest wave';
-COMMENT ON COLUMN subgraph_results.units_total_count IS 'Of those, that there are';
-COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
+COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
+COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
+COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of these units';
+COMMENT ON COLUMN subgraph_results.name IS 'Name of the operator that leads it';
 
 CREATE VIEW operator_results AS
 SELECT
@@ -723,9 +723,9 @@ CROSS JOIN (SELECT DISTINCT architecture FROM internal.event) AS a
 UNION ALL
 SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
 FROM internal.event AS e;
-COMMENT ON VIEW events IS 'What event_counts counts on each class of hardware, and how a count follows from actions of the ledger';
-COMMENT ON COLUMN events.component IS 'Where it happens';
-COMMENT ON COLUMN events.meaning IS 'In words';
+COMMENT ON VIEW events IS 'Events of event_counts on each class of hardware, with the count formula in terms of ledger actions';
+COMMENT ON COLUMN events.component IS 'Component of the event';
+COMMENT ON COLUMN events.meaning IS 'Description';
 
 CREATE VIEW event_counts AS
 WITH placed AS (
@@ -832,8 +832,8 @@ SELECT
     c.* EXCLUDE (run_id)
 FROM counted AS c
 JOIN run_configurations AS r ON r.run_id = c.run_id;
-COMMENT ON VIEW event_counts IS 'How often each event happens: of each operator what follows from actions of the ledger, of each subgraph what follows from where it was placed. Operators add up to subgraphs and subgraphs to the run';
-COMMENT ON COLUMN event_counts.component IS 'Where it happens';
+COMMENT ON VIEW event_counts IS 'Counts of each event: for operators from actions of the ledger, for subgraphs from their placement. Operators sum to subgraphs and subgraphs to the run';
+COMMENT ON COLUMN event_counts.component IS 'Component of the event';
 COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counted for the subgraph as a whole';
 
 CREATE VIEW run_overheads AS
@@ -850,9 +850,9 @@ COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy tha
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
 FROM internal.cost_assumption;
-COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
+COMMENT ON VIEW cost_assumptions IS 'Default assumptions of a price per inference';
 COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
-COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+COMMENT ON COLUMN cost_assumptions.unit IS 'Unit: 1, year, h/year, USD/kWh';
 
 CREATE VIEW offers AS
 SELECT hardware, way, kind, seller, date, usd, unit, basis, source, note, offer_index
@@ -861,7 +861,7 @@ COMMENT ON VIEW offers IS 'Prices that sellers ask for one device; answers compa
 COMMENT ON COLUMN offers.way IS 'rented or bought';
 COMMENT ON COLUMN offers.seller IS 'Company that asks the price';
 COMMENT ON COLUMN offers.offer_index IS 'Order in the catalogue';
-COMMENT ON COLUMN offers.kind IS 'Of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail where it is bought';
+COMMENT ON COLUMN offers.kind IS 'Kind of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail for a purchase';
 COMMENT ON COLUMN offers.date IS 'Day, month or year of the price; empty where its source has none';
 COMMENT ON COLUMN offers.usd IS 'Price of one device, per hour where it is rented';
 
@@ -922,7 +922,7 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_coefficient AS k
 JOIN internal.calibration AS c ON c.calibration_digest = k.calibration_digest;
-COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
+COMMENT ON VIEW calibration_coefficients IS 'Changes of each calibration: before and after, with the meaning';
 COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
 COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
 
@@ -936,7 +936,7 @@ SELECT DISTINCT
 FROM internal.run AS r
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest;
-COMMENT ON VIEW calibrated_hardware IS 'Which hardware runs used under which calibration: fitted to it, or inherited from another of its generation';
+COMMENT ON VIEW calibrated_hardware IS 'Hardware of runs with their calibration: fitted to it, or inherited from another of its generation';
 
 CREATE VIEW calibration_errors AS
 SELECT
@@ -957,13 +957,13 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_error AS e
 JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest;
-COMMENT ON VIEW calibration_errors IS 'How far each calibration was from its measurements: as fitted, and by fits that had not seen the family';
+COMMENT ON VIEW calibration_errors IS 'Errors of each calibration against its measurements: as fitted, and with the family held out';
 COMMENT ON COLUMN calibration_errors.quantity IS 'latency or energy';
 COMMENT ON COLUMN calibration_errors.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
-COMMENT ON COLUMN calibration_errors.runtime IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.precision IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.batch IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.family IS 'Of the models of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.runtime IS 'Runtime of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.precision IS 'Precision of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.batch IS 'Batch of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.family IS 'Family of the models of the rows; null for all';
 
 CREATE VIEW measurements AS
 SELECT
@@ -986,11 +986,11 @@ SELECT
     seen,
     stream_count
 FROM internal.measurement;
-COMMENT ON VIEW measurements IS 'What somebody measured';
+COMMENT ON VIEW measurements IS 'Measurements of models and operators';
 COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.throughput_per_s IS 'Inferences per second of one device, as measured';
-COMMENT ON COLUMN measurements.peak_memory_bytes IS 'As the framework reports it';
+COMMENT ON COLUMN measurements.peak_memory_bytes IS 'Peak memory as the framework reports it';
 COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 
 CREATE VIEW measurement_splits AS
@@ -1006,7 +1006,7 @@ SELECT
     END AS split
 FROM internal.measurement AS m
 LEFT JOIN internal.model_entry AS e ON e.model = m.model;
-COMMENT ON VIEW measurement_splits IS 'How new each measurement is to the coefficients: fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+COMMENT ON VIEW measurement_splits IS 'Novelty of each measurement to the coefficients: fitted to it, same family (fitted to others of its family on its hardware), unseen family (fitted to other families), unseen hardware';
 COMMENT ON COLUMN measurement_splits.split IS 'fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
 
 CREATE VIEW estimates AS
@@ -1044,10 +1044,10 @@ SELECT
     e.energy_fj
 FROM internal.estimate AS e
 JOIN internal.hardware_version AS v ON v.hardware_digest = e.hardware_digest;
-COMMENT ON VIEW estimates IS 'What measured operators take in all, as they are evaluated in bulk; per batch';
+COMMENT ON VIEW estimates IS 'Total time and energy of measured operators, evaluated in bulk; per batch';
 COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
-COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
-COMMENT ON COLUMN estimates.refusal IS 'Why the hardware cannot run it; null where it can';
+COMMENT ON COLUMN estimates.kind IS 'Kind of the operator: gemm, conv2d, attention ...';
+COMMENT ON COLUMN estimates.refusal IS 'Reason of refusal; null where the hardware runs it';
 
 CREATE VIEW placements AS
 SELECT
@@ -1079,8 +1079,8 @@ SELECT
     p.energy_fj
 FROM internal.placement AS p;
 COMMENT ON VIEW placements IS 'A model on devices of a box that work on it together: each device alone, split, or as a pipeline; energies are of the whole box';
-COMMENT ON COLUMN placements.formula_version IS 'Of all classes of its devices';
-COMMENT ON COLUMN placements.precision IS 'That was asked for; devices without it have another';
+COMMENT ON COLUMN placements.formula_version IS 'Formula versions of all classes of its devices';
+COMMENT ON COLUMN placements.precision IS 'Requested precision; devices without it use another';
 
 CREATE VIEW placement_ledger AS
 SELECT
@@ -1297,13 +1297,13 @@ SELECT
         ELSE 'unseen hardware'
     END AS split
 FROM internal.serving_measurement;
-COMMENT ON VIEW serving_measurements IS 'What somebody measured of language models as they are served; energies, powers and rates are of all devices together';
-COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
-COMMENT ON COLUMN serving_measurements.uses_cache IS 'Whether keys and values are kept from step to step';
-COMMENT ON COLUMN serving_measurements.context_tokens IS 'Of a sequence, that passes were compiled for; null where not told';
-COMMENT ON COLUMN serving_measurements.file_bytes IS 'Of the weights as they are stored; null where not told';
-COMMENT ON COLUMN serving_measurements.statistic IS 'Of times between tokens: mean or median';
-COMMENT ON COLUMN serving_measurements.prompt_kind IS 'What is told of a prompt whose length is not: short, or empty';
+COMMENT ON VIEW serving_measurements IS 'Measurements of served language models; energies, powers and rates are of all devices together';
+COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Tokens of a sequence in the cache before a pass over its prompt; null for none or not stated';
+COMMENT ON COLUMN serving_measurements.uses_cache IS 'True if keys and values are kept from step to step';
+COMMENT ON COLUMN serving_measurements.context_tokens IS 'Tokens of a sequence that passes were compiled for; null where not stated';
+COMMENT ON COLUMN serving_measurements.file_bytes IS 'Size of the weights as stored; null where not stated';
+COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of times between tokens: mean or median';
+COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Statement on a prompt of unknown length: short, or empty';
 
 CREATE VIEW serving_predictions AS
 SELECT
@@ -1349,7 +1349,7 @@ FROM (
 ) AS p
 WHERE p.measured IS NOT NULL;
 COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served configuration beside its newest prediction; null where there is none, with the reason as refusal';
-COMMENT ON COLUMN serving_predictions.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN serving_predictions.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
 COMMENT ON COLUMN serving_predictions.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 
 CREATE VIEW serving_refusals AS
@@ -1476,7 +1476,7 @@ WHERE p.measured IS NOT NULL AND p.predicted IS NOT NULL;
 COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measured quantity';
 COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
 COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW prediction_errors AS
@@ -1510,7 +1510,7 @@ QUALIFY row_number() OVER (
 COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measured quantity';
 COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
 COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW operator_measurements AS
@@ -1532,14 +1532,14 @@ SELECT
     seen
 FROM internal.operator_measurement;
 COMMENT ON VIEW operator_measurements IS 'Measured device time of operators inside models, by operation and shapes, and of kernels without operator';
-COMMENT ON COLUMN operator_measurements.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
+COMMENT ON COLUMN operator_measurements.operation IS 'Operation as in operator_signatures; empty for kernels without an operator of the trace';
 COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
 
 CREATE VIEW operator_signatures AS
 SELECT workload_id, operator_index, operation, shapes, kind, copied_shape
 FROM signatures_among(CAST(NULL AS INTEGER[]));
-COMMENT ON VIEW operator_signatures IS 'What tells operators of a workload apart in a profile: operation and shapes read -> written, of a copy the shape that it makes contiguous. kind is that of the operator, attention for its three operators';
-COMMENT ON COLUMN operator_signatures.kind IS 'Of the operator, attention for its three operators';
+COMMENT ON VIEW operator_signatures IS 'Signatures that distinguish operators of a workload in a profile: operation and shapes read -> written; for a copy, the shape that it makes contiguous';
+COMMENT ON COLUMN operator_signatures.kind IS 'Kind of the operator, attention for its three operators';
 
 CREATE VIEW operator_prediction_errors AS
 WITH newest AS (

@@ -402,8 +402,7 @@ from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
 from joulemap.wing.train.answer.row import TrainingRow as TrainingRow
 from joulemap.wing.verify.answer.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
 from joulemap.wing.verify.answer.cause import CauseRow as CauseRow
-from joulemap.wing.verify.watch import Watch as Watch, WatchAnswer as WatchAnswer
-from joulemap.wing.verify.watched import WatchedModule as WatchedModule
+from joulemap.wing.verify.watch import Watch as Watch, WatchAnswer as WatchAnswer, WatchedModule as WatchedModule
 from joulemap.workspace import Workspace as Workspace
 
 __all__: list[str]

@@ -34,7 +34,7 @@ from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 from joulemap.wing.place.box.member import find_ways
-from joulemap.wing.place.box.problem import pose
+from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
 from joulemap.workspace import Workspace
@@ -78,7 +78,7 @@ def test_the_run_of_a_box_is_its_placement_repeated(goal: str) -> None:
     run = evaluate_box(work, box, asked())
     assert isinstance(run.hardware, BoxHardware)
     members = box.list_members(asked())
-    problem = pose(work, members, find_ways(box.box, members))
+    problem = build_problem(work, members, find_ways(box.box, members))
     names = run.hardware.placement.partition(" ")[2].split("+")
     if len(names) == 1:
         placed = run_placement(problem, box.box, np.array([0, 0, 0]), is_pipelined=True)

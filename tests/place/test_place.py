@@ -41,7 +41,7 @@ from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
 from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
 from joulemap.wing.place.box.member import Member, Ways, find_ways
-from joulemap.wing.place.box.problem import Problem, pose
+from joulemap.wing.place.box.problem import Problem, build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score
@@ -168,7 +168,7 @@ def toys(**changes: object) -> tuple[Box, tuple[Member, ...]]:
 
 def posed(**changes: object) -> tuple[Box, Problem]:
     box, members = toys(**changes)
-    return box, pose(stages("gelu", "relu"), members, find_ways(box, members))
+    return box, build_problem(stages("gelu", "relu"), members, find_ways(box, members))
 
 
 def test_what_a_device_cannot_run_has_no_cost_there_and_goes_elsewhere() -> None:
@@ -183,7 +183,7 @@ def test_an_operator_that_none_runs_is_refused_by_name() -> None:
     box, (first, second) = toys()
     lacking = attrs.evolve(first, hardware=attrs.evolve(second.hardware, id="third"))
     with pytest.raises(UnsupportedError, match="no device of the box runs gelu"):
-        pose(stages("gelu"), (lacking, second), find_ways(box, (lacking, second)))
+        build_problem(stages("gelu"), (lacking, second), find_ways(box, (lacking, second)))
 
 
 @pytest.mark.parametrize("is_pipelined", [False, True])
@@ -232,7 +232,7 @@ def test_the_assumed_share_stands_in_table_and_headline(workspace: Workspace) ->
         share = show_share(best.assumed_energy_fraction)
         assert (share in document.answer) == (goal == "energy")  # the other headline is about no energy
         (drawn,) = (block for block in document.sections[0].blocks if isinstance(block, Grid))
-        place = drawn.headings.index("energy")
+        place = drawn.headings.index("energy per sample")
         assert drawn.headings[place + 1] == "assumed" and drawn.rows[0][place + 1] == share
 
 
@@ -287,7 +287,7 @@ def test_devices_of_one_memory_hand_over_in_place() -> None:
     members = tuple(
         attrs.evolve(one, device=device, memory="m") for one, device in zip((first, second), shared, strict=True)
     )
-    problem = pose(stages("gelu", "relu"), members, find_ways(box, members))
+    problem = build_problem(stages("gelu", "relu"), members, find_ways(box, members))
     run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
     assert [copy.latency_fs for copy in run.copies] == [round((3e-6 + 1e-5) * FS_PER_S)] * 2
     assert not [line for line in run.lines if (line.component, line.action) == LINK_ACTION]
@@ -300,7 +300,7 @@ def test_another_precision_is_converted_by_who_receives_it() -> None:
     """2,048 B of fp32 are read and 1,024 of fp16 written at half of 100 GB/s."""
     box, (first, second) = toys()
     narrow = attrs.evolve(second, configuration=attrs.evolve(second.configuration, precision="fp16"))
-    problem = pose(stages("gelu", "relu"), (first, narrow), find_ways(box, (first, narrow)))
+    problem = build_problem(stages("gelu", "relu"), (first, narrow), find_ways(box, (first, narrow)))
     run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
     plain = 1e-6 + 1e-5
     assert run.copies[0].latency_fs == round((plain + 2048e-9 + 3072 / 50e9) * FS_PER_S)
@@ -321,7 +321,7 @@ def two_chips(model: str, batch: int = 1, card: str = "l4") -> tuple[Box, Proble
         links=(link(*names, rate=25e9),),
     )
     members = tuple(member(known[name], name, precision="bf16") for name in names)
-    return box, pose(shipped(model, batch), members, find_ways(box, members))
+    return box, build_problem(shipped(model, batch), members, find_ways(box, members))
 
 
 def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
@@ -524,7 +524,7 @@ def branches() -> tuple[Box, Problem]:
     """Return a stem and two heads on two toys."""
     box, members = toys()
     work = columns(Heads().to("meta"), torch.empty(BATCH, WIDTH, device="meta"))
-    return box, pose(work, members, find_ways(box, members))
+    return box, build_problem(work, members, find_ways(box, members))
 
 
 @pytest.mark.parametrize("make", [posed, branches])

@@ -445,7 +445,7 @@ def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
     [
         (
             ["resnet18", "--batch", "250", "--devices", "8"],
-            "batch 250 cannot be divided over 8 devices: take 248 or 256",
+            "batch 250 cannot be divided over 8 devices: use 248 or 256",
         ),
         (["resnet18", "--precision", "int8"], "precision is int8, expected one of fp8, bf16, fp16, tf32, fp32, fp64"),
         (["resnet18", "--optimizer", "adamx"], "optimizer is 'adamx', expected one of sgd, momentum, adam, adamw"),
@@ -454,10 +454,10 @@ def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
             ["llama-3.1-8b", "--devices", "8", "--tensor-devices", "8", "--tokens", "100", "--sequence-parallel"],
             "100 tokens cannot be divided by 8 devices",
         ),
-        (["resnet18", "--tokens", "64"], "resnet18 is no language model known by its sizes: leave out --tokens"),
-        (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided in groups of 8"),
-        (["llama-3.1-8b", "--devices", "4", "--pipeline-devices", "4"], "4 stages (--pipeline-devices) are not filled"),
-        (["resnet18", "--devices", "4", "--accumulate", "3", "--batch", "64"], "4 devices in 3 small batches: take 60"),
+        (["resnet18", "--tokens", "64"], "leave out --tokens"),
+        (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided into groups of 8"),
+        (["llama-3.1-8b", "--devices", "4", "--pipeline-devices", "4"], "4 stages (--pipeline-devices) need"),
+        (["resnet18", "--devices", "4", "--accumulate", "3", "--batch", "64"], "4 devices in 3 micro-batches: use 60"),
     ],
 )
 def test_commands_refuse_in_a_line(words: list[str], told: str, tmp_path: Path) -> None:

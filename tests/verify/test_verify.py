@@ -21,9 +21,10 @@ from joulemap.exchange import measured
 from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.wing.verify.answer import text as wording
 from joulemap.wing.verify.answer.cause import find_causes
+from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
-from joulemap.wing.verify.answer.told import read_file
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
@@ -338,7 +339,9 @@ def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> Non
     told = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})[0].row
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
     is_so = vary(told, weight_precision="awq")
-    check_cause(Source(path=tmp_path / "a"), told, is_so, "weights of awq instead of gguf_q4_k_m")
+    check_cause(
+        Source(path=tmp_path / "a"), told, is_so, wording.VARIED["weight_precision"](new="awq", old="gguf_q4_k_m")
+    )
 
 
 @pytest.mark.slow
@@ -346,16 +349,16 @@ def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> N
     told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
     told, source = vary(told, runtime="fused"), Source(path=own_database)
     check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
-    check_cause(source, told, vary(told, hardware="l4@1020MHz"), "50% of the clock")
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), wording.CLOCK(share=0.5))
 
 
 def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
+    assert data["answer"] == wording.INSIDE(inside=4, judged=4)
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
-    assert data["kept"].startswith("1 measurement stored, 0 ")
+    assert data["kept"] == wording.STORED(fresh=1, known=0)
     slow = tmp_path / "slow.json"
     slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
     outside = joulemap("verify", slow, "--format", "json")
@@ -383,7 +386,7 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
     (row,) = data["rows"]
     assert not row["is_inside"]
     assert row["predicted"] < row["calibrated"] < row["measured"]
-    assert "most likely" in data["answer"]
+    assert wording.CAUSE["assumed"](change=data["causes"][0]["change"]) in data["answer"]
     assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
     served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
     assert len({one["cause"] for one in json.loads(served.stdout)["causes"]}) > 2
@@ -452,7 +455,7 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     done = joulemap("verify", "run.json", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert "3 of 3 numbers inside" in data["answer"]
+    assert wording.INSIDE(inside=3, judged=3) in data["answer"]
     assert "1 number not scored: output_throughput is nan" in data["answer"]
     (row,) = [row for row in data["rows"] if row["measured"] is None]
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)

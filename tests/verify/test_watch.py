@@ -20,6 +20,7 @@ from joulemap.device.call import CallRecorder
 from joulemap.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
+from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.watch import WatchAnswer
 from joulemap.workspace import Workspace
 
@@ -238,7 +239,7 @@ def watch(workspace: Workspace, module: torch.nn.Module, *calls: tuple[Any, ...]
 
 
 def check_sums(answer: WatchAnswer) -> None:
-    """Own parts of modules add up to the model: energy exactly, the measured time but for rounding."""
+    """Own parts of modules add up to the model: energy exactly, measured time up to rounding."""
     assert answer.prediction is not None, answer.refusal
     assert sum(row.own_energy_fj or 0 for row in answer.rows) == answer.prediction.total.energy_fj
     assert sum(row.own_latency_fs for row in answer.prediction.modules) == answer.prediction.total.latency_fs
@@ -259,8 +260,7 @@ def test_a_convolutional_network_in_three_lines(workspace: Workspace, capsys: py
     assert rows[""].mac_count == 2 * 8 * 36 * 27 + 2 * 288 * 10
     assert (rows["1"].mac_count, rows["1"].predicted_energy_j) == (0, 0.0)  # a view
     assert all(row.call_count == 1.0 for row in answer.rows)
-    assert "1 call with other inputs" in " ".join(answer.told)
-    assert re.search(r"measured +predicted +energy", printed)
+    assert any(text.OTHER_CALLS(count=1, seconds=0.0).partition(" took")[0] in note for note in answer.calls)
     assert "l4" in printed
 
 
@@ -276,8 +276,7 @@ def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(wor
         told = attrs.evolve(found, is_here=is_here, rows=attrs.evolve(found.rows, rows=rows))
         return told.document().sure
 
-    assert measured(59.0).startswith("measured 59x slower than predicted, outside the 80 % interval (")
-    assert measured(1.0 / 59.0).startswith("measured 59x faster than predicted")
+    assert "59x" in measured(59.0) and "59x" in measured(1.0 / 59.0)
     assert measured(1.0) == measured(59.0, is_here=False) == usual and "±" in usual
 
 
@@ -370,8 +369,7 @@ def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     assert [row.module for row in answer.rows] == ["", "0"]
     assert answer.prediction is None
     assert answer.rows[0].predicted_energy_j is None
-    assert "no prediction for l4: " in answer.document().answer
-    assert answer.refusal in answer.document().answer
+    assert text.NOT_PREDICTED(answer) in answer.document().answer
 
 
 class Loose(torch.nn.Module):
@@ -459,7 +457,7 @@ def test_a_table_goes_as_deep_as_is_asked(joulemap: Run, database: Path) -> None
     shown = joulemap(*ASKED, "--depth", 1, "--details", "--db", database).stdout
     assert "  layer4" in shown
     assert not re.search(r"^    0 ", shown, re.MULTILINE)
-    assert "57 modules further in; depth 4 shows all" in shown
+    assert "57 of 68 modules not shown; --depth 4" in shown
     assert shown.count("(exact)") == 1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.configuration import RUNTIMES, Configuration
@@ -16,8 +17,9 @@ from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.run import uses_tf32
-from joulemap.present.cell import show, show_share
-from joulemap.present.document import Document, Grid, Section, Text, grid
+from joulemap.present.cell import show
+from joulemap.present.document import Document, Section, Text
+from joulemap.present.template import Template
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
@@ -26,6 +28,17 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import WorkloadColumns
+
+OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
+LARGE: Final = Template(
+    "warning: units and memories would take about {area_mm2:plain} mm2, {dies} dies in a package: the reticle limits "
+    "one die to {limit:plain} mm2 ({source})"
+)
+DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
+TRIAL_COLUMNS: Final = (
+    "power mode power_mode | *precision | *model | *latency latency_s | *energy energy_j | "
+    "share of clock clock_fraction | unsupported reason"
+)
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Models that cover dense and depthwise convolutions, and attention."""
@@ -82,40 +95,20 @@ class FileChecks:
         """Return the document; csv holds the trials."""
         return Document(
             title="",
-            sections=tuple(section for check in self.checks for section in _sections(check)),
+            sections=tuple(section for check in self.checks for section in _list_sections(check)),
             data=[attrs.asdict(check) for check in self.checks],
             table=make_table("hardware check", Trial, (trial for check in self.checks for trial in check.trials)),
         )
 
 
-def _sections(check: FileCheck) -> Iterator[Section]:
-    yield Section("", Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"))
+def _list_sections(check: FileCheck) -> Iterator[Section]:
+    yield Section("", Text(OK(check)))
     if (dies := count_dies(check.area_mm2)) > 1:
-        yield Section(
-            "",
-            Text(
-                f"warning: its units and memories would take about {check.area_mm2:,.0f} mm2, and the reticle limits "
-                f"one die to {RETICLE.value:.0f} mm2 ({RETICLE.source}): it needs {dies} dies in a package"
-            ),
-        )
-    rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
-    yield Section("", Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules))
-    yield Section(
-        "",
-        grid(
-            make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused")),
-            (
-                ("power mode", "power_mode"),
-                ("precision", "precision"),
-                ("model", "model"),
-                ("latency", "latency_s"),
-                ("energy", "energy_j"),
-                ("clock", lambda row: show_share(row.clock_fraction)),
-                ("unsupported", "reason"),
-            ),
-            keep=("precision", "model", "latency", "energy"),
-        ),
-    )
+        yield Section("", Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies)))
+    defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
+    yield Section("", lay_lines(DEFAULT_COLUMNS, defaults))
+    trials = make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused"))
+    yield Section("", lay(trials, TRIAL_COLUMNS))
 
 
 def template_text(like: str, architecture: str) -> str:

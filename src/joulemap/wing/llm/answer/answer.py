@@ -142,14 +142,6 @@ def _read(
         "prefill_j": [costs[case].prompt_j for case in served],
         "decode_j": [costs[case].output_j for case in served],
     }
-    tables = fetch_tables(
-        connection,
-        LlmAnswer,
-        ("rows", "loads", "pools"),
-        **asked,
-        **used,
-        **paid,
-        **pay,
-        takes_all=takes_all,
-    )
+    given: dict[str, Any] = {**asked, **used, **paid, **pay}
+    tables = fetch_tables(connection, LlmAnswer, ("rows", "loads", "pools"), takes_all=takes_all, **given)
     return {"scope": find_stored_scope(connection, every), **tables}

@@ -1,4 +1,4 @@
-"""Parser of measurement files and options into records; errors name a missing value and its option."""
+"""Read files and options into records of measurements; errors name a missing value and its option."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, list_decoders
+from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.reader import READERS
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
         what = left[0] if left else "no run is told"
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
     if left:
-        count = f"{len(left)} of {len(found) + len(left)} runs of {path.name}"
-        rows.insert(0, f"{count} left out: {count_reasons(left)}")
+        total = len(found) + len(left)
+        rows.insert(0, text.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
     found[0] = attrs.evolve(found[0], left_out=tuple(rows))
     return found
 
@@ -152,12 +153,13 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
     """Override values of a file with the user's, and yield a note for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
-        said, had = stated[key], cells.get(column)
-        if said:
-            cells[column] = said
+        own, found = stated[key], cells.get(column)
+        if own:
+            cells[column] = own
             assumed.discard(column)
-            if had and key != "runtime" and str(said).lower() != str(had).lower():
-                yield f"--{key} is {said}, the file states {f'{had:.4g}' if isinstance(had, float) else had}"
+            if found and key != "runtime" and str(own).lower() != str(found).lower():
+                found = f"{found:.4g}" if isinstance(found, float) else found
+                yield text.OVERRIDDEN(option=key, stated=own, found=found)
 
 
 def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
@@ -169,7 +171,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
-        notes.append("16-bit weights are assumed, as the file does not state them: --precision sets another format")
+        notes.append(text.WIDE_WEIGHTS)
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
@@ -183,7 +185,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-        notes.append(f"{replicas} replicas: each takes its share of the requests, rates and watts")
+        notes.append(text.REPLICAS(count=replicas))
     cells["notes"] = "; ".join(notes)
     return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
 
@@ -205,16 +207,16 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         assumed.add("runtime")
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
-        notes.append(f"{devices} devices together; values are divided by that number")
+        notes.append(text.DIVIDED(count=devices))
     cells["conditions"] = "; ".join(notes)
     return check_single(cells, known_hardware(), load_models())
 
 
-def _name_hardware(text: str, path: Path) -> str:
+def _name_hardware(given: str, path: Path) -> str:
     """Return the id of a hardware with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
-    if not text:
+    if not given:
         raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
-    ref = HardwareRef.read(text)
+    ref = HardwareRef.read(given)
     plain = ref.label
     near: tuple[str, ...] = ()
     for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
@@ -227,30 +229,30 @@ def _name_hardware(text: str, path: Path) -> str:
             continue
         return name_configured(entry.id, entry.find_mode(ref.mode or DEFAULT_MODE))
     hint = f"{path} names it: use --hardware with one of `joulemap hardware list`, or add a file to $JOULEMAP_HARDWARE"
-    raise UnknownNameError("hardware", text, (), hint, near=near)
+    raise UnknownNameError("hardware", given, (), hint, near=near)
 
 
-def _name_decoder(text: str, path: Path, *, is_stated: bool) -> str:
+def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
     """Return the language model of a name, without the part that states its weight format.
 
     Only the user may name a configuration by path: a path in a measurement file is never opened.
     """
-    if not text:
+    if not given:
         raise UsageError(f"{path} does not state the model: add --model, e.g. --model llama-3.1-8b")
-    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", text)  # a folder of the Hugging Face cache
-    own = kept[1] if kept else text.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", given)  # a folder of the Hugging Face cache
+    own = kept[1] if kept else given.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     bare = STORED.split(own, maxsplit=1)[0]
-    asked = (text, own, bare) if is_stated else filter(None, map(find_shipped, (text, own, bare)))
+    asked = (given, own, bare) if is_stated else filter(None, map(find_shipped, (given, own, bare)))
     found = next((one for one in map(find_decoder, asked) if one is not None), None)
     if found is None:
         names = list_decoders()
         near = find_nearest(bare, [(one,) for one in names])
-        raise UnknownNameError("language model", text, names, "name it with --model", near=near)
+        raise UnknownNameError("language model", given, names, "name it with --model", near=near)
     return found.name
 
 
-def _name_weights(text: str, path: Path) -> str:
-    lower = text.strip().lower().replace("-", "_")
+def _name_weights(given: str, path: Path) -> str:
+    lower = given.strip().lower().replace("-", "_")
     name = name_precision(WRITTEN.get(lower, lower))
     try:
         return read_weight_format(name).name if name and not name.startswith(GGUF) else name
@@ -258,32 +260,32 @@ def _name_weights(text: str, path: Path) -> str:
         raise UsageError(f"{path}: {error}; name it with --precision") from error
 
 
-def _name_engine(text: str, date: str) -> dict[str, str]:
+def _name_engine(given: str, date: str) -> dict[str, str]:
     """Return the engine and the date of its release; a name such as `vllm@2024` states the date."""
-    if "@" in text:
-        found = find_engine(text)
+    if "@" in given:
+        found = find_engine(given)
         return {"engine": found.name, "date": found.date}
     try:
-        bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", text.lower().removeprefix("dynamo-"))[0]
+        bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", given.lower().removeprefix("dynamo-"))[0]
         return {"engine": find_stack(bare, date).name}
     except UnknownNameError as error:
-        raise UnknownNameError("engine", text, stack_names(), "name it with --engine", near=error.near) from error
+        raise UnknownNameError("engine", given, stack_names(), "name it with --engine", near=error.near) from error
 
 
-def _find_model(text: str, path: Path) -> str:
+def _find_model(given: str, path: Path) -> str:
     """Return the longest model name of the catalogue in a text, or else in the file's path."""
-    found = list(_models_in(text)) or list(_models_in("/".join(path.absolute().parts[-4:])))
+    found = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
     if not found:
-        told = f"states {text[:60]!r}, which names no model" if text else "does not state the model"
-        near = find_nearest(Path(text).stem, [(one,) for one in load_models()]) if text else []
+        fault = f"states {given[:60]!r}, which names no model" if given else "does not state the model"
+        near = find_nearest(Path(given).stem, [(one,) for one in load_models()]) if given else []
         meant = f"; nearest: {', '.join(near)}" if near else ""
-        raise UsageError(f"{path} {told}: add --model, e.g. --model resnet50{meant}")
+        raise UsageError(f"{path} {fault}: add --model, e.g. --model resnet50{meant}")
     return max(found, key=len)
 
 
-def _models_in(text: str) -> Iterator[str]:
+def _models_in(given: str) -> Iterator[str]:
     known = load_models()
-    for word in re.split(r"[^\w-]+", text):
+    for word in re.split(r"[^\w-]+", given):
         bare = re.split(r"[-_](?:v\d|int8|fp\d|bf16|b\d|bs\d|opset|onnx|sim)", word)[0]
         for name in (word, bare):
             model = find_model_name(name, known) if name and not is_operator(name) else ""
