@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.domain.address import UNIT_COUNT
 from joulemap.domain.catalogue import Variant, find_entry
-from joulemap.domain.change import Change, change_hardware, word_changes
+from joulemap.domain.change import Change, word_changes
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.name import find_nearest
@@ -162,6 +163,8 @@ def change_numbers(
     """
     if (kind := find_kind(hardware.architecture)) is not None:
         return kind.change(hardware, changes, name, is_varied=is_varied)
+    from joulemap.model.change import change_hardware
+
     return change_hardware(hardware, changes, name)
 
 
@@ -209,14 +212,11 @@ def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
                     f"several values are {alike} to the three digits of a variant's name: take them wider apart"
                 )
             values = tuple(read_value(text.replace(" ", ""), constant) for text in shown)
-        if constant.name == "unit_count" and max(values) > MOST_UNITS:
+        if constant.address == UNIT_COUNT and max(values) > MOST_UNITS:
             raise ValueError(f"{max(values):g} is above {MOST_UNITS:,}")
     except ValueError as error:
         raise UsageError(f"{demand.label}: {error}") from error
-    return tuple(
-        Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-        for value in values
-    )
+    return tuple(Change.of(constant, value) for value in values)
 
 
 def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:

@@ -29,7 +29,7 @@ class BoxKind:
     """Box: several devices in one machine, on which a model is placed."""
 
     architecture: Final = BOX
-    formulas: Final = ("joulemap.wing.place.box.column",)
+    formulas: Final = ("joulemap.wing.place.box.column", "joulemap.wing.place.box.constant")
 
     def is_name(self, name: str) -> bool:
         """Return True if a name belongs to a box of the catalogue."""

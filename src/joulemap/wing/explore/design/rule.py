@@ -1,6 +1,6 @@
 """Scaling rules of a varied chip, so that each design is one that could be built.
 
-    peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
+    peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
                                     and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
@@ -170,6 +170,5 @@ class Law:
         """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
         found = []
         for name, column in values.items():
-            own, value = self.constants[name], float(column[index if len(column) > 1 else 0])
-            found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
+            found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))
         return tuple(found) if any(one.value != one.before for one in found) else ()
