@@ -261,7 +261,8 @@ CREATE TABLE internal.workload (
     tracer_version VARCHAR NOT NULL,
     notes VARCHAR[] NOT NULL,
     created_at TIMESTAMP NOT NULL,
-    content_digest VARCHAR NOT NULL DEFAULT ''
+    content_digest VARCHAR NOT NULL DEFAULT '',
+    dimensions MAP(VARCHAR, VARCHAR) NOT NULL DEFAULT MAP {}
 );
 COMMENT ON TABLE internal.workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN internal.workload.workload_id IS 'Number used in the tables of its parts';
@@ -279,6 +280,7 @@ COMMENT ON COLUMN internal.workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN internal.workload.torchvision_version IS 'torchvision that built it';
 COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
 COMMENT ON COLUMN internal.workload.notes IS 'What the trace had to assume';
+COMMENT ON COLUMN internal.workload.dimensions IS 'Value of each dimension that a wing declares, such as the phase of a pass; none where it is the default';
 COMMENT ON COLUMN internal.workload.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN internal.workload.content_digest IS 'Of this row and those of its operators, tensors, accesses, edges, buffers and subgraphs, eight digits each; `joulemap db check` compares them';
 

@@ -54,8 +54,7 @@ def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
         for one in list_constants(chip).values()
     ]
     for address, one in _list_joins(hardware):
-        told = {"value": one.value, "unit": one.unit, "basis": one.basis, "source": one.source}
-        constants.append(Constant(address=address, **told))
+        constants.append(Constant(address=address, value=one.value, unit=one.unit, basis=one.basis, source=one.source))
     return {one.name: one for one in constants}
 
 
@@ -99,7 +98,7 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
     prices = {one: replace_value(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
     return attrs.evolve(
         whole,
-        **prices,  # type: ignore[arg-type]
+        **prices,
         id=name or hardware.id,
         described_digest=hardware.described_digest or hardware.digest,
     ).in_mode(hardware.power_mode)
