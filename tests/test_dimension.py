@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from joulemap.domain.dimension import DIMENSIONS, list_dimensions
+from joulemap.cli.option.run import declare_dimensions, repeat_options
+from joulemap.domain.dimension import DIMENSIONS, Dimension, list_dimensions
+from joulemap.domain.settings import declare_dimensions as declare_settings
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 
 
@@ -36,3 +42,28 @@ def test_a_wing_declares_only_entries_of_workloads() -> None:
     core = {one.name for one in DIMENSIONS}
     own = [one for one in list_dimensions() if one.name not in core]
     assert {one.table for one in own} == {"dimensions"}
+
+
+def test_setting_and_option_follow_from_a_row_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Dimension(name="sparsity", table="run", values=("dense", "half"), is_asked=True, help="Sparsity of weights.")
+    for module in ("joulemap.domain.settings", "joulemap.cli.option.run"):
+        monkeypatch.setattr(f"{module}.DECLARED", (row,))
+
+    @frozen(kw_only=True)
+    @declare_settings
+    class Asked:
+        """Settings."""
+
+    @frozen(kw_only=True)
+    @declare_dimensions
+    class Options:
+        """Options."""
+
+    asked: Any = Asked
+    assert asked().sparsity == ("dense",)
+    assert asked(sparsity=["Half", "dense"]).sparsity == ("half", "dense")
+    with pytest.raises(UsageError):
+        asked(sparsity="quarter")
+    options: Any = Options
+    assert options().sparsity == "dense"
+    assert repeat_options(options(sparsity="half"), ("sparsity",)) == ("--sparsity", "half")

@@ -39,6 +39,12 @@ class Dimension(NamedTuple):
     """True if a question may list several values, with one run planned for each."""
     is_swept: bool = False
     """True if a sweep varies the dimension within one series."""
+    values: tuple[str, ...] = ()
+    """Values that a question may ask for, the default first; the field of `Settings` and the option follow from them.
+    Empty for a dimension that is not asked, or whose field and option are written out because they take other values.
+    """
+    help: str = ""
+    """Description of that option."""
     meaning: str = ""
     """Comment of the view column; empty where `schemas/surface/columns.toml` has it."""
 
@@ -85,6 +91,9 @@ def list_dimensions() -> tuple[Dimension, ...]:
     """Return the dimensions of the core and of all wings."""
     return (*DIMENSIONS, *(one for some in find_parts(PORT) for one in some))
 
+
+DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
+"""Dimensions of the core whose setting and option follow from their rows."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
 """Dimensions of a run apart from its workload and hardware."""
