@@ -129,6 +129,7 @@ CREATE TABLE internal.action_role (
     role VARCHAR NOT NULL,
     amount DOUBLE NOT NULL CHECK (amount >= 0),
     way VARCHAR NOT NULL,
+    step VARCHAR NOT NULL,
     PRIMARY KEY (architecture, component, action)
 );
 COMMENT ON TABLE internal.action_role IS 'What each action is for, in roles that all classes of hardware share; replaced when the catalogue changes';
@@ -137,6 +138,7 @@ COMMENT ON COLUMN internal.action_role.component IS 'Of the action';
 COMMENT ON COLUMN internal.action_role.action IS 'What the component does';
 COMMENT ON COLUMN internal.action_role.role IS 'What it is for: mac, operand, memory_read, instruction ...';
 COMMENT ON COLUMN internal.action_role.amount IS 'How much of the role''s unit one count is; 0 of what comes with an act that is counted';
+COMMENT ON COLUMN internal.action_role.step IS 'Name of one count of an action that tells a unit what to do, such as an instruction or a token; empty for all others';
 COMMENT ON COLUMN internal.action_role.way IS 'How the class does what the role is for; empty where it does as all do';
 
 CREATE TABLE internal.event (

@@ -24,8 +24,7 @@ from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
-from joulemap.plan.change import change_numbers, list_numbers
-from joulemap.plan.kind import find_kind
+from joulemap.plan.kind import change_numbers, find_kind, list_numbers
 from joulemap.store.literal import execute
 from joulemap.system.record import define
 
@@ -303,8 +302,7 @@ def _vary_kind(
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
-    _, _, target = plan.find_targets(entry, mode, tf32=False)
-    hardware = target.bind(record)
+    hardware = plan.target(entry, mode, tf32=False).bind(record)
     return Variation(
         **one,
         hardware=hardware,

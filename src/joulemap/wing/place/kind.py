@@ -64,7 +64,7 @@ class BoxKind:
 
         return describe_box(load_box(path), known)
 
-    def enter(self, entry: HardwareEntry) -> HardwareEntry:
+    def extend_entry(self, entry: HardwareEntry) -> HardwareEntry:
         """Return the catalogue entry of a box, with the default placement goal as its default mode."""
         from joulemap.wing.place.box.hardware import DEFAULT_GOAL
 
