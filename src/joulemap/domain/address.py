@@ -113,7 +113,7 @@ def _find(hardware: Hardware, address: Address) -> Any:
     found: Any = None
     try:
         if kind == "price":
-            found = hardware.reference.actions[_find_row(hardware.reference, address)].energy_per_action_fj
+            found = hardware.reference.prices_fj[_find_row(hardware.reference, address)]
         elif kind == "quantity":
             found = getattr(hardware, name)
         elif kind in RECORDS:

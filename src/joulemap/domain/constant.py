@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.address import Address
-from joulemap.domain.reference import FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ SPELLED: Final[Mapping[str, str]] = {
 PREFIXES: Final = STATED[1:]
 """Kinds whose prefix may be left out of a name wherever the rest is unambiguous, like the `energy.` of an action."""
 
+UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
+"""Beginning of the names of energies that the power limit implies beyond all others."""
+
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
 
@@ -152,7 +155,7 @@ class Constant:
     @property
     def word(self) -> str:
         """Plain name; only the device of a box is added."""
-        word = name_constant(self.own, self.per)
+        word = name_number(self.address, self.per)
         return f"{word} of {self.of}" if self.of else word
 
     @property
@@ -212,26 +215,25 @@ def _price(action: EnergyAction) -> Constant:
     )
 
 
-def name_constant(name: str, per: str = "") -> str:
-    """Return the plain name of a constant; `per` is the meaning of one count of an action.
+def name_number(address: Address, per: str = "") -> str:
+    """Return the plain name of a number, without its device; `per` is the meaning of one count of an action.
 
     Names outside `WORDS` are spelled from their parts: `dram.read` is the energy per byte of DRAM read.
     """
+    name = address.own
     if name in WORDS:
         return WORDS[name]
-    kind, _, rest = name.partition(".")
-    if kind == "peak":
-        return f"peak at {rest}"
-    if kind == "memory":
-        level, _, field = rest.partition(".")
-        return f"{'size' if field == 'capacity' else field} of {_spell(level)}"
-    if kind == "link":
-        joined, _, field = rest.rpartition(".")
-        return f"{'energy per byte' if field == 'energy' else field} of {joined}"
-    if kind in ("geometry", "coefficient"):
-        return _spell(rest)
-    if name.startswith("board.unattributed_"):
-        return f"unexplained energy per {_spell(rest.removeprefix('unattributed_'))}"
+    match address.kind:
+        case "peak":
+            return f"peak at {address.name}"
+        case "memory":
+            return f"{'size' if address.field == 'capacity' else address.field} of {_spell(address.name)}"
+        case "link":
+            return f"{'energy per byte' if address.field == 'energy' else address.field} of {address.name}"
+        case "geometry" | "coefficient":
+            return _spell(address.name)
+    if name.startswith(UNATTRIBUTED):
+        return f"unexplained energy per {_spell(name.removeprefix(UNATTRIBUTED))}"
     one, what = _spell(per.partition(".")[0]), _spell(name)
     return f"energy per {what}" if not one or one in what else f"energy per {one} of {what}"
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from joulemap.domain.address import Address
 from joulemap.domain.change import Change
 from joulemap.domain.constant import STATIC
 from joulemap.model.area import ARRAY, Area
@@ -95,7 +96,7 @@ def check_together(names: Iterable[str]) -> None:
     """Raise UsageError for constants that must not be varied together."""
     asked = list(names)
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
-    moved = [name for name in asked if name.startswith("peak.")]
+    moved = [name for name in asked if Address.read(name).kind == "peak"]
     if movers and moved:
         raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
 
@@ -139,9 +140,9 @@ class Law:
         return {name: np.atleast_1d(one) for name, one in found.items()}
 
     def _has_area(self, name: str) -> bool:
-        return name in ("unit_count", "memory_bandwidth", *ARRAY) or (
-            name.startswith("memory.") and name.endswith(".capacity")
-        )
+        address = Address.read(name)
+        is_level = address.kind == "memory" and address.field == "capacity"
+        return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
 
     def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
         """Return the clock and voltage of designs relative to the die's highest, both at least 1."""
