@@ -127,6 +127,11 @@ def _find(hardware: Hardware, address: Address) -> Any:
         raise KeyError(f"{hardware.id}: no number {address}") from None
 
 
+def find_action(hardware: Hardware, address: Address) -> EnergyAction:
+    """Return the action whose energy is at an address; KeyError if the hardware has none there."""
+    return hardware.reference.actions[_find_row(hardware.reference, address)]
+
+
 def _find_row(reference: EnergyReference, address: Address) -> int:
     component, _, action = address.name.partition(".")
     found = reference.position((component, action))

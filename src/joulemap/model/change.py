@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, set_numbers
+from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
 from joulemap.domain.change import Change, word_changes
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.domain.target import changes_word, extend_digest
@@ -71,9 +71,9 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
     """
     following = dict(_follow_rates(hardware, values))
     found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
-    for action in hardware.reference:
-        if (address := Address.of(action)) in values:
-            found[address] = _price(action, values[address])
+    for address, value in values.items():
+        if address.kind == "price":
+            found[address] = _price(find_action(hardware, address), value)
     if REGULATOR_LOSS in values and "regulator_loss" in hardware.coefficients:
         found[Address("coefficient", "regulator_loss")] = values[REGULATOR_LOSS]
     return found
@@ -81,6 +81,8 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
 
 def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
     """Yield the quantities that follow units and clock, and the peaks that are set."""
+    if not any(one in (CLOCK, UNIT_COUNT) or one.kind == "peak" for one in values):
+        return
     clock_ratio = values[CLOCK] / hardware.clock.value if CLOCK in values else 1.0
     unit_ratio = values[UNIT_COUNT] / hardware.unit_count.value if UNIT_COUNT in values else 1.0
     has_clock, has_units = (bool(np.any(np.not_equal(one, 1.0))) for one in (clock_ratio, unit_ratio))

@@ -10,6 +10,7 @@ these for any hardware, `Architecture.decides` those of a class.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -43,8 +44,8 @@ def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Address, floa
         if (quantity := getattr(hardware, name)) is not None:
             yield Address("quantity", name), quantity.value
     for kind, quantities in (("geometry", hardware.geometry), ("coefficient", hardware.coefficients)):
-        for name, quantity in quantities.items():
-            yield Address(kind, name), quantity.value
+        for address, quantity in zip(_address(kind, tuple(quantities)), quantities.values(), strict=True):
+            yield address, quantity.value
     for level in hardware.memory_levels:
         yield Address("memory", level.name, "capacity"), level.capacity.value
         if level.bandwidth is not None:
@@ -54,8 +55,14 @@ def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Address, floa
             yield Address("peak", name, "rate"), peak.rate.value
             for field in PEAK_NUMBERS[1:]:
                 yield Address("peak", name, field), getattr(peak, field)
-    for action, price in zip(hardware.reference, hardware.reference.prices_fj, strict=True):
-        yield Address.of(action), price
+    names = tuple(map(".".join, hardware.reference.keys))
+    yield from zip(_address("price", names), hardware.reference.prices_fj, strict=True)
+
+
+@lru_cache(maxsize=256)
+def _address(kind: str, names: tuple[str, ...]) -> tuple[Address, ...]:
+    """Return the addresses of names of a kind, which most hardware of a class share."""
+    return tuple(Address(kind, name) for name in names)
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
