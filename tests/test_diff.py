@@ -21,7 +21,7 @@ from conftest import Run
 from joulemap.answer.diff import NOT_RUNNING, VERDICTS, DiffAnswer
 from joulemap.catalog.doubt import load_doubt
 from joulemap.cli.app import list_commands
-from joulemap.plan import version
+from joulemap.plan import revision
 from joulemap.system.errors import ModelError
 from joulemap.workspace import Workspace
 
@@ -258,9 +258,9 @@ def test_a_repository_runs_none_of_the_programs_that_its_configuration_names(
         (repository / ".git" / "hooks" / hook).chmod(0o755)
     monkeypatch.chdir(repository)
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(program))
-    commit = version._find_commit("HEAD:nets/net.py:net")
+    commit = revision._find_commit("HEAD:nets/net.py:net")
     assert commit is not None
-    with version._laid_out(commit) as tree:
+    with revision._checked_out(commit) as tree:
         assert (tree / "nets" / "net.py").read_bytes() == (repository / "nets" / "net.py").read_bytes()
         assert os.readlink(tree / "link.py") == "nets/net.py"
     assert not mark.exists()

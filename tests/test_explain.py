@@ -102,7 +102,7 @@ def test_acts_of_one_role_are_paired_whatever_they_are_called(book: Book) -> Non
     assert not unpaired["array.mac"]["is_shared"]
     write(
         "INSERT INTO internal.action_role VALUES "
-        "('any', 'compute', 'act', 'mac', 1, ''), ('any', 'array', 'mac', 'mac', 2, 'w')"
+        "('any', 'compute', 'act', 'mac', 1, '', ''), ('any', 'array', 'mac', 'mac', 2, 'w', '')"
     )
     (row,) = [row for row in ask(book, "explain.role") if row["role"] == "mac"]
     # 4 MACs at 1 J against 6 pairs at 1 J, 12 at 0.5 J: 8 more at the mean of 0.75 J, and the rest is the price
@@ -129,7 +129,7 @@ def test_the_purposes_of_a_pass_worked_out_by_hand(book: Book) -> None:
     book.connection.execute(change.format("kind = 'matmul', aten = 'aten.scaled_dot_product_attention.default'", 1))
     book.connection.execute(change.format("kind = 'communication', aten = 'all_reduce'", 2))
     book.connection.execute("UPDATE internal.action SET common_category = 'off_chip_memory' WHERE part = 'memory'")
-    book.connection.execute("INSERT INTO internal.action_role VALUES ('any', 'control', 'act', 'launch', 1, '')")
+    book.connection.execute("INSERT INTO internal.action_role VALUES ('any', 'control', 'act', 'launch', 1, '', '')")
     rows = {row["purpose"]: row for row in ask(book, "explain.purpose")}
     energies = {name: (row["energy_a_j"], row["energy_b_j"]) for name, row in rows.items()}
     # what is read for attention is the cache's, what control takes the host's, whatever it is done for

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.address import Address
 from joulemap.domain.change import Change
 from joulemap.domain.configuration import Boundary
 from joulemap.domain.hardware import Hardware
@@ -42,7 +43,7 @@ def test_a_word_extends_a_digest_and_none_leaves_it() -> None:
 
 def test_words_follow_each_other_in_the_order_of_modifiers() -> None:
     l4 = CATALOGUE["l4"]
-    change = Change(name="tdp", kind="quantity", value=60.0, before=72.0, unit="W")
+    change = Change(address=Address.read("tdp"), value=60.0, before=72.0, unit="W")
     target = Target(l4, (AtMode("900MHz"), AtBoundary.of(l4, "chip"), AllowingTf32(), Changed((change,), "mine")))
     text = l4.digest
     for word in ("@900MHz", f"|chip|{formula_version('gpu')}", "|tf32", "|set tdp=60.0|as mine"):

@@ -41,29 +41,18 @@ unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning 
 chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories shared by all units" }
 off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written off chip" }
 */
-WITH order_action (architecture, component, action, order_name) AS (
-    VALUES
-        ('cpu', 'instruction_cache', 'fetch', 'instruction'),
-        ('gpu', 'instruction_cache', 'fetch', 'warp instruction'),
-        ('tpu', 'vliw_bundle', 'fetch', 'VLIW bundle'),
-        ('dsp', 'vliw_packet', 'fetch', 'VLIW packet'),
-        ('npu', 'instruction', 'fetch', 'instruction'),
-        ('dpu', 'instruction', 'fetch', 'instruction'),
-        ('kpu', 'token', 'dispatch', 'token'),
-        ('cgra', 'functional_unit', 'configuration_read', 'configuration read')
-),
-priced AS (
+WITH priced AS (
     SELECT
         t.run_id,
         a.common_category,
         a.per,
         t.energy_fj,
         CAST(t.action_count AS DECIMAL(38, 6)) AS action_count,
-        o.order_name,
-        CASE WHEN o.order_name IS NOT NULL THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
+        nullif(o.step, '') AS order_name,
+        CASE WHEN o.step <> '' THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
     FROM internal.run_action AS t
     JOIN internal.action AS a ON a.action_id = t.action_id
-    LEFT JOIN order_action AS o
+    LEFT JOIN internal.action_role AS o
         ON o.architecture = a.architecture AND o.component = a.component AND o.action = a.action
     WHERE t.run_id IN (SELECT unnest($run_ids))
 ),

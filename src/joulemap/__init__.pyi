@@ -55,6 +55,7 @@ from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityA
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
+from joulemap.domain.address import Address as Address
 from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,

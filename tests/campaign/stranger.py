@@ -23,7 +23,7 @@ from campaign.scene import COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial
 from command import Done
 from joulemap.cli.tool import check_files
-from joulemap.plan import version
+from joulemap.plan import revision
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 
 LAKE: Final = "pond"
@@ -287,9 +287,9 @@ def configure_git(trial: Trial, random: Random) -> Outcome:
     os.chdir(place)
     failures = []
     try:
-        commit = version._find_commit("HEAD:net.py:net")
+        commit = revision._find_commit("HEAD:net.py:net")
         assert commit is not None
-        with version._laid_out(commit) as tree:
+        with revision._checked_out(commit) as tree:
             if (tree / "net.py").read_text() != "x = 1\n":
                 failures.append("wrong: a file is not as the commit has it")
     except ModelError as error:

@@ -16,20 +16,19 @@ from conftest import Run
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.domain.change import change_hardware
+from joulemap.domain.address import Address
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import point_hardware
 from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.value import read_values
 from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
+from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.wing.explore.design.group import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
-from joulemap.wing.explore.design.place import place_values
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey
@@ -202,7 +201,8 @@ def test_a_row_of_arrays_is_the_hardware_that_changes_make(architecture: str) ->
     space = Space.of(EACH_CLASS[architecture], _vary_all(EACH_CLASS[architecture]))
     numbers = space.draw(3, seed=7)
     values = space.law.follow(space.values_at(numbers))
-    varied = {path: np.broadcast_to(one, 3) for path, one in place_values(space.hardware, values).items()}
+    asked = {Address.read(name): column for name, column in values.items()}
+    varied = {address: np.broadcast_to(one, 3) for address, one in follow(space.hardware, asked).items()}
     for index in range(len(numbers)):
         made = change_hardware(space.hardware, space.law.change_at(values, index))
         found = point_hardware(space.hardware, varied, index)

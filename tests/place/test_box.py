@@ -158,7 +158,7 @@ def tight_box() -> BoxHardware:
 
 def changed(box: BoxHardware, name: str, factor: float) -> BoxHardware:
     one = list_box_constants(box)[name]
-    change = Change(name=name, kind=one.kind, value=one.value * factor, before=one.value, unit=one.unit)
+    change = Change.of(one, one.value * factor)
     return change_box(box, (change,))
 
 

@@ -15,10 +15,10 @@ from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.plan.version import find_version
 from joulemap.present.cell import show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
@@ -245,7 +245,7 @@ def diff(
 
 def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
     """Return the plan of one version, traced if the version is code."""
-    model = find_version(name, settings, source.talk)
+    model = find_revision(name, settings, source.talk)
     if model.traced is None:
         return plan_selected((name,), settings, selection)
     known = attrs.evolve(settings, modules={model.request.model: model}, inputs=(), arguments={}, config="")

@@ -24,7 +24,7 @@ from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
-from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
+from joulemap.plan.selection import describe_meanings, find_default_chip, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
@@ -230,7 +230,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
             asked=name,
             **fetch_tables(connection, HardwareAnswer, ("calibrations",), hardware=found),
             calibrations=_find_calibrations(connection, found, used),
-            meanings={name: meant} if (meant := find_meant(name)) else {},
+            meanings={name: meant} if (meant := find_default_chip(name)) else {},
         )
 
 

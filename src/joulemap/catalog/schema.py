@@ -454,6 +454,8 @@ class ArchitectureFile:
     events: list[EventEntry] = attrs.field(factory=list)
     ways: dict[str, str] = attrs.field(factory=dict)
     """Role -> difference in how this class fulfils it, as a phrase after `they`."""
+    control_step: str = ""
+    """Name of what tells a unit what to do, such as an instruction or a token: a count of the role `instruction`."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.

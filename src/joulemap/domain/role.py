@@ -67,3 +67,5 @@ class ActionRole:
     """Units of the role per count of the action."""
     way: str
     """Difference in how this class fulfils the role, as a phrase after `they`; empty if there is none."""
+    step: str
+    """Name of one count for an action that tells a unit what to do; empty for all others."""

@@ -16,11 +16,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.change import SOURCE
+from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, Address, find_quantity
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.doubt import FULL_GROUPS, MEASURED_CLASSES, SAME_SIZE, UNMEASURED, Doubt, ErrorScale, find_peak
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
@@ -39,7 +38,7 @@ def half_widths(
     doubt: Doubt,
     *,
     work: str = "model",
-    varied: AbstractSet[Path] = frozenset(),
+    varied: AbstractSet[Address] = frozenset(),
     left_out: tuple[float | None, float | None] = (None, None),
 ) -> tuple[Floats, Floats]:
     """Return half-widths of 80 % intervals for log latency and log energy of each point; 0 for a refused point.
@@ -75,7 +74,7 @@ def _combine(
     configuration: Configuration,
     doubt: Doubt,
     scales: Sequence[ErrorScale],
-    varied: AbstractSet[Path],
+    varied: AbstractSet[Address],
     left_out: tuple[float | None, float | None],
 ) -> tuple[Floats, Floats]:
     """Return half-widths of latency and energy, given the error scales of both."""
@@ -147,16 +146,16 @@ def _find_scale(
 
 
 def _own_widths(
-    hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Path]
+    hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Address]
 ) -> tuple[float, float, float]:
     """Return half-widths from the hardware's own numbers for time bound by (compute, memory, launch)."""
     precision = find_peak(hardware.architecture, configuration.precision)
 
-    def width(path: Path) -> float:
-        quantity = hardware.peaks[str(path[1])].rate if path[0] == "peaks" else getattr(hardware, str(path[0]))
-        is_given = quantity.source.endswith(SOURCE) or any(one[: len(path)] == path for one in varied)
+    def width(address: Address) -> float:
+        quantity = find_quantity(hardware, address)
+        is_given = quantity.source.endswith(SOURCE) or any(one[:2] == address[:2] for one in varied)
         return 0.0 if is_given else beyond[quantity.basis]
 
-    clock = width(("clock",))
-    compute = max(clock, width(("peaks", precision))) if precision and precision in hardware.peaks else clock
-    return compute, width(("memory_bandwidth",)), clock
+    clock = width(CLOCK)
+    compute = max(clock, width(Address("peak", precision))) if precision and precision in hardware.peaks else clock
+    return compute, width(MEMORY_BANDWIDTH), clock

@@ -6,6 +6,7 @@ who only reads it has its own for as long as the connection lasts.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -13,7 +14,7 @@ from typing import Final
 
 import duckdb
 
-from joulemap.domain.dimension import fill_dimensions
+from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.doubt import fill_doubt
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.literal import execute, quote_name, quote_text
@@ -73,7 +74,8 @@ def load_surface() -> Surface:
     place = folder("schemas") / "surface"
     texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
     sql = fill_doubt(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]])))
-    return Surface(sql, texts[-1])
+    meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
+    return Surface(sql, "".join((texts[-1], *meanings)))
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -19,6 +19,7 @@ def register() -> Wing:
         figures={"frontier": ("joulemap.wing.llm.answer.answer", "llm")},
         parts={
             "models": "joulemap.wing.llm.name:NAMES",
+            "dimensions": "joulemap.wing.llm.dimension:DIMENSIONS",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.phases:PHASES",

@@ -19,6 +19,7 @@ from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
 from joulemap.wing.llm.decoder.version import decoder_version
+from joulemap.wing.llm.dimension import describe_pass
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -65,7 +66,7 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
             data_devices=step.data_devices,
         ),
     )
-    return attrs.evolve(model, request=request, traced=None)
+    return attrs.evolve(model, request=request, traced=None, dimensions=describe_pass(step))
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
@@ -97,7 +98,8 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
         version=decoder_version(),
     )
     may_run = settings.is_named or settings.trust
-    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names)
+    dimensions = describe_pass(asked.step)
+    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names, dimensions=dimensions)
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:

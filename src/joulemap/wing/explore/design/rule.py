@@ -1,6 +1,6 @@
 """Scaling rules of a varied chip, so that each design is one that could be built.
 
-    peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
+    peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
                                     and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from joulemap.domain.address import Address
 from joulemap.domain.change import Change
 from joulemap.domain.constant import STATIC
 from joulemap.model.area import ARRAY, Area
@@ -41,7 +42,7 @@ def check_together(names: Iterable[str]) -> None:
     """Raise UsageError for constants that must not be varied together."""
     asked = list(names)
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
-    moved = [name for name in asked if name.startswith("peak.")]
+    moved = [name for name in asked if Address.read(name).kind == "peak"]
     if movers and moved:
         raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
 
@@ -85,9 +86,9 @@ class Law:
         return {name: np.atleast_1d(one) for name, one in found.items()}
 
     def _has_area(self, name: str) -> bool:
-        return name in ("unit_count", "memory_bandwidth", *ARRAY) or (
-            name.startswith("memory.") and name.endswith(".capacity")
-        )
+        address = Address.read(name)
+        is_level = address.kind == "memory" and address.field == "capacity"
+        return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
 
     def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
         """Return the clock and voltage of designs relative to the die's highest, both at least 1."""
@@ -116,6 +117,5 @@ class Law:
         """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
         found = []
         for name, column in values.items():
-            own, value = self.constants[name], float(column[index if len(column) > 1 else 0])
-            found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
+            found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))
         return tuple(found) if any(one.value != one.before for one in found) else ()

@@ -303,8 +303,11 @@ def _views(connection: Connection, varied: Mapping[str, str]) -> str:
 
 
 def _of_points(sql: str) -> str:
-    """Return SQL over runs, workloads and hardware rewritten as SQL over points, which have the same columns."""
-    return re.sub(r"\b[rwv]\.", "p.", sql)
+    """Return SQL over runs, workloads and hardware rewritten as SQL over points, which have the same columns.
+
+    Points hold no dimensions of wings, so each of these has its default.
+    """
+    return re.sub(r"\b[rwv]\.", "p.", sql.replace("w.dimensions", "CAST(MAP {} AS MAP(VARCHAR, VARCHAR))"))
 
 
 def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, Any]]) -> None:

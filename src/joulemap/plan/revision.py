@@ -71,7 +71,7 @@ class _Commit:
         return f"{self.digest[:12]}:{self.path}"
 
 
-def find_version(name: str, settings: Settings, talk: Talk) -> Model:
+def find_revision(name: str, settings: Settings, talk: Talk) -> Model:
     """Return a model at the one batch of settings, traced for code of a file or a commit.
 
     Raises as `find_model`, ModelError for a missing commit or file, UsageError without git.
@@ -80,7 +80,7 @@ def find_version(name: str, settings: Settings, talk: Talk) -> Model:
     here = _FILE.fullmatch(name)
     if commit is not None:
         need_torch(f"tracing {name}")
-        with _laid_out(commit) as tree:
+        with _checked_out(commit) as tree:
             try:
                 return _trace(str(tree / commit.path), commit.label, settings, talk, tree)
             except ModelError as error:
@@ -138,7 +138,7 @@ def _is_there(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def _laid_out(commit: _Commit) -> Iterator[Path]:
+def _checked_out(commit: _Commit) -> Iterator[Path]:
     """Yield a folder with all files of a commit."""
     folder = cache_folder().resolve()
     folder.mkdir(parents=True, exist_ok=True)
