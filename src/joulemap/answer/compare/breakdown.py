@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_beside
 from joulemap.answer.run import CATEGORIES, prove
 from joulemap.answer.scope import holding_scope
@@ -20,7 +20,6 @@ from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.compare import EnergyBranch, RunFigure
-from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 NAME: Final = Template("[{model} on ]{name}")
@@ -157,6 +156,4 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     """
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
-        rows = start(connection, RunFigure, run_ids=ids)
-        tree = fetch(connection, EnergyBranch, run_ids=ids)
-        return BreakdownAnswer(scope=scope, tree=tree, rows=rows())
+        return BreakdownAnswer(scope=scope, **fetch_tables(connection, BreakdownAnswer, run_ids=ids))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
@@ -110,24 +110,23 @@ class PartAnswer(PartsAnswer):
 
     def _lay_inside(self, runs: Sequence[Rows], limit: int) -> Grid:
         """Return a row for each category or action of one part, and a column per run."""
-        sums: dict[str, list[int]] = {}
+        sums: dict[str, list[int]] = {text.WHOLE: [0] * len(runs)}
         for index, rows in enumerate(runs):
             for row in rows:
-                sums.setdefault(name_part(row), [0] * len(runs))[index] += row.energy_fj
-        wholes = [sum(column) for column in zip(*sums.values(), strict=True)]
-        ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
-        names = [*map(self._name, runs)]
+                for name in (text.WHOLE, name_part(row)):
+                    sums.setdefault(name, [0] * len(runs))[index] += row.energy_fj
+        whole, *ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
         lines = [
-            [name, *(_show(value) if value else "" for value in values)]
-            for name, values in [(text.WHOLE, wholes), *ordered[:limit]]
+            (name, *(_show(value) if value else "" for value in values), show_share(values[0] / (whole[1][0] or 1)))
+            for name, values in (whole, *ordered[:limit])
         ]
-        headings = (self.by, *names)
-        if len(runs) == 1:
-            headings += (text.SHARE,)
-            shares = [values[0] / (wholes[0] or 1) for values in (wholes, *(values for _, values in ordered[:limit]))]
-            lines = [[*cells, show_share(share)] for cells, share in zip(lines, shares, strict=True)]
-        drawn = lay_across(headings, lines, len(ordered), text.PLURALS[self.by], names)
-        return drawn.out_of(len(ordered), limit, text.PLURALS[self.by])
+        names = [*map(self._name, runs)]
+        headings = (self.by, *names, text.SHARE)
+        if len(runs) > 1:
+            headings, lines = headings[:-1], [cells[:-1] for cells in lines]
+        return Grid(headings=headings, rows=tuple(lines), keep=tuple(names)).out_of(
+            len(ordered), limit, text.PLURALS[self.by]
+        )
 
     def _lay_parts(self, runs: Sequence[Rows], limit: int) -> Grid:
         """Return the largest parts: their energy per run, and for a single run its largest category."""
@@ -165,17 +164,12 @@ class PartAnswer(PartsAnswer):
             return text.PART_HEADLINE(**subject, **largest[0])
         return text.PARTS_HEADLINE(**subject, largest=[text.PART_LARGEST(**one) for one in largest])
 
-    def _prove_runs(self, runs: Mapping[int, Rows]) -> tuple[Text, ...]:
-        """Return the check of the sum of each run."""
+    def _prove_runs(self, runs: Mapping[int, Rows]) -> Iterator[Text]:
+        """Yield the check of the sum of each run."""
         whole = "the subgraph" if self.subgraph else "the run"
-        return tuple(
-            prove(
-                text.PLURALS[self.by],
-                f"{whole} on {self._name(rows)}" if len(runs) > 1 else whole,
-                (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ"),
-            )
-            for rows in runs.values()
-        )
+        for rows in runs.values():
+            sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
+            yield prove(text.PLURALS[self.by], f"{whole} on {self._name(rows)}" if len(runs) > 1 else whole, sums)
 
     def _list_steps(self, rows: Rows, repeated: Sequence[str]) -> list[list[str]]:
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in rows))

@@ -73,8 +73,8 @@ class UtilizationAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences; a table that was not requested is an empty list."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
-        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
-        return {**empty, **super().data(), **told}
+        sentences = {"reasons": self.reasons(), "advice": self.advice()}
+        return {**empty, **super().data(), "untraced": self.untraced, **sentences}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware; csv holds the rows."""
@@ -134,22 +134,12 @@ class UtilizationAnswer(RunAnswer):
 
     def figures(self) -> Figures:
         """Return figures of utilization and of rooflines for all hardware; empty if all were refused."""
-        used = self.used
-        if not used:
+        if not self.used:
             return ()
-        near = sorted((row for row in used if row.roofline_fraction), key=lambda row: -(row.roofline_fraction or 0.0))
-        ends = [
-            [
-                sentence(row, word=word, name=self.scope.mark(row.hardware))
-                for word, row in zip(words, [*rows[:1], *rows[1:][-1:]], strict=False)
-            ]
-            for sentence, words, rows in ((text.USED, text.USED_WORDS, used), (text.NEAR, text.NEAR_WORDS, near))
-        ]
-        under = [self.scope.mark(row.hardware) for row in used if row.roof == "memory"]
-        roofs = [*ends[1], text.UNDER(names=under) if under else text.ALL_UNDER_PEAK]
+        under = [self.scope.mark(row.hardware) for row in self.used if row.roof == "memory"]
         return (
-            self._draw_figure("utilization", self.rows, facts=f"{'; '.join(ends[0])}."),
-            self._draw_figure("rooflines", self.rows, facts="; ".join(roofs)),
+            self._draw_figure("utilization", self.rows, facts=self._describe_use()),
+            self._draw_figure("rooflines", self.rows, facts=text.UNDER(names=under) if under else text.ALL_UNDER_PEAK),
         )
 
     def reasons(self) -> list[str]:

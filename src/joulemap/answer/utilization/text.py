@@ -109,12 +109,8 @@ PAIRING_MEANING: Final = Template(
 )
 ON_THESE: Final = "on the hardware above"
 
-USED: Final = Template("{word} utilization: {name}, {compute_utilization_fraction:%} of its peak, {compute_grade}")
-USED_WORDS: Final = ("highest", "lowest")
-NEAR: Final = Template("{word} its roof: {name}, {roofline_fraction:%} of it")
-NEAR_WORDS: Final = ("nearest to", "farthest from")
-UNDER: Final = Template("memory is the roof of {names:list}")
-ALL_UNDER_PEAK: Final = "the peak is the roof of all"
+UNDER: Final = Template("The memory is the roof of {names:list}.")
+ALL_UNDER_PEAK: Final = "The peak is the roof of all."
 
 GRADES: Final = Template("grades by share of the peak, or of the roof: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
