@@ -11,7 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.text import SPREAD
+from joulemap.answer.compare.text import MODEL, NUMBERS_TITLE, SPREAD, SPREADS_TITLE
 from joulemap.domain.settings import ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -184,7 +184,15 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
     assert all(row["microarchitecture"] for row in document["rows"])
     drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
                      "--verbose", "--details", "--notes", "--db", workspace.path)  # fmt: skip
-    for text in ("Model", "strong: ", "microarchitecture", "Allocation on 1.", "within 15 W"):
+    for text in (
+        MODEL,
+        NUMBERS_TITLE,
+        SPREADS_TITLE,
+        "strong: ",
+        "microarchitecture",
+        "Subgraphs on 1.",
+        "within 15 W",
+    ):
         assert text in drawn.stdout
 
 
