@@ -209,18 +209,22 @@ def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
 
 @pytest.mark.slow
 def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:
-    hardware = ("--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
-    cost = joulemap("cost", "resnet18", *hardware, "--pay", "bought").stdout
+    asked = ("resnet18", "--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
+    cost = joulemap("cost", *asked, "--pay", "bought").stdout
     assert cost.splitlines()[2].startswith("hailo_8 int8 batch ")
     assert "~kpu_t256" in cost and "~hailo_8" not in cost
-    text = joulemap("recommend", "resnet18", *hardware, "--objective", "edp").stdout
-    assert text.splitlines()[2].startswith("hailo_8 int8 batch ")
-    assert "- if it could be bought: ~kpu_t" in text
-    every = joulemap("recommend", "resnet18", *hardware, "--objective", "edp", "--all").stdout
-    assert every.splitlines()[2].startswith("~kpu_t") and "if it could be" not in every
-    front = joulemap("pareto", "resnet18", *hardware).stdout
-    assert "if they could be bought" in front
-    assert "if they could be bought" not in joulemap("pareto", "resnet18", *hardware, "--all").stdout
+    found, every = (
+        json.loads(joulemap("recommend", *asked, "--objective", "edp", *more, "--format", "json").stdout)
+        for more in ((), ("--all",))
+    )
+    assert found["best"]["is_available"] and found["projection"]["hardware"].startswith("kpu_t")
+    assert every["best"]["hardware"] == found["projection"]["hardware"] and every["projection"] is None
+    assert any(line.startswith("~kpu_t") for line in found["insights"])
+    front, whole = (
+        json.loads(joulemap("pareto", *asked, *more, "--format", "json").stdout) for more in ((), ("--all",))
+    )
+    assert "projection" in {row["status"] for row in front["rows"]} and front["insights"]
+    assert "projection" not in {row["status"] for row in whole["rows"]} and "insights" not in whole
 
 
 def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> None:

@@ -14,6 +14,7 @@ import pytest
 from cell import assert_part, read_table
 from command import list_steps
 from conftest import Run
+from joulemap.answer.compare.text import BEST_TITLE
 from joulemap.answer.database import SOUND
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import ExitCode
@@ -288,7 +289,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     done = joulemap("compare", "mlp", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("Recommendations", "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
+    for word in (BEST_TITLE, "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
         assert word in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
     steps = re.findall(r"^Next: joulemap (.*)$", done.stdout, re.MULTILINE)

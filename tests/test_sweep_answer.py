@@ -237,7 +237,7 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     assert moves
     for row in moves:
         told = OVERTAKES if row.is_overtaking else REPLACES
-        names = {"winner": row.winner, "previous": row.previous_winner}
+        names = {"winner": row.winner, "previous_winner": row.previous_winner}
         assert told(batch=row.batch, **{key: answer.scope.mark(name or "") for key, name in names.items()}) in text
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import attrs
 
 from joulemap.answer.engine import describe_evaluation, describe_unread
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import Cell, fill, lay
 from joulemap.answer.scope import Scope
 from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
@@ -102,6 +102,10 @@ class Answer:
             projected=self.projected,
             cells=cells,
         )
+
+    def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
+        """Return the text of a template, with projected hardware of the row marked."""
+        return fill(template, row, self.projected, **values)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""

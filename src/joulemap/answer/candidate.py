@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
-NAME: Final = Template("{hardware} {row.precision} batch {row.batch}[ {runtime}]")
+NAME: Final = Template("{hardware} {precision} batch {batch}[ {runtime}]")
 DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
 DRAWN_RUNTIME: Final = " {runtime}"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
@@ -206,7 +206,7 @@ class CandidateAnswer(RunAnswer):
     def name(self, row: Candidate) -> str:
         """Return the name of a configuration."""
         runtime = "" if row.runtime == "fused" else row.runtime
-        return NAME(row=row, hardware=self.scope.mark(row.hardware), runtime=runtime)
+        return self._fill(NAME, row, runtime=runtime)
 
     @property
     def _has_runtimes(self) -> bool:

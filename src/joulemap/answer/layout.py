@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.table import Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity, show_signed
 from joulemap.present.document import ENERGY_RUNS, EnergyCell, Grid, Made, grid
 from joulemap.present.template import Template
@@ -21,6 +21,14 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "~": lambda value: show_quantity(value, "").strip(),
 }
 """Sign before a field -> format of its values: as uncertainty, in full, or without a unit."""
+
+
+def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
+    """Return the text of a template whose fields that name hardware are marked."""
+    names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)
+    marked = {name: mark_projected(found, projected) for name in names if (found := getattr(row, name, None))}
+    return template(row, **{**marked, **values})
+
 
 NO_CELLS: Final[Mapping[str, Cell]] = {}
 
@@ -43,9 +51,9 @@ def lay(
     defaults to the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware with its
     mark. A `?` after it drops a column without any value, a `!` one whose values are all equal. `field:half_width`
     shows a value with its interval, from the field that holds the half-width of its logarithm. `cells` holds functions
-    for columns made from a whole row; each may be a `Made`. Narrow terminals keep the columns with a leading `*`
-    longest, in order, unless `keep` names headings separated by `|`, most important first. `ranked` names the headings
-    that rank the rows; they never fold. Omitted rows are counted as `noun`.
+    for columns made from a whole row; each may be a template or a `Made`. Narrow terminals keep the columns with a
+    leading `*` longest, in order, unless `keep` names headings separated by `|`, most important first. `ranked` names
+    the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
     """
     shown: list[tuple[str, str | Cell]] = []
     kept = _split(keep)
@@ -55,7 +63,7 @@ def lay(
         heading, _, name = column.strip("*").rpartition(" ")
         field, _, half_width = name.strip("?!@±#~+").partition(":")
         made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
-        cell = made if isinstance(made, Made) else Made(field, made) if made else None
+        cell = made if isinstance(made, Made) else Made(field, _mark(made, projected)) if made else None
         if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
@@ -109,6 +117,11 @@ def lay_beside(
         rows=tuple((label.strip(), *(Template(cell.strip())(row, **values) for row in rows)) for label, cell in parts),
         keep=tuple(keep),
     )
+
+
+def _mark(made: Cell, projected: frozenset[str]) -> Cell:
+    """Return the function of a cell; that of a template marks hardware."""
+    return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made
 
 
 def _split(headings: str) -> list[str]:

@@ -252,18 +252,6 @@ class Scope:
             groups.setdefault(told, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
 
-    def say_doubts(self, quantities: Collection[str]) -> list[str]:
-        """Return the uncertainty of each hardware's figures, and the part due to its own assumed numbers."""
-        lines = []
-        for name, widths in self.doubts.items():
-            told = [
-                text.DOUBT_WIDTH(width=width, whose=self._own(name), own=own if own >= LEAST_OWN else None)
-                for quantity, (width, own) in widths.items()
-                if quantity in quantities
-            ]
-            lines += [text.DOUBT(hardware=self.mark(name), widths=told)] if told else []
-        return lines
-
     def say_spread(self) -> str:
         """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
         spans = []
@@ -279,9 +267,7 @@ class Scope:
             *self.say_own_doubts(is_yours=True),
         ))  # fmt: skip
 
-    def say_own_doubts(
-        self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
-    ) -> list[str]:
+    def say_own_doubts(self, *, is_yours: bool = False) -> list[str]:
         """Return the uncertainty due to the assumed numbers of each hardware that has any.
 
         `is_yours` restricts the result to hardware from the user's own files.
@@ -291,7 +277,7 @@ class Scope:
             parts = [
                 text.OWN_WIDTH(width=own, quantity=quantity)
                 for quantity, (_, own) in widths.items()
-                if own >= LEAST_OWN and quantity in quantities
+                if own >= LEAST_OWN
             ]
             if parts and (not is_yours or self._own(name) == text.YOURS):
                 told.append(text.OWN_PART(whose=self._own(name), hardware=self.mark(name), widths=parts))

@@ -52,8 +52,6 @@ ALL_COLUMNS: Final = Template(
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
-SURE: Final = Template("80 % intervals of {quantities:and}: {lines}")
-
 ELASTICITY_NOTE: Final = "elasticity: percent of the metric per percent of the constant, each constant alone"
 LINEAR_NOTE: Final = "at full clock, an energy per action changes energy by exactly its share, and no time"
 CAPPED_NOTE: Final = Template(
@@ -152,14 +150,12 @@ class SensitivityAnswer(RunAnswer):
         chosen = [row for name in names for row in self._choose(name, each)]
         moving = {name: len(self._moving(name)) for name in names}
         way = f"--details --limit {max(moving.values())}"
-        quantities = DOUBTED_IN.get(self.metric, ())
-        widths = self.scope.say_doubts(quantities)
         return self._compose(
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
             answer="; ".join(map(self._describe_first, names[:TOLD])),
-            sure=SURE(quantities=quantities, lines="; ".join(widths)) if widths else "",
+            sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(),
             steps=self._steps(names[:2], repeated),

@@ -40,8 +40,6 @@ NEW: Final = Template("[for {hardware:and} ]estimated from other work of classes
 OWN: Final = Template("of which {parts}[ and those of {more} more]")
 OWN_PART: Final = Template("{whose} of {hardware} contribute {widths:and}")
 OWN_WIDTH: Final = Template("{width:±} ({quantity})")
-DOUBT: Final = Template("{hardware} {widths:and}")
-DOUBT_WIDTH: Final = Template("{width:±}[, of which {whose} {own:±}]")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 

@@ -76,7 +76,7 @@ class ContestAnswer(RunAnswer):
         """Return a sentence for each hardware that wins or, unless `is_winner`, shares something, by kind."""
         is_several = len({row.workload_id for row in self.victories}) > 1
         lines = []
-        for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
+        for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
             first, *_ = kinds = list(group)
             if not first.hardware_won_count and (is_winner or not first.hardware_tied_count):
                 continue
@@ -84,10 +84,10 @@ class ContestAnswer(RunAnswer):
                 verdict: [text.WON_KIND(row) for row in kinds if row.verdict == verdict] for verdict in text.WON_KINDS
             }
             lines.append(
-                text.WON(
-                    row=first,
-                    model=first.model if is_several else "",
-                    hardware=self.scope.mark(hardware),
+                self._fill(
+                    text.WON,
+                    first,
+                    of_model=first.model if is_several else "",
                     part=self.by,
                     kinds=[text.WON_KINDS[verdict](kinds=some) for verdict, some in won.items() if some],
                     tied=first.hardware_tied_count or None,

@@ -80,7 +80,7 @@ class ModelsAnswer(RunAnswer):
         lines = []
         if len(hardware) > 1 and all(row.tied_count == 1 for row in answered if row.hardware_rank == 1):
             lines += [
-                text.WON_MODELS(row=row, hardware=self.scope.mark(row.hardware), metric=label)
+                self._fill(text.WON_MODELS, row, label=label)
                 for row in sorted(hardware.values(), key=lambda row: (-row.hardware_won_count, row.hardware))
                 if row.hardware_won_count
             ]

@@ -11,7 +11,6 @@ from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import TIE_RATIO, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
@@ -19,8 +18,8 @@ from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_units
-from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.present.cell import show_units
+from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -62,15 +61,8 @@ class RankingAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware, and every subgraph if requested; csv holds all hardware."""
-        mark = self.scope.mark
-        spread = {one.run_id: one for one in self.spread or ()}
-        facts = [
-            Section(text.FACTS(row=row, hardware=mark(row.hardware)), self._list_facts(row, spread[row.run_id]))
-            for row in self.rows
-            if row.run_id in spread
-        ]
         parts = [
-            Section(text.ALLOCATION(row=row, hardware=mark(row.hardware)), self._allocate(row, self.placements))
+            Section(self._fill(text.ALLOCATION, row), self._allocate(row, self.placements))
             for row in self.rows
             if self.placements is not None and row.status == "ok"
         ]
@@ -94,7 +86,7 @@ class RankingAnswer(RunAnswer):
             self.rows,
             answer=self.describe_best(),
             insights=self.describe_strengths(),
-            details=[Section(text.MODEL, Text(self.describe_model())), *facts],
+            details=self._details(),
             steps=self._steps(repeated),
         )
 
@@ -134,22 +126,6 @@ class RankingAnswer(RunAnswer):
             only=None if best.is_available else self.scope.mark(best.hardware),
         )
 
-    def describe_model(self) -> str:
-        """Return the composition of the model, in words."""
-        first = self.mix[0]
-        kinds = [
-            text.KIND(one, row=one, kind=text.KIND_NAMES.get(one.kind, one.kind.replace("_", " ")))
-            for one in self.mix
-            if one.mac_count
-        ]
-        return text.COMPOSITION(
-            subgraphs=first.all_subgraph_count,
-            operators=first.all_operator_count,
-            macs=show_quantity(float(first.all_mac_count), "MAC") if first.all_mac_count else text.NO_MACS,
-            kinds="; ".join(kinds),
-            others=[f"{one.operator_count} {one.kind.replace('_', ' ')}" for one in self.mix if not one.mac_count],
-        )
-
     def describe_strengths(self) -> list[str]:
         """Return the strengths and weaknesses of each hardware, with numbers; hardware without any is omitted."""
         lines = []
@@ -162,7 +138,7 @@ class RankingAnswer(RunAnswer):
                     found[one.verdict].append((better if ratio > 1.0 else worse)(one, times=max(ratio, 1.0 / ratio)))
             strong, weak = found.values()
             if strong or weak:
-                lines.append(text.STRENGTHS(hardware=self.scope.mark(row.hardware), strong=strong, weak=weak))
+                lines.append(self._fill(text.STRENGTHS, row, strong=strong, weak=weak))
         return lines
 
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:
@@ -173,29 +149,14 @@ class RankingAnswer(RunAnswer):
             units_used_count=lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name),
         )
 
-    def _list_facts(self, row: RankedHardware, spread: UtilizationSpread) -> Grid:
-        """Return the specifications of one hardware, and the spread of its utilization."""
-        numbers = [one for one in self.numbers or () if one.run_id == row.run_id]
-        bounds = (
-            text.BOUND(
-                bound=bound,
-                count=getattr(spread, f"{bound}_bound_count"),
-                subgraph_count=spread.subgraph_count,
-                fraction=getattr(spread, f"{bound}_time_fraction"),
-            )
-            for bound in BOUNDS
-        )
-        facts = {
-            "microarchitecture": row.microarchitecture,
-            **{
-                section: "; ".join(_show_number(one) for one in numbers if one.section == section)
-                for section in text.FACT_SECTIONS
-            },
-            "performance": text.PERFORMANCE(row),
-            "utilization": text.UTILIZATION(spread),
-            "bound by": ", ".join(bounds),
-        }
-        return Grid(headings=text.FACT_HEADINGS, rows=tuple((name, told) for name, told in facts.items() if told))
+    def _details(self) -> list[Section]:
+        """Return the composition of the model and, if requested, the numbers and the utilization of each hardware."""
+        found = [Section(text.MODEL, self._lay(self.mix, text.MIX))]
+        if self.numbers is not None:
+            found.append(Section(text.NUMBERS_TITLE, self._lay(self.numbers, text.NUMBERS, quantity=_name_quantity)))
+        if self.spread is not None:
+            found.append(Section(text.SPREADS_TITLE, self._lay(self.spread, text.SPREADS)))
+        return found
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         hardware = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
@@ -206,15 +167,11 @@ class RankingAnswer(RunAnswer):
         ]
 
 
-def _show_number(row: HardwareNumber) -> str:
-    """Return a number of a hardware with its name."""
-    name = row.quantity.removeprefix("geometry.").removeprefix("memory.").removeprefix("power_mode.")
-    name = name.replace("_", " ").replace(".", " ")
+def _name_quantity(row: HardwareNumber) -> str:
+    """Return the name of a number of a hardware."""
     if row.quantity == "unit_count":
-        return f"{row.value:g} {row.unit_name}s"
-    if row.unit == "1":
-        return f"{name} {row.value:g}"
-    return f"{row.memory_type if row.quantity == 'memory_capacity' else name} {show_quantity(row.value, row.unit)}"
+        return f"{row.unit_name}s"
+    return row.memory_type if row.quantity == "memory_capacity" else row.quantity.partition(".")[2] or row.quantity
 
 
 def _plain(value: float | None) -> str:

@@ -29,9 +29,6 @@ from joulemap.system.record import frozen
 DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which it is stated."""
 
-SHOWN_NAMES: Final = 4
-"""Maximum hardware named in a note."""
-
 SHOWN_TIED: Final = 3
 """Maximum hardware listed as tied with each other."""
 
@@ -96,7 +93,7 @@ class CompareAnswer(RunAnswer):
             sure=self.describe_uncertainty(),
             details=(
                 Section(
-                    "Best of all hardware",
+                    text.BEST_TITLE,
                     self._lay(self.recommendations, text.BEST_OF_GOAL, goal=lambda row: METRIC[row.goal].label),
                 ),
             ),
@@ -115,7 +112,7 @@ class CompareAnswer(RunAnswer):
         if not self.available.rows:
             (one,) = self.answered
             energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
-            return text.ONLY(one, hardware=self.scope.mark(one.hardware), energy=energy, latency=latency)
+            return self._fill(text.ONLY, one, energy=energy, latency=latency)
         frugal, _ = goals = _find_goals(self.available)
         is_part = len(self.available[0].ranked_ids) < len(self.answered)
         told = [
@@ -124,9 +121,8 @@ class CompareAnswer(RunAnswer):
         if is_part:
             return " ".join([*told, *self._describe_beyond()])
         if not frugal.is_available:
-            other = frugal.available_hardware
-            best = self.scope.mark(frugal.hardware)
-            told.append(text.NOT_AVAILABLE(best=best, other=self.scope.mark(other)) if other else text.NONE_AVAILABLE)
+            other = frugal.available_hardware and self.scope.mark(frugal.available_hardware)
+            told.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, frugal, other=other))
         return " ".join(told)
 
     def _describe_goal(
@@ -136,10 +132,9 @@ class CompareAnswer(RunAnswer):
         own = next(one for one in self.rows if one.label == row.hardware)
         is_equal = row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO
         is_first = row is goals[0]
-        return (text.EQUAL if is_equal else text.BEST)[quantity](
+        return self._fill(
+            (text.EQUAL if is_equal else text.BEST)[quantity],
             row,
-            best=self.scope.mark(row.hardware),
-            other=self.scope.mark(row.runner_up or ""),
             value=(row.value, own.energy_half_width if quantity == "energy" else own.latency_half_width),
             each=text.EACH if row.goal == "energy_per_inference" else "",
             among=text.AMONG if is_part and is_first else "",
@@ -236,20 +231,20 @@ class CompareAnswer(RunAnswer):
         lines = scope.describe_refusals()
         for rows in self._group(lambda row: (row.clock_fraction or 1.0) < FULL):
             each = "; ".join(text.CLOCK_OF(row, variant=self._variant(row)) for row in rows)
-            lines.append(text.CLOCK(hardware=scope.mark(rows[0].hardware), each=each))
+            lines.append(self._fill(text.CLOCK, rows[0], each=each))
         for rows in self._group(lambda row: overlaps(row.interval_s, row.latency_s)):
             each = ", ".join(text.OVERLAP_OF(row, variant=self._variant(row)) for row in rows)
             limits = " or ".join(dict.fromkeys(text.LIMITS[row.throughput_limit or ""] for row in rows))
-            lines.append(text.OVERLAP(hardware=scope.mark(rows[0].hardware), each=each, limits=limits))
+            lines.append(self._fill(text.OVERLAP, rows[0], each=each, limits=limits))
         if any(row.assumed_energy_fraction for row in self.rows):
-            lines += [text.OVERHEAD(overhead=OVERHEAD), text.INTERVALS, *self._describe_basis()]
+            lines += [text.OVERHEAD(overhead=OVERHEAD), text.INTERVALS]
         for rows in self._group(lambda row: bool(row.recalled_energy_fraction)):
             most = max(rows, key=lambda row: row.recalled_energy_fraction or 0.0)
             lines += describe_recalled(most.recalled_energy_fraction, self._name(most))
         for rows in self._group(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
             shares = sorted(row.unattributed_energy_fraction or 0.0 for row in rows)
             ends = [show_share(share) for share in (shares[0], shares[-1])]
-            lines.append(text.UNATTRIBUTED(shares=ends, hardware=scope.mark(rows[0].hardware)))
+            lines.append(self._fill(text.UNATTRIBUTED, rows[0], shares=ends))
         return lines + scope.describe()
 
     def _nearest(self) -> list[Insight]:
@@ -269,21 +264,6 @@ class CompareAnswer(RunAnswer):
                 found.setdefault(row.hardware, []).append(row)
         return [sorted(rows, key=lambda row: row.batch) for rows in found.values()]
 
-    def _describe_basis(self) -> list[str]:
-        """Return the basis of the intervals, with hardware of the same basis on one line."""
-        groups: dict[tuple[str | None, str | None], dict[str, None]] = {}
-        kinds = {(row.hardware, row.energy_doubt, row.latency_doubt) for row in self.answered}
-        for row in self.answered:
-            is_alike = sum(hardware == row.hardware for hardware, *_ in kinds) == 1
-            name = row.hardware if is_alike else self._name(row)
-            groups.setdefault((row.energy_doubt, row.latency_doubt), {})[name] = None
-        return [
-            (text.BASIS_OF_BOTH if energy == latency else text.BASIS)(
-                names=", ".join(self._shorten(list(names), SHOWN_NAMES)), energy=energy, latency=latency
-            )
-            for (energy, latency), names in groups.items()
-        ]
-
     def _name(self, row: Comparison) -> str:
         """Return the name of a row: its hardware and the settings that vary."""
         return " ".join((self.scope.mark(row.hardware), self._variant(row))).rstrip()
@@ -298,10 +278,9 @@ class CompareAnswer(RunAnswer):
         share, category = row.category_share_fraction, CATEGORIES[row.common_category]
         outweighs = share is not None and share > 1.0
         ratio = row.latency_per_inference_ratio
-        return text.INSIGHT(
+        return self._fill(
+            text.INSIGHT,
             row,
-            best=self.scope.mark(row.best_hardware),
-            other=self.scope.mark(row.other_hardware),
             saved=row.category_difference_j,
             outweighed=category if outweighs else None,
             share=share,

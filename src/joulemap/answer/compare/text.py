@@ -19,17 +19,17 @@ ONLY: Final = Template(
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
-        "{best} uses the least energy{each}{among}: {value:interval J}, {advantage_ratio:x} less than {other}"
+        "{hardware} uses the least energy{each}{among}: {value:interval J}, {advantage_ratio:x} less than {runner_up}"
         "[ ({probability_best:chance} confidence)]."
     ),
     "latency": Template(
-        "{best} is {also}the fastest{among}: {value:interval s}, {advantage_ratio:x} faster than {other}"
+        "{hardware} is {also}the fastest{among}: {value:interval s}, {advantage_ratio:x} faster than {runner_up}"
         "[ ({probability_best:chance} confidence)]."
     ),
 }
 EQUAL: Final[Mapping[str, Template]] = {
-    "energy": Template("{best} and {other} use the same energy{each}: {value:interval J}."),
-    "latency": Template("{best} and {other} are equally fast: {value:interval s}."),
+    "energy": Template("{hardware} and {runner_up} use the same energy{each}: {value:interval J}."),
+    "latency": Template("{hardware} and {runner_up} are equally fast: {value:interval s}."),
 }
 EACH: Final = " per inference"
 AMONG: Final = " of the available hardware"
@@ -38,8 +38,8 @@ GAINS: Final[Mapping[str, Template]] = {
     "energy": Template("use {ratio:x} less energy"),
     "latency": Template("be {ratio:x} faster"),
 }
-NOT_AVAILABLE: Final = Template("{best} is not available; the best available hardware is {other}.")
-NONE_AVAILABLE: Final = "None of this hardware is available."
+NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
+NONE_AVAILABLE: Final = Template("None of this hardware is available.")
 
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
@@ -48,14 +48,16 @@ COLUMNS: Final = Template(
     "[*energy ratio {ratio} | ]"
     "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
 )
+BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "
     "best available available_hardware | value of that available_value"
 )
 
 INSIGHT: Final = Template(
-    "{best} uses {energy_ratio:x} less energy than {other}[: {saved:J} less for {outweighed}, but more for the rest]"
-    "[; {share:%} of the difference is {cause}][; {best} is {faster}][; {other} is {slower}]"
+    "{best_hardware} uses {energy_ratio:x} less energy than {other_hardware}"
+    "[: {saved:J} less for {outweighed}, but more for the rest][; {share:%} of the difference is {cause}]"
+    "[; {best_hardware} is {faster}][; {other_hardware} is {slower}]"
 )
 FASTER: Final = Template("{ratio:x} faster{each}")
 
@@ -78,8 +80,6 @@ LIMITS: Final[Mapping[str, str]] = {
 }
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
 INTERVALS: Final = "Four in five measurements fall inside the interval of a figure."
-BASIS: Final = Template("Intervals of {names}: energy from {energy}, latency from {latency}")
-BASIS_OF_BOTH: Final = Template("Intervals of {names}: energy and latency from {energy}")
 UNATTRIBUTED: Final = Template(
     "{shares:range} of the energy of {hardware} is unattributed: its power limit implies more than its circuits "
     "explain, and the difference has not been measured"
@@ -109,7 +109,7 @@ AVAILABLE: Final = Template(
 )
 WINS: Final = Template("{hardware} in {count}")
 WON: Final = Template(
-    "[{model}: ]{hardware} is best at {row.hardware_won_count} of {row.all_part_count} {part}s[: {kinds:list}]"
+    "[{of_model}: ]{hardware} is best at {hardware_won_count} of {all_part_count} {part}s[: {kinds:list}]"
     "[; it is tied at {tied}]"
 )
 WON_KINDS: Final[Mapping[str, Template]] = {
@@ -118,9 +118,7 @@ WON_KINDS: Final[Mapping[str, Template]] = {
     "some": Template("some {kinds:list}"),
 }
 WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
-WON_MODELS: Final = Template(
-    "{hardware} has the lowest {metric} for {row.hardware_won_count} of {row.model_count} models"
-)
+WON_MODELS: Final = Template("{hardware} has the lowest {label} for {hardware_won_count} of {model_count} models")
 SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
@@ -145,10 +143,11 @@ STEPS_OF_MODELS: Final = (
 # Hardware ranked for a deployment
 
 RANKED_BY: Final = Template("Ranked by {sort}")
-ALLOCATION: Final = Template("Subgraphs on {row.rank}. {hardware}")
-FACTS: Final = Template("{row.rank}. {hardware}")
+ALLOCATION: Final = Template("Subgraphs on {rank}. {hardware}")
 SUBGRAPHS: Final = Template("{metric} of each subgraph")
-MODEL: Final = "Model"
+MODEL: Final = "Operators of the model"
+NUMBERS_TITLE: Final = "Numbers of the hardware"
+SPREADS_TITLE: Final = "Utilization of the hardware"
 
 FIRST: Final = Template(
     "{best} has the {metric.best} {metric.label}{among}[, {ratio:x} better than {other}][, equal to {equal}]."
@@ -175,20 +174,10 @@ PLACED: Final = (
     "tiles tile_count | waves wave_count | pattern fusion_pattern"
 )
 
-COMPOSITION: Final = Template(
-    "{subgraphs:n subgraph} of {operators:n operator}, {macs}[: {kinds}][; without MACs: {others:list}]"
+MIX: Final = (
+    "operators kind | *subgraphs subgraph_count | *count operator_count | share of operators operator_fraction | "
+    "MACs mac_count | *share of MACs mac_fraction"
 )
-NO_MACS: Final = "no MACs"
-KIND: Final = Template(
-    "{kind} {mac_fraction:%} of the MACs ({row.operator_count:n operator} in {row.subgraph_count:n subgraph})"
-)
-KIND_NAMES: Final = {
-    "conv": "convolutions",
-    "depthwise_conv": "depthwise convolutions",
-    "grouped_conv": "grouped convolutions",
-    "linear": "linear layers",
-    "matmul": "matrix products",
-}
 
 STRENGTHS: Final = Template("{hardware}:[ strong: {strong:list};][ weak: {weak:list}]")
 STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
@@ -205,15 +194,13 @@ STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
 }
 """Aspect -> text where the hardware is better than the median, and where it is worse."""
 
-FACT_HEADINGS: Final = ("subject", "figures")
-FACT_SECTIONS: Final = ("geometry", "memory", "power", "peak")
-PERFORMANCE: Final = Template("{latency_s:s}, {throughput_per_s:1/s}, {average_power_w:W} on average")
-UTILIZATION: Final = Template(
-    "{mean_utilization_fraction:%} on average[; lowest {min_utilization_fraction:%} ({min_kind} {min_name}), "
-    "highest {max_utilization_fraction:%} ({max_kind} {max_name})]"
-    "[; {idle_time_fraction:%} of the time in subgraphs without MACs, most of it in {idle_kind}]"
+NUMBERS: Final = "*hardware | section | *quantity | *value | basis"
+SPREADS: Final = (
+    "hardware | *mean utilization mean_utilization_fraction | *lowest min_utilization_fraction | "
+    "lowest subgraph min_name | *highest max_utilization_fraction | highest subgraph max_name | "
+    "time without MACs idle_time_fraction | compute-bound time compute_time_fraction | "
+    "memory-bound time memory_time_fraction | launch-bound time launch_time_fraction"
 )
-BOUND: Final = Template("{bound} {count} of {subgraph_count} ({fraction:%} of the time)")
 
 STEPS_OF_RANKING: Final = (
     Template("compare {model} --level detailed --hardware {best} {repeated}"),

@@ -262,8 +262,6 @@ class FlipAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` constants of each table; machine formats hold all."""
         chosen = self._chosen(limit)
-        own = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
-        sure = [self.describe_confidence(), *(text.OWN(line=line.removeprefix("of which ")) for line in own)]
         cells: dict[str, Cell] = {
             "flip_value": self._show_break_even,
             "flip_ratio": lambda row: _show_factor(row.flip_ratio),
@@ -291,7 +289,7 @@ class FlipAnswer(RunAnswer):
             self.rows,
             answer=self.describe_winner(),
             insights=self.insights(),
-            sure="; ".join(filter(None, sure)),
+            sure=self.describe_confidence(),
             details=(Section(text.ALL_TITLE, every),),
             notes=[*text.NOTES, *self.scope.describe()],
             steps=self._steps(repeated),

@@ -50,7 +50,6 @@ SURE: Final = Template(
     "{odds:odds} cases[, by 2x in {odds_of_two:odds}]"
 )
 TIED: Final = "statistically tied"
-OWN: Final = Template("part of that: {line}")
 
 NOTES: Final = (
     "each constant alone, all others unchanged, between 1/100 and 100 times its value",

@@ -194,15 +194,9 @@ class SweepAnswer(RunAnswer):
             "winner": {
                 "metric": name_metric,
                 "value": lambda row: show_quantity(row.value, row.unit),
-                "advantage_ratio": lambda row: (
-                    text.ADVANTAGE(ratio=row.advantage_ratio, other=self.scope.mark(row.runner_up))
-                    if row.runner_up
-                    else ""
-                ),
+                "advantage_ratio": text.ADVANTAGE,
                 "probability_ahead": lambda row: (
-                    text.TIED(other=self.scope.mark(row.runner_up))
-                    if row.runner_up and _is_tied(row)
-                    else show_chance(row.probability_ahead)
+                    self._fill(text.TIED, row) if _is_tied(row) else show_chance(row.probability_ahead)
                 ),
             },
             "crossing": {
@@ -223,7 +217,6 @@ class SweepAnswer(RunAnswer):
 
     def changes(self) -> list[str]:
         """Return for each metric the best hardware at the smallest batch, and each change of it at larger ones."""
-        mark = self.scope.mark
         groups: dict[tuple[str, ...], list[SweepWinner]] = {}
         for row in self.winners:
             groups.setdefault((row.model, row.precision, row.runtime, row.metric), []).append(row)
@@ -232,26 +225,16 @@ class SweepAnswer(RunAnswer):
             if all(row.candidate_count == 1 for row in (first, *later)):
                 continue
             moves = [row for row in later if row.is_change]
-            ties = [
-                text.TIE(other=mark(row.runner_up), batch=row.batch)
-                for row in (first, *moves)
-                if row.runner_up is not None and _is_tied(row)
-            ]
-            told = [
-                (text.OVERTAKES if row.is_overtaking else text.REPLACES)(
-                    winner=mark(row.winner), previous=mark(row.previous_winner or ""), batch=row.batch
-                )
-                for row in moves
-            ]
+            told = (self._fill(text.OVERTAKES if row.is_overtaking else text.REPLACES, row) for row in moves)
             lines.append(
-                (text.CHANGING if moves else text.ALWAYS)(
+                self._fill(
+                    text.CHANGING if moves else text.ALWAYS,
+                    first,
                     group=self._group(first),
                     metric=METRIC[first.metric].label,
-                    winner=mark(first.winner),
-                    batch=first.batch,
                     where=text.AT_EVERY_BATCH if later else "",
                     moves="; ".join(told),
-                    ties=ties,
+                    ties=[self._fill(text.TIE, row) for row in (first, *moves) if _is_tied(row)],
                 )
             )
         return lines
@@ -264,12 +247,11 @@ class SweepAnswer(RunAnswer):
             if row.is_overtaking
         }
         return [
-            text.OVERTAKING(
+            self._fill(
+                text.OVERTAKING,
+                row,
                 group=self._group(row),
                 metric=METRIC[row.metric].label,
-                overtaker=self.scope.mark(row.overtaker),
-                overtaken=self.scope.mark(row.overtaken),
-                batch=row.batch,
                 values=_show_pair(row.unit, row.overtaker_value, row.overtaken_value),
             )
             for row in self.crossings
@@ -278,18 +260,14 @@ class SweepAnswer(RunAnswer):
 
     def _notes(self) -> list[str]:
         """Return notes on these rows."""
-        tally, mark = self.tally, self.scope.mark
+        tally, budget = self.tally, self.max_latency_s
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
         beyond = [row for row in self.series if row.budget_batch is None and row.least_latency_s is not None]
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
-            *(text.UNSUPPORTED(reason=mark(reason)) for reason in reasons),
-            *(
-                text.BEYOND_BUDGET(row, group=self._group(row), hardware=mark(row.hardware), budget=self.max_latency_s)
-                for row in beyond
-                if self.max_latency_s
-            ),
+            *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
+            *(self._fill(text.BEYOND_BUDGET, row, group=self._group(row), budget=budget) for row in beyond if budget),
             *([text.NO_SCALING] if lacks_scaling else []),
             *self.scope.describe(),
         ]
@@ -321,7 +299,7 @@ def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
 
 
 def _is_tied(row: SweepWinner) -> bool:
-    return row.probability_ahead is not None and row.probability_ahead < TOLD_APART
+    return bool(row.runner_up) and row.probability_ahead is not None and row.probability_ahead < TOLD_APART
 
 
 def _show_range(low: float | None, high: float | None, unit: str = "") -> str:

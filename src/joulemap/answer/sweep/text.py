@@ -62,8 +62,8 @@ ENERGY: Final = Template("[{energy_per_inference_j:J} at {energy_batch}]")
 IN_BUDGET: Final = Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")
 PAIR: Final = Template("{one} against {other}")
 PAIR_BEFORE: Final = Template("{one} against {other} at batch {batch}")
-ADVANTAGE: Final = Template("{ratio:x} better than {other}")
-TIED: Final = Template("tied with {other}")
+ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
+TIED: Final = Template("tied with {runner_up}")
 
 GROUP: Final = Template("{settings:list}: ")
 ALWAYS: Final = Template("{group}{metric}: {winner} is best{where}[; statistically tied {ties:and}]")
@@ -71,9 +71,9 @@ CHANGING: Final = Template(
     "{group}{metric}: {winner} is best from batch {batch}; {moves}[; statistically tied {ties:and}]"
 )
 AT_EVERY_BATCH: Final = " at every batch"
-OVERTAKES: Final = Template("{winner} overtakes {previous} from batch {batch}")
-REPLACES: Final = Template("{winner} is best from batch {batch}, which {previous} cannot run")
-TIE: Final = Template("with {other} at batch {batch}")
+OVERTAKES: Final = Template("{winner} overtakes {previous_winner} from batch {batch}")
+REPLACES: Final = Template("{winner} is best from batch {batch}, which {previous_winner} cannot run")
+TIE: Final = Template("with {runner_up} at batch {batch}")
 OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
 
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
