@@ -392,13 +392,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
     assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
-    shares = {
-        run_id: float(share)
-        for run_id, share in workspace.sql(
-            "SELECT run_id, sum(line_energy_fj) FILTER (basis = 'assumed') / sum(line_energy_fj) FROM energy_ledger "
-            "GROUP BY run_id"
-        ).rows
-    }
+    shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
     prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer
     assumed_j = shares[row.prefill_run_id] * prompts_j
     assumed_j += shares[row.decode_run_id] * (load.output_token_j - prompts_j)

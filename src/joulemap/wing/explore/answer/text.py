@@ -106,7 +106,10 @@ RULES: Final[Mapping[str, Rule]] = {
         source="length of a die",
     ),
     "static": Rule(
-        text=f"static power scales with the area; {100.0 * MEMORY_SHARE:.0f} % of it with the DRAM bandwidth",
+        text=(
+            f"{100.0 * (1.0 - MEMORY_SHARE):.0f} % of static power scales with the area, {100.0 * MEMORY_SHARE:.0f} % "
+            "with the DRAM bandwidth"
+        ),
         basis="assumed",
         source="active idle of similar circuits; share of the memory interface",
     ),

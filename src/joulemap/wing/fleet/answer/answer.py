@@ -65,11 +65,11 @@ def fleet(
     if demand.is_of_tokens:
         return _serve(source, model, settings, demand, levels, serving, usage, prices)
     if demand.p99_s is None:
-        raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
+        raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     from joulemap.wing.fleet.capacity.station import size_stations
 
     if model in demand.beside:
-        raise UsageError(f"{model} has the share that others leave: --beside is for other models")
+        raise UsageError(f"{model} has the share that the others leave: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
@@ -97,7 +97,7 @@ def _check_batched(models: Iterable[str]) -> None:
     for name in models:
         if name in known:
             raise UsageError(
-                f"{name} is a language model, which is promised otherwise: --first-token 500ms --between-tokens 30ms"
+                f"{name} is a language model, which has other targets: --first-token 500ms --between-tokens 30ms"
             )
 
 
@@ -131,7 +131,7 @@ def _serve(
     from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
     if demand.beside:
-        raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
+        raise UsageError("a fleet serves a language model alone: --beside is for models that run in batches")
     published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     question, whole, every = list_served(source, model, settings, serving)

@@ -53,7 +53,7 @@ def serve_pools(
     """Return the prefill and decode pools on this hardware, and the result for requests; UsageError without a load."""
     load = read_load(question)
     if load is None:
-        raise UsageError("--prefill-on is about requests one by one: add --rate 4/s, --in-flight 32 or --requests FILE")
+        raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")
     first, second = (_choose(cases, name) for name in chosen)
     rows = _size(load, first, second)
     found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
@@ -81,7 +81,8 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
         raise UsageError(
-            f"{rate:g} requests/s need {counts[0]:,} servers of prompts and {counts[1]:,} of answers: {MOST} at most"
+            f"{rate:g} requests/s need {counts[0]:,} servers for prefill and {counts[1]:,} for decode, expected at "
+            f"most {MOST}"
         )
     return [
         PoolRow(
