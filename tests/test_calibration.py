@@ -14,6 +14,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.answer.text import INHERITED, UNCALIBRATED
 from joulemap.catalog.calibration import (
     calibration_text,
@@ -443,9 +444,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     assert re.search(r"^[^\n]*coefficient.device_time_scale,2.0,1,measured,", shown, re.MULTILINE)
     priced = joulemap("hardware", "show", TARGET, "--energy", *given, "--format", "json").stdout
     assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"scaled"}
-    assert (
-        "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET, "--notes").stdout
-    )
+    assert CLASS_DEFAULTS in joulemap("hardware", "show", TARGET, "--notes").stdout
 
 
 @pytest.mark.slow
