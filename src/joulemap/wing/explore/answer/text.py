@@ -148,12 +148,12 @@ NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"
 CHIPS: Final = (
     "*chip hardware | *regret regret_ratio | *worst ratio worst_ratio | *worst model worst_model | "
-    "models model_count | missing"
+    "models model_count | missing?"
 )
 WINNERS_HEADING: Final = "Best chip of each model"
 WINNERS: Final = Template(
     "*model | *best hardware | precision | batch | runtime | *{objective} value | next chip runner_up | "
-    "ratio runner_up_ratio | *probability probability | tied alike"
+    "ratio runner_up_ratio | *probability probability? | tied alike?"
 )
 TIED_MORE: Final = Template("{names:list}[, +{more}]")
 SURE_WINNERS: Final = Template("{sure} of {known} winners beat every rival with at least 80 % probability")

@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+import numpy as np
 
 from joulemap.answer.computed import told
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.model.total import evaluate_totals
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.wing.explore.design.limit import find_excess
+from joulemap.wing.explore.design.outcome import Outcomes
 from joulemap.wing.explore.design.question import read_bounds
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings
+    from joulemap.model.outcome import Asked
+    from joulemap.model.pipeline import Evaluator
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
+    from joulemap.wing.explore.design.limit import Bound
     from joulemap.wing.explore.design.outcome import Objective
 
 
@@ -63,6 +70,9 @@ Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
 
 MOST_RIVALS: Final = 8
 """Maximum chips after the best of a model that are compared with it statistically."""
+
+TOGETHER: Final = 25_000
+"""Operators of configurations evaluated together; their ledgers, some twenty lines per operator, are in memory."""
 
 METRICS: Final = {
     "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
@@ -114,7 +124,6 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
     from joulemap.plan.hold import find_targets
     from joulemap.plan.workload import holding_workload
     from joulemap.store.workload import read_columns
-    from joulemap.wing.explore.design.choice import find_choices
 
     targets = find_targets(source, plan)
     ranked = {
@@ -136,7 +145,7 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
             for run in runs
         ]
         count += len(asked)
-        for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
+        for place, cost in _find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
             run = runs[place]
             mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
             if run.hardware not in mine or cost < mine[run.hardware][0]:
@@ -146,6 +155,46 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
         if source.progress is not None:
             source.progress(number + 1, len(plan.models))
     return best, count
+
+
+def _find_choices(
+    evaluator: Evaluator, asked: Sequence[Asked], chips: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
+) -> Iterator[tuple[int, float]]:
+    """Yield for each chip the index of its best configuration within limits, and its cost as a logarithm."""
+    most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
+    outcomes = Outcomes.join([_evaluate_block(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
+    keeps, _ = find_excess(outcomes, bounds)
+    cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
+    for chip in dict.fromkeys(chips):
+        mine = np.flatnonzero(np.array(chips) == chip)
+        place = int(mine[np.argmin(cost[mine])])
+        if np.isfinite(cost[place]):
+            yield place, float(cost[place])
+
+
+def _evaluate_block(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
+    """Return the outcomes of configurations, without area and uncertainty."""
+    totals = evaluate_totals(evaluator, asked)
+    batch = evaluator.work.batch
+    nothing = np.where((totals.refusal == "") & (totals.latency_fs > 0), 1.0, np.nan)
+    area = np.zeros(len(asked))
+    energy, rate = totals.energy_per_inference_j(batch), totals.throughput_per_s(batch)
+    return Outcomes(
+        latency_s=nothing * totals.latency_s,
+        slowest_s=nothing * totals.latency_s,
+        energy_per_inference_j=nothing * energy,
+        throughput_per_s=nothing * rate,
+        peak_memory_bytes=nothing * totals.peak_memory_bytes,
+        area_mm2=area,
+        die_cost_usd=area,
+        latency_fs=totals.latency_fs,
+        energy_fj=totals.energy_fj,
+        clock_fraction=totals.clock_fraction,
+        limit=totals.throughput_limit,
+        refusal=np.where(np.isnan(nothing), "it does not run", ""),
+        latency_half_width=nothing * np.nan,
+        energy_half_width=nothing * np.nan,
+    )
 
 
 def _find_rivals(
