@@ -63,7 +63,7 @@ SELECT
     place_index AS part_index,
     operation AS kind,
     $metric AS metric,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
     rank = 1 AS is_winner,
     count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,

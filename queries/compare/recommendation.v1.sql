@@ -39,7 +39,7 @@ WITH chosen AS (
         r.peak_memory_bytes,
         r.edp_js
     FROM runs AS r
-    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 valued AS (

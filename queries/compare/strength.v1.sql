@@ -23,7 +23,8 @@ unit_name = {}
 run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
 run_id = {}
 */
-WITH one AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+one AS (
     SELECT
         c.run_id,
         c.hardware,
@@ -52,7 +53,8 @@ held AS (
         CASE
             WHEN said.unit <> '1' THEN median(said.value) OVER (PARTITION BY said.aspect) / nullif(said.value, 0e0)
         END AS median_ratio,
-        CASE WHEN said.aspect = 'utilization' THEN grade(said.value, $grade_bounds) END AS grade,
+        CASE WHEN said.aspect = 'utilization' THEN (SELECT min_by(g.grade, g.grade_index) FROM grade_step AS g WHERE said.value >= g.least_fraction) END
+            AS grade,
         count(*) OVER (PARTITION BY said.aspect) AS run_count
     FROM one
 )

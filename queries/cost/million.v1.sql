@@ -166,7 +166,7 @@ SELECT
     CASE
         WHEN position = 3 THEN r.reason
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
-        WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
+        WHEN position = 2 THEN 'the catalogue has no ' || find_metric('cost').missing
         ELSE ''
     END AS reason,
     r.run_id

@@ -115,9 +115,30 @@ WITH asked AS MATERIALIZED (
             ELSE TRUE
         END
 ),
+-- subgraphs in which no unit of the hardware has a part: which others do the work
 other AS (
-    SELECT run_id, subgraph_index, unit_name, unit_count
-    FROM other_units_of($run_ids)
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        u.unit_name,
+        CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+    FROM internal.run_subgraph AS s
+    JOIN (
+        SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+        FROM (
+            SELECT run_id, subgraph_index, action_id
+            FROM internal.ledger_line
+            WHERE run_id IN (SELECT unnest($run_ids))
+            GROUP BY ALL
+        ) AS l
+        JOIN internal.action AS a ON a.action_id = l.action_id
+        LEFT JOIN other_units AS u ON u.component = a.component
+        GROUP BY l.run_id, l.subgraph_index
+    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    JOIN internal.run AS r ON r.run_id = s.run_id
+    LEFT JOIN other_units AS u ON u.place = o.place
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
+    WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
 ),
 spent AS (
     SELECT
@@ -210,9 +231,8 @@ placed AS (
         max(o.operator_index) OVER (PARTITION BY o.run_id, o.subgraph_index) AS last_index,
         o.kernel_count,
         q.mac_count,
-        bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-        bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-            AS bias_element_count,
+        q.bias_addition_count,
+        q.bias_element_count,
         o.latency_fs,
         o.dram_bytes,
         o.moved_bytes,
@@ -227,7 +247,7 @@ placed AS (
         s.units_used_count
     FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
     JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND s.run_id IN (SELECT unnest($run_ids)) AND $division = 'operator'
@@ -273,7 +293,7 @@ SELECT
     joules(f.static_fj) AS static_energy_j,
     seconds(f.latency_fs) AS latency_s,
     f.compute_s >= f.memory_s AS is_computing,
-    edp_of(f.energy_fj, f.latency_fs) AS edp_js,
+    joules(f.energy_fj) * seconds(f.latency_fs) AS edp_js,
     edp_share(f.energy_fj, f.latency_fs, f.run_fj, f.run_fs) AS edp_share_js,
     (f.energy_fraction + f.latency_fraction) / 2e0 AS edp_share_fraction,
     row_number() OVER by_share AS rank,

@@ -90,7 +90,7 @@ SELECT
     v.name,
     energy_b_fj - energy_a_fj AS energy_difference_fj,
     latency_b_fs - latency_a_fs AS latency_difference_fs,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     difference / nullif(sum(difference ORDER BY v.name) OVER (), 0e0) AS share_fraction,
     l.moved.action AS largest_action,
     joules(l.moved.fj) AS largest_difference_j

@@ -86,9 +86,7 @@ served AS (
         CAST($device_counts AS INTEGER[])[place]
     FROM place
 ),
-spent AS (
-    FROM bounds_of($run_ids)
-),
+spent AS (FROM cube.bound(run_ids := $run_ids)),
 -- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's; where kernels
 -- of the engine are quicker than those of the run, their shares of the run
 counted AS (
@@ -133,7 +131,9 @@ powered AS (
         e.each * e.batch AS token_count,
         e.each * e.batch / e.phase_s AS tokens_per_s,
         e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
-        e.phase_j / (e.each * e.batch) AS energy_per_inference_j
+        e.phase_j / (e.each * e.batch) AS energy_per_inference_j,
+        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity,
+        CASE e.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END AS energy_quantity
     FROM served AS e
     JOIN cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
@@ -144,13 +144,13 @@ powered AS (
 doubted AS (
     SELECT
         p.*,
-        served_half_width(
-            CASE p.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END,
-            v.vendor, $engine, $work, v.hardware, t.latency_own_half_width
+        sqrt(
+            pow(serving_half_width(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
-        served_half_width(
-            CASE p.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END,
-            v.vendor, $engine, $work, v.hardware, t.energy_own_half_width
+        sqrt(
+            pow(serving_half_width(p.energy_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.energy_own_half_width, 2)
         ) AS energy_half_width
     FROM powered AS p
     JOIN internal.run AS r ON r.run_id = p.run_id
@@ -164,12 +164,14 @@ paid AS (
 asked AS (
     SELECT
         q.*,
-        bought_spread(q.bought_price_half_width, q.purchase_usd_per_million, q.energy_usd_per_million) AS bought_half_width,
-        way_paid(
-            q.pay,
-            CASE WHEN q.rented_alike THEN q.rented_usd_per_million END,
-            CASE WHEN q.bought_alike THEN q.bought_usd_per_million END
-        ) AS way
+        q.bought_price_half_width * q.purchase_usd_per_million
+            / (q.purchase_usd_per_million + q.energy_usd_per_million) AS bought_half_width,
+        CASE
+            WHEN q.pay <> 'bought' AND q.rented_alike AND q.rented_usd_per_million IS NOT NULL
+                AND NOT (q.pay = 'both' AND coalesce(q.bought_alike AND q.bought_usd_per_million < q.rented_usd_per_million, FALSE))
+                THEN 'rented'
+            WHEN q.pay <> 'rented' AND q.bought_alike AND q.bought_usd_per_million IS NOT NULL THEN 'bought'
+        END AS way
     FROM paid AS q
 )
 SELECT

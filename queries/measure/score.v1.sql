@@ -49,9 +49,14 @@ SELECT
 FROM internal.measurement AS m
 JOIN internal.run AS n ON n.run_id = $run_id
 LEFT JOIN runs AS r ON r.run_id = n.run_id
-LEFT JOIN allocators() AS o ON o.hardware_digest = n.hardware_digest
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest
 CROSS JOIN LATERAL (
-    SELECT allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count) AS allocated_bytes
+    SELECT
+        CASE
+            WHEN o.workspace_bytes IS NULL THEN r.peak_memory_bytes
+            WHEN m.stream_count IS NOT NULL
+                THEN CAST(r.peak_memory_bytes + least(m.stream_count, o.stream_limit) * o.workspace_bytes AS BIGINT)
+        END AS allocated_bytes
 ) AS p
 WHERE m.measurement_id = $measurement_id
 ORDER BY m.measurement_id

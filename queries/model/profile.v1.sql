@@ -35,19 +35,14 @@ tracer_version = { type = "VARCHAR", meaning = "digest of the rules by which it 
 WITH work AS (
     SELECT
         CAST(coalesce(sum(mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS mac_count,
-        CAST(
-            coalesce(
-                sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k))
-                    FILTER (WHERE NOT is_foldable), 0
-            ) AS BIGINT
-        ) AS skipped_mac_count,
+        CAST(coalesce(sum(skipped_mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS skipped_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS elementwise_count,
         CAST(coalesce(sum(special_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS special_count,
         CAST(coalesce(sum(mac_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_elementwise_count,
         count(*) AS operator_count,
         count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
-    FROM internal.workload_operator
+    FROM counted_operators
     WHERE workload_id = $workload_id
 ),
 traffic AS (

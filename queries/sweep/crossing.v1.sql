@@ -23,9 +23,9 @@ WITH candidate AS (
     SELECT
         model, "precision", runtime, series, batch, hardware, is_projection,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
-            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
+            {'metric': 'edp', 'unit': find_metric('edp').unit, 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': find_metric('energy_per_inference').unit, 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': find_metric('latency').unit, 'value': latency_s}
         ], recursive := TRUE)
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),

@@ -37,11 +37,10 @@ WITH place AS (
             ELSE 'forward'
         END AS phase,
         CAST(o.latency_fs AS HUGEINT) AS latency_fs,
-        CAST(q.mac_count - skipped_mac_count(q.variant, q.elementwise_count, q.mac_count, q.gemm_m, q.gemm_n, q.gemm_k) AS HUGEINT)
-            AS mac_count
+        CAST(q.mac_count - q.skipped_mac_count AS HUGEINT) AS mac_count
     FROM internal.run AS r
     JOIN internal.run_operator AS o ON o.run_id = r.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 spent AS (

@@ -56,10 +56,20 @@ work AS (
     SELECT
         c.workload_id,
         c.runtime,
-        flop_class(arg_min(t.mac_count, c.run_id), any_value(c.batch)) AS least_flop_count
-    FROM chosen AS c
-    JOIN internal.run_total AS t ON t.run_id = c.run_id
-    GROUP BY c.workload_id, c.runtime
+        CASE
+            WHEN c.mac_count < c.batch THEN 0
+            ELSE CAST(pow(10, length(CAST(2 * c.mac_count // c.batch AS VARCHAR)) - 1) AS BIGINT)
+        END AS least_flop_count
+    FROM (
+        SELECT
+            c.workload_id,
+            c.runtime,
+            arg_min(t.mac_count, c.run_id) AS mac_count,
+            any_value(c.batch) AS batch
+        FROM chosen AS c
+        JOIN internal.run_total AS t ON t.run_id = c.run_id
+        GROUP BY c.workload_id, c.runtime
+    ) AS c
 ),
 candidate AS (
     SELECT

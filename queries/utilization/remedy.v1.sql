@@ -29,11 +29,15 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of the chosen hardwar
 chosen_run_id = { type = "INTEGER", meaning = "run of the choice" }
 run_id = { type = "INTEGER", meaning = "run to better" }
 */
-WITH one AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+one AS (
     SELECT
         c.run_id, c.hardware_id, c.hardware, c.power_mode, c.architecture, c.deployment, c.precision, c.batch,
         c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
-        c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
+        c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source,
+        list_position(
+            ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part(c.precision, '/', 1)
+        ) AS precision_place
     FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
     JOIN internal.workload AS w ON w.workload_id = c.workload_id
 ),
@@ -60,7 +64,7 @@ pair AS (
                     WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
                     WHEN
                         o.batch = b.batch AND o.runtime = b.runtime
-                        AND precision_place(o.precision) > precision_place(b.precision)
+                        AND o.precision_place > b.precision_place
                         THEN 'lower precision'
                     WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
                 END
@@ -176,7 +180,8 @@ JOIN bounded AS s ON s.run_id = c.run_id
 LEFT JOIN placed AS p
     ON p.remedy = c.remedy
     AND p.state = CASE
-        WHEN s.bound = 'compute' AND grade(b.compute_utilization_fraction, $grade_bounds) IN ('excellent', 'good')
+        WHEN s.bound = 'compute' AND b.compute_utilization_fraction
+            >= (SELECT g.least_fraction FROM grade_step AS g WHERE g.grade = 'good')
             THEN 'roof'
         ELSE s.bound
     END

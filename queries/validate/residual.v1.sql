@@ -59,8 +59,10 @@ WITH pair AS (
     WHERE $hardware = '' OR p.hardware = $hardware
 ),
 fitted AS (
-    SELECT DISTINCT calibration_digest, hardware, runtime
-    FROM left_out_widths()
+    SELECT DISTINCT e.calibration_digest, c.hardware, e.runtime
+    FROM internal.calibration_error AS e
+    JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest
+    WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL AND e.precision IS NOT NULL
 )
 SELECT
     p.{columns},

@@ -68,7 +68,7 @@ BASIS_FACTORS: Final[Mapping[str, float]] = {
     "scaled": 1.5,
     "assumed": 2.0,
 }
-"""Basis -> factor that covers 80 % of prices of that basis; judged, and equal to `price_spread` in SQL."""
+"""Basis -> factor that covers 80 % of prices of that basis; judged."""
 
 
 def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:

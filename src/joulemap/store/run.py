@@ -11,6 +11,7 @@ from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
+from joulemap.uncertainty.scale import OTHER_WORK
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
 """SQL condition on runs with enough detail: with a ledger or a refusal if `$has_ledger`, else any."""
@@ -80,7 +81,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
-        "coalesce(t.latency_basis = other_work(), FALSE), r.placement "
+        f"coalesce(t.latency_basis = '{OTHER_WORK}', FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
