@@ -7,13 +7,10 @@ order = ["model", "workload_id", "part_index", "rank"]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory" }
 [columns]
-model = {}
 part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
 name = { type = "VARCHAR", meaning = "of the operator, or of that which leads the subgraph" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of its subgraph in order" }
-hardware = {}
-metric = {}
 value = { type = "DOUBLE", meaning = "of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
 rank = { type = "BIGINT", meaning = "1 for the least; ties go to the first name" }
@@ -28,9 +25,6 @@ memory_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off ch
 bottleneck = { type = "VARCHAR", meaning = "what bounds its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
 unit_name = { type = "VARCHAR", meaning = "what one of those is called" }
-is_available = {}
-run_id = {}
-workload_id = {}
 */
 WITH valued AS (
     SELECT
@@ -59,14 +53,21 @@ ranked AS (
     )
 )
 SELECT
-    {columns},
+    model,
     place_index AS part_index,
+    name,
     operation AS kind,
+    fusion_pattern, hardware,
     $metric AS metric,
+    value,
     find_metric($metric).unit AS unit,
+    rank,
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
+    winner,
     rank = 1 AS is_winner,
     count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
-    dram_bytes AS memory_bytes
+    energy_j, latency_s, edp_share_js,
+    dram_bytes AS memory_bytes,
+    bottleneck, units_used_count, unit_name, is_available, run_id, workload_id
 FROM ranked
 ORDER BY model, workload_id, place_index, rank

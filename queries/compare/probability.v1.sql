@@ -7,7 +7,6 @@ order = ["metric", "probability_better, highest first", "label", "other_label", 
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are left out" }
 metric = { type = "VARCHAR", default = "", meaning = "energy_per_inference, latency, edp_per_inference, throughput or power; empty for all" }
 [columns]
-metric = {}
 label = { type = "VARCHAR", meaning = "hardware, precision, batch and runtime" }
 other_label = { type = "VARCHAR", meaning = "of the other run" }
 value = { type = "DOUBLE", meaning = "in the metric's unit" }
@@ -16,7 +15,6 @@ better_ratio = { type = "DOUBLE", meaning = "how many times better than the othe
 half_width = { type = "DOUBLE", meaning = "of the 80 % interval of that ratio's natural logarithm" }
 probability_better = { type = "DOUBLE", meaning = "that it is better, by what the errors of the two have in common" }
 is_told_apart = { type = "BOOLEAN", meaning = "one of the two is better with a probability of 0.8 or more" }
-run_id = {}
 other_run_id = { type = "INTEGER", meaning = "number of the other" }
 */
 WITH one AS MATERIALIZED (

@@ -13,7 +13,6 @@ hardware = { type = "VARCHAR", meaning = "the winner, with its configuration whe
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the runner-up; null without one" }
-runner_up = {}
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that it is better than the runner-up; null without one and for memory" }
@@ -113,13 +112,15 @@ told AS (
     GROUP BY r.question
 )
 SELECT
-    r.{columns},
+    r.is_among, r.goal, r.hardware, r.value, r.unit,
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
+    r.runner_up, r.tied_count,
     t.probabilities[1] AS probability_best,
     t.probability_ahead,
     t.rivals,
     t.ranked_ids,
-    t.probabilities
+    t.probabilities,
+    r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
 JOIN told AS t ON t.question = r.question
 WHERE r.rank = 1

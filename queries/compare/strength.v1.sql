@@ -11,7 +11,6 @@ least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the units 
 least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "of the time bound by launches, from which it is a weakness" }
 least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the time bound by memory, from which it is a weakness" }
 [columns]
-hardware = {}
 aspect = { type = "VARCHAR", meaning = "energy_per_inference, latency and power against the median; utilization of the peak; idle: units without work; launch and memory: time that they bound" }
 verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
 value = { type = "DOUBLE", meaning = "in unit" }
@@ -19,9 +18,7 @@ unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
 median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
 median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
 grade = { type = "VARCHAR", null = true, meaning = "of utilization; null for other aspects" }
-unit_name = {}
 run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
-run_id = {}
 */
 WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
 one AS (
@@ -59,7 +56,7 @@ held AS (
     FROM one
 )
 SELECT
-    {columns},
+    hardware, aspect,
     CASE
         WHEN median_ratio >= $least_ratio OR grade IN ('excellent', 'good') THEN 'strength'
         WHEN median_ratio * $least_ratio <= 1e0 OR grade IN ('poor', 'very poor') THEN 'weakness'
@@ -67,6 +64,7 @@ SELECT
         WHEN aspect = 'launch' AND value >= $least_launch_fraction THEN 'weakness'
         WHEN aspect = 'memory' AND value >= $least_memory_fraction THEN 'weakness'
         ELSE 'even'
-    END AS verdict
+    END AS verdict,
+    value, unit, median_value, median_ratio, grade, unit_name, run_count, run_id
 FROM held
 ORDER BY list_position($run_ids, run_id), run_id, position

@@ -6,11 +6,6 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; 
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 energy = { type = "VARCHAR", default = "parts", meaning = "what is read of the ledger: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
-run_id = {}
-position = {}
-workload_id = {}
-model = {}
-hardware = {}
 is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
 place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
 subgraph_index = { type = "INTEGER", meaning = "of the subgraph, in the order of first operators" }
@@ -28,7 +23,6 @@ is_fused = { type = "BOOLEAN", meaning = "shares its kernel with other operators
 operator_count = { type = "BIGINT", meaning = "operators of the subgraph that run" }
 kernel_index = { type = "INTEGER", of = "operator", meaning = "what orders kernels: the last operator of a subgraph where it is one kernel, else the operator" }
 kernel_count = { type = "INTEGER", meaning = "kernels launched; of an operator 1 where it leads a kernel, else 0" }
-mac_count = {}
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
@@ -36,7 +30,6 @@ compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of arithm
 memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of moving and keeping data, exact" }
 control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
 static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
-run_fj = {}
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
 compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of arithmetic and its registers" }
 memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of moving and keeping data" }
@@ -276,22 +269,29 @@ figure AS (
     LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
 )
 SELECT
-    f.{columns},
+    f.run_id,
     r.position,
     r.workload_id,
     r.model,
     r.hardware,
     r.is_available,
+    f.place_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
+    f.output_shape,
     f.pattern AS fusion_pattern,
     r.is_merged,
     r.is_merged AND f.operator_count > 1 AS is_fused,
+    f.operator_count,
     CASE WHEN r.is_merged THEN f.last_index ELSE f.operator_index END AS kernel_index,
+    f.kernel_count, f.mac_count, f.bias_addition_count, f.bias_element_count, f.energy_fj, f.compute_fj, f.memory_fj,
+    f.control_fj, f.static_fj, f.run_fj,
     joules(f.energy_fj) AS energy_j,
     joules(f.compute_fj) AS compute_energy_j,
     joules(f.memory_fj) AS memory_energy_j,
     joules(f.control_fj) AS control_energy_j,
     joules(f.static_fj) AS static_energy_j,
+    f.energy_fraction, f.latency_fs, f.run_fs,
     seconds(f.latency_fs) AS latency_s,
+    f.latency_fraction, f.launch_fraction,
     f.compute_s >= f.memory_s AS is_computing,
     joules(f.energy_fj) * seconds(f.latency_fs) AS edp_js,
     edp_share(f.energy_fj, f.latency_fs, f.run_fj, f.run_fs) AS edp_share_js,
@@ -311,14 +311,19 @@ SELECT
     (fraction(f.control_fj, f.run_fj) + f.latency_fraction * f.launch_fraction) / 2e0 AS control_share_fraction,
     fraction(f.static_fj, f.run_fj) / 2e0 AS static_share_fraction,
     (f.energy_fraction + f.latency_fraction) / 2e0 - f.energy_fraction * f.latency_fraction / 4e0 AS halving_fraction,
+    f.bottleneck, f.compute_s, f.memory_s, f.launch_s, f.dram_bytes, f.moved_bytes, f.pass_bytes,
     coalesce(u.unit_name, r.unit_name) AS unit_name,
     coalesce(u.unit_count, f.units_used_count) AS units_used_count,
     coalesce(u.unit_count, r.units_total_count) AS units_total_count,
+    f.tile_count, f.wave_count,
     f.tile_count / nullif(f.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
+    f.executed_mac_count,
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
+    f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     f.dram_bytes / nullif(seconds(f.latency_fs), 0e0) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
+    f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,
     CASE WHEN f.computed_mac_count IS NOT NULL THEN f.roofline_ops_per_s END AS roofline_ops_per_s,
     utilization_of(f.computed_mac_count, f.latency_fs, nullif(f.roofline_ops_per_s, 0e0)) AS roofline_fraction,

@@ -160,10 +160,13 @@ shared AS (
     FROM part AS p
 )
 SELECT
-    s.{columns},
     s.own_subgraph_index AS subgraph_index,
     s.own_operator_index AS operator_index,
+    s.name, s.kind, s.operations, s.fusion_pattern, s.subgraph_count, s.operator_count, s.folded_count,
     s.folded_count > 0 AS is_folded,
+    s.biased_count, s.bias_addition_count, s.bias_element_count, s.kernel_count, s.separate_kernel_count, s.energy_fj,
+    s.separate_energy_fj, s.latency_fs, s.separate_latency_fs, s.dram_bytes, s.separate_dram_bytes, s.moved_bytes,
+    s.separate_moved_bytes, s.pass_bytes, s.separate_pass_bytes, s.edp_share_js, s.separate_edp_share_js,
     joules(s.energy_fj) AS energy_j,
     joules(s.separate_energy_fj) AS separate_energy_j,
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
@@ -178,6 +181,7 @@ SELECT
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
     fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
         AS saved_latency_share_fraction,
+    s.saved_edp_share_js,
     s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
     s.saved_edp_share_js

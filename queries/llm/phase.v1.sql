@@ -22,12 +22,7 @@ place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
 model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
 label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
-hardware = {}
-hardware_id = {}
-architecture = {}
-precision = {}
 batch = { type = "INTEGER", meaning = "sequences at a time" }
-runtime = {}
 device_count = { type = "INTEGER", meaning = "devices that work together" }
 token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
 phase_s = { type = "DOUBLE", unit = "s", meaning = "of the phase, all decode steps together" }
@@ -42,20 +37,13 @@ latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % inte
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
 bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: what that adds to its passes" }
 bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
-pay = {}
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
 rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices rented" }
 bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices bought" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, in that way" }
-way = {}
-price_half_width = {}
-seller = {}
-told = {}
-unlike_told = {}
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
-is_available = {}
 run_id = { type = "INTEGER", meaning = "number of the pass's run" }
 */
 WITH place AS (
@@ -175,27 +163,34 @@ asked AS (
     FROM paid AS q
 )
 SELECT
-    a.{columns},
+    a.place, a.phase, a.model,
     concat_ws(
         ' ',
         a.hardware,
         CASE WHEN a.device_count > 1 THEN 'x' || a.device_count END,
         CASE WHEN min(a.precision) OVER () <> max(a.precision) OVER () THEN a.precision END
     ) AS label,
+    a.hardware, a.hardware_id, a.architecture, a.precision, a.batch, a.runtime, a.device_count, a.token_count,
+    a.phase_s, a.phase_j, a.tokens_per_s,
     a.throughput_per_s AS tokens_per_s_per_device,
     a.energy_per_inference_j AS energy_per_token_j,
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
+    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
+    a.pay, a.kwh_per_million, a.gco2_per_million, a.rented_usd_per_million, a.bought_usd_per_million,
     by_way(a.way, a.rented_usd_per_million, a.bought_usd_per_million) AS usd_per_million,
+    a.way,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
     coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
+    a.unlike_told,
     sqrt(
         pow(a.latency_half_width, 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
     ) AS usd_half_width,
-    r.activation_bytes
+    r.activation_bytes,
+    a.is_available, a.run_id
 FROM asked AS a
 JOIN bounded AS b ON b.place = a.place AND b.phase = a.phase
 JOIN internal.run AS r ON r.run_id = a.run_id

@@ -8,10 +8,6 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be nei
 [columns]
 goal = { type = "VARCHAR", meaning = "first_token: least seconds to it; between_tokens: least seconds; energy: least joules of an output token, of all devices; cost: least USD of a million output tokens, in the way that is asked for" }
 label = { type = "VARCHAR", meaning = "the winner, as llm.phase calls it; ties go to the first name" }
-hardware = {}
-device_count = {}
-precision = {}
-batch = {}
 value = { type = "DOUBLE", meaning = "of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "s, J or USD" }
 half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the value's natural logarithm" }
@@ -21,9 +17,6 @@ runner_up_batch = { type = "INTEGER", null = true, meaning = "that batch" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of these hardware" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that cannot be told apart from it" }
 hardware_count = { type = "BIGINT", meaning = "hardware, each with its number of devices and precision, that it is chosen from" }
-is_available = {}
-place = {}
-run_id = {}
 */
 WITH valued AS (
     SELECT
@@ -113,13 +106,14 @@ told AS (
     GROUP BY r.goal
 )
 SELECT
-    r.{columns},
+    r.goal, r.label, r.hardware, r.device_count, r.precision, r.batch, r.value, r.unit, r.half_width,
     t.next_value / r.value AS advantage_ratio,
     t.runner_up,
     t.runner_up_batch,
     t.probability_best,
     t.rivals,
-    t.hardware_count
+    t.hardware_count,
+    r.is_available, r.place, r.run_id
 FROM ranked AS r
 JOIN told AS t ON t.goal = r.goal
 WHERE r.rank = 1

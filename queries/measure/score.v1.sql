@@ -6,13 +6,9 @@ grain = "one row"
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
 run_id = { type = "INTEGER", meaning = "number of the run that predicts it" }
 [columns]
-measurement_id = {}
-run_id = {}
 model = { type = "VARCHAR", meaning = "as the measurement is stored" }
 hardware = { type = "VARCHAR", meaning = "id of the description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = {}
-runtime = {}
 scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
 measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
 predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch; null where the hardware cannot run it" }
@@ -31,8 +27,9 @@ source = { type = "VARCHAR", meaning = "where the measurement comes from" }
 conditions = { type = "VARCHAR", meaning = "what the measurement depends on" }
 */
 SELECT
-    m.{columns},
+    m.measurement_id,
     n.run_id,
+    m.model, m.hardware, m.precision, m.batch, m.runtime, m.scope,
     m.latency_s AS measured_latency_s,
     r.latency_s AS predicted_latency_s,
     r.latency_s / m.latency_s AS latency_ratio,
@@ -45,7 +42,8 @@ SELECT
     m.peak_memory_bytes AS measured_peak_memory_bytes,
     CAST(p.allocated_bytes AS BIGINT) AS predicted_peak_memory_bytes,
     p.allocated_bytes / CAST(m.peak_memory_bytes AS DOUBLE) AS memory_ratio,
-    n.refusal
+    n.refusal,
+    m.source, m.conditions
 FROM internal.measurement AS m
 JOIN internal.run AS n ON n.run_id = $run_id
 LEFT JOIN runs AS r ON r.run_id = n.run_id

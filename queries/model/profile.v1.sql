@@ -5,18 +5,14 @@ grain = "one row"
 order = ["the only row"]
 [columns]
 name = { type = "VARCHAR", meaning = "model" }
-batch = {}
 input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates; of these and the next, none that depend on no input" }
 skipped_mac_count = { type = "BIGINT", meaning = "those that a causal mask hides: kernels that skip them do mac_count less these" }
 flop_count = { type = "BIGINT", meaning = "two for each multiply-accumulate" }
-elementwise_count = {}
-special_count = {}
 foldable_mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on no input: a compiler folds them ahead, eager and graph run them" }
 foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons of that kind, as of a weight's norm" }
 operator_count = { type = "BIGINT", meaning = "operators, views included" }
-subgraph_count = {}
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
 weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "of them read by operators: of experts those that are hit, of an embedding its rows" }
@@ -75,13 +71,15 @@ peak AS (
     FROM live
 )
 SELECT
-    k.{columns},
     w.model AS name,
     w.batch,
     w.input_spec,
     w.parameter_count,
+    k.mac_count, k.skipped_mac_count,
     2 * k.mac_count AS flop_count,
+    k.elementwise_count, k.special_count, k.foldable_mac_count, k.foldable_elementwise_count, k.operator_count,
     (SELECT count(*) FROM internal.workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
+    k.uncounted_count,
     w.weight_bytes,
     t.weight_read_bytes,
     t.moved_bytes,

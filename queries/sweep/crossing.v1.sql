@@ -4,9 +4,6 @@ summary = "From which batch on one hardware beats another that was better at sma
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
-model = {}
-precision = {}
-runtime = {}
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
@@ -74,13 +71,16 @@ followed AS (
     )
 )
 SELECT
-    {columns},
+    model, "precision", runtime, metric,
     CASE WHEN first_value < second_value THEN first_hardware ELSE second_hardware END AS overtaker,
     CASE WHEN first_value < second_value THEN second_hardware ELSE first_hardware END AS overtaken,
+    batch,
     least(first_value, second_value) AS overtaker_value,
     greatest(first_value, second_value) AS overtaken_value,
+    unit, previous_batch,
     greatest(previous_first_value, previous_second_value) AS previous_overtaker_value,
-    least(previous_first_value, previous_second_value) AS previous_overtaken_value
+    least(previous_first_value, previous_second_value) AS previous_overtaken_value,
+    is_projection
 FROM followed
 WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
 ORDER BY model, precision, runtime, series, metric, batch, overtaker, overtaken

@@ -4,16 +4,10 @@ summary = "Which hardware is best at each batch of a sweep, and where that chang
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
 [columns]
-model = {}
-precision = {}
-runtime = {}
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
-batch = {}
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = {}
-advantage_ratio = {}
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that the winner is better than the runner-up; null without one" }
 candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
@@ -82,8 +76,9 @@ pair AS (
 ),
 chance AS (FROM numpy.differences_of(pair))
 SELECT
-    b.{columns},
+    b.model, b.precision, b.runtime, b.metric, b.batch, b.winner, b.value, b.unit, b.runner_up, b.advantage_ratio,
     h.probability_better AS probability_ahead,
+    b.candidate_count, b.previous_batch, b.previous_winner,
     coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b

@@ -21,8 +21,6 @@ memory_bytes = { type = "BIGINT", unit = "B", meaning = "of one device at the pe
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million samples: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million samples, in that way" }
-told = {}
-unlike_told = {}
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented" }
 */

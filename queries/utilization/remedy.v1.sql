@@ -11,8 +11,6 @@ least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which
 takes_all = { type = "BOOLEAN", default = false, meaning = "choose from chips that can be neither bought nor rented too; else only for a run on such a one" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
 [columns]
-hardware = {}
-compute_utilization_fraction = {}
 bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
 bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
 remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
@@ -166,13 +164,16 @@ placed (state, remedy, place) AS (
         ('roof', 'another chip', 3)
 )
 SELECT
-    c.{columns},
     b.hardware,
     b.compute_utilization_fraction,
     s.bound,
     s.bound_time_fraction,
+    c.remedy,
     p.place,
+    c.choice,
     c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
+    c.gain_ratio, c.throughput_ratio, c.energy_ratio, c.latency_ratio, c.chosen_utilization_fraction, c.tried_count,
+    c.is_projection, c.chosen_run_id,
     b.run_id
 FROM chosen AS c
 JOIN one AS b ON b.run_id = c.run_id

@@ -110,7 +110,7 @@ total AS (
     GROUP BY is_served
 )
 SELECT
-    {columns},
+    quantity, hardware, part,
     count(*) AS measurement_count,
     bool_or(is_served) AS is_served,
     any_value(total_measurement_count) AS total_measurement_count,

@@ -10,22 +10,19 @@ work = { type = "VARCHAR", meaning = "model, or experts where tokens choose amon
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "as its source names it" }
 source = { type = "VARCHAR", meaning = "where the measurement comes from" }
-scope = {}
 batch = { type = "DOUBLE", meaning = "sequences of a call, or the mean of requests in flight" }
-measured = {}
-predicted = {}
-log_error = {}
 half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the prediction states, of the natural logarithm" }
-serving_measurement_id = {}
 */
 SELECT
-    p.{columns},
+    p.quantity, p.vendor, p.engine, p.work,
     split_part(m.hardware, '@', 1) AS hardware,
     m.model,
     m.source,
     m.scope,
     m.batch,
-    ln(p.measured / p.predicted) AS log_error
+    p.measured, p.predicted,
+    ln(p.measured / p.predicted) AS log_error,
+    p.half_width, p.serving_measurement_id
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.predicted > 0e0 AND contains(lower(m.source), lower($source))

@@ -8,20 +8,17 @@ precision = { type = "VARCHAR", default = "", meaning = "only this precision; em
 limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in prediction_errors; no wall power, which scores no prediction" }
-hardware = {}
 rank = { type = "BIGINT", meaning = "1 is the furthest off" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "its family" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "DOUBLE", meaning = "samples in one input; of what is served, sequences of a call or the mean of requests in flight" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; of what is served, its engine" }
-measured = {}
-predicted = {}
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
 split = { type = "VARCHAR", meaning = "how new the row is to the coefficients: fitted, same family, unseen family, unseen hardware" }
 */
 SELECT
-    {columns}
+    quantity, hardware, rank, model, family, "precision", batch, runtime, measured, predicted, error_fraction, split
 FROM (
     SELECT
         e.quantity,
