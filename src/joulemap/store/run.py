@@ -11,7 +11,6 @@ from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
-from joulemap.uncertainty.scale import OTHER_WORK
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
 """SQL condition on runs with enough detail: with a ledger or a refusal if `$has_ledger`, else any."""
@@ -77,6 +76,8 @@ class Outline:
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> configuration for the stored ones of these runs, in their order."""
+    from joulemap.uncertainty.scale import OTHER_WORK
+
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "

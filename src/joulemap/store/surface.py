@@ -15,7 +15,7 @@ import duckdb
 
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.domain.offer import BASIS_FACTORS
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -78,7 +78,7 @@ def load_surface() -> Surface:
     """Return the macros and views of this version."""
     place = folder("schemas") / "surface"
     texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
-    sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_FACTORS), *texts[:-1]]))
+    sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
     return Surface(sql, texts[-1])
 
 
