@@ -16,8 +16,6 @@ from joulemap.domain.hardware import BUILT_IN
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace
 
-SURFACE = Path(__file__).parents[1] / "schemas" / "surface" / "macros.sql"
-
 
 def test_only_programmable_classes_run_any_operator_without_a_list() -> None:
     for hardware in load_catalogue().hardware.values():

@@ -39,10 +39,12 @@ bound AS (
     GROUP BY p.resource.position, p.resource.bottleneck
 )
 SELECT
-    {columns},
+    bottleneck, subgraph_count, latency_fs,
     seconds(latency_fs) AS latency_s,
     fraction(latency_fs, sum(latency_fs) OVER ()) AS latency_fraction,
+    energy_fj,
     joules(energy_fj) AS energy_j,
-    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction,
+    busy_s
 FROM bound
 ORDER BY position

@@ -69,7 +69,7 @@ spent AS (
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN common_category = 'board' THEN energy_fj ELSE 0 END) AS board_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
-        sum_overhead(common_category, energy_fj) AS overhead_fj,
+        sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END) AS overhead_fj,
         CAST(sum(CASE WHEN common_category = 'unit_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)
             AS unit_memory_bytes,
         CAST(sum(CASE WHEN common_category = 'chip_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)

@@ -16,7 +16,9 @@ found = { type = "VARCHAR", meaning = "found value" }
 --
 -- A sum of doubles depends on its order, and sums in order take ten times as long. So the sums of subgraphs are made in
 -- any order first, and only those that differ are made again in the order in which they were stored.
-WITH price AS (
+WITH evaluated AS (SELECT run_id FROM internal.run WHERE refusal IS NULL),
+total AS (FROM numpy.totals_of(evaluated)),
+price AS (
     SELECT
         e.hardware_digest,
         e.action_id,
@@ -336,7 +338,7 @@ broken AS (
             p.dram_bytes, p.moved_bytes, p.latency_half_width, p.energy_half_width),
         concat_ws(', ', t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
             t.dram_bytes, t.moved_bytes, t.latency_half_width, t.energy_half_width)
-    FROM totals_between(0, 2147483647) AS p
+    FROM total AS p
     FULL JOIN internal.run_total AS t ON t.run_id = p.run_id
     WHERE (p.latency_fs, p.interval_fs, p.energy_fj, p.mac_count, p.computed_mac_count, p.unit_fs, p.dram_bytes,
             p.moved_bytes, p.latency_basis, p.energy_basis, p.latency_group_count, p.energy_group_count)

@@ -20,7 +20,7 @@ cross_validated_worst_fraction = { type = "DOUBLE", null = true, meaning = "larg
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation of fits without the row's family, or as fitted for a single family; null below three rows" }
 */
 SELECT
-    e.{columns},
+    e.quantity, e.runtime, e.precision, e.batch, e.family,
     max(e.measurement_count) AS measurement_count,
     max(e.mean_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_mean_fraction,
     max(e.median_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_median_fraction,

@@ -25,13 +25,16 @@ latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absol
 energy_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative energy error, likewise; null where no energy was measured" }
 */
 SELECT
-    c.{columns},
+    c.calibration, c.hardware, c.place, c.hardware_generation,
     coalesce(h.inheritors, []) AS inheritors,
+    c.measurement_count,
     CAST(len(c.families) AS INTEGER) AS family_count,
+    c.latency_credibility_fraction, c.energy_credibility_fraction,
     coalesce(k.moved_count, 0) AS moved_count,
     coalesce(k.determined_count, 0) AS determined_count,
     k.most_moved,
-    k.most_moved_ratio
+    k.most_moved_ratio,
+    c.precisions, c.runtimes, c.latency_error_fraction, c.energy_error_fraction
 FROM calibrations AS c
 LEFT JOIN (
     SELECT

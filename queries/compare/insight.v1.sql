@@ -25,7 +25,7 @@ WITH chosen AS (
         r.latency_s,
         r.average_power_w
     FROM runs AS r
-    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 best AS (

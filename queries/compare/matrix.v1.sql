@@ -23,7 +23,7 @@ WITH asked AS (
         r.average_power_w, r.edp_js, r.peak_memory_bytes, r.compute_utilization_fraction, r.mac_count, r.ops_per_j,
         r.parameter_count, r.is_projection, r.is_available, r.reason, r.run_id, r.workload_id, m.value,
         min(r.position) OVER (PARTITION BY r.workload_id) AS first_position,
-        as_cost(is_higher_better($metric), m.value) AS cost
+        as_cost(find_metric($metric).is_higher_better, m.value) AS cost
     FROM cube.run(run_ids := $run_ids) AS r
     LEFT JOIN (
         SELECT f.run_id, metric_value($metric, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
@@ -47,12 +47,12 @@ SELECT
     model, batch, hardware, architecture, status,
     $metric AS metric,
     value,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     hardware_rank,
-    better_ratio(is_higher_better($metric), model_best, value) AS hardware_ratio,
+    better_ratio(find_metric($metric).is_higher_better, model_best, value) AS hardware_ratio,
     count(*) FILTER (WHERE value = model_best) OVER (PARTITION BY workload_id) AS tied_count,
     model_rank,
-    better_ratio(is_higher_better($metric), hardware_best, value) AS model_ratio,
+    better_ratio(find_metric($metric).is_higher_better, hardware_best, value) AS model_ratio,
     count(*) FILTER (WHERE hardware_rank = 1) OVER (PARTITION BY hardware) AS hardware_won_count,
     (SELECT count(DISTINCT workload_id) FROM asked) AS model_count,
     energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes, compute_utilization_fraction,

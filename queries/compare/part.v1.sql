@@ -7,13 +7,10 @@ order = ["model", "workload_id", "part_index", "rank"]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are omitted" }
 metric = { type = "VARCHAR", default = "energy", meaning = "metric: energy, latency, edp or memory" }
 [columns]
-model = {}
 part_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
 name = { type = "VARCHAR", meaning = "name of the operator, or of the subgraph's leading operator" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of its subgraph in order" }
-hardware = {}
-metric = {}
 value = { type = "DOUBLE", meaning = "value of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
 rank = { type = "BIGINT", meaning = "rank by value, 1 for the least; ties go to the first name" }
@@ -28,9 +25,6 @@ memory_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written 
 bottleneck = { type = "VARCHAR", meaning = "bottleneck of its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
 unit_name = { type = "VARCHAR", meaning = "name of one unit" }
-is_available = {}
-run_id = {}
-workload_id = {}
 */
 WITH valued AS (
     SELECT
@@ -59,14 +53,21 @@ ranked AS (
     )
 )
 SELECT
-    {columns},
+    model,
     place_index AS part_index,
+    name,
     operation AS kind,
+    fusion_pattern, hardware,
     $metric AS metric,
-    metric_unit($metric) AS unit,
+    value,
+    find_metric($metric).unit AS unit,
+    rank,
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
+    winner,
     rank = 1 AS is_winner,
     count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
-    dram_bytes AS memory_bytes
+    energy_j, latency_s, edp_share_js,
+    dram_bytes AS memory_bytes,
+    bottleneck, units_used_count, unit_name, is_available, run_id, workload_id
 FROM ranked
 ORDER BY model, workload_id, place_index, rank

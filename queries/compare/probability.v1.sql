@@ -7,7 +7,6 @@ order = ["metric", "probability_better, highest first", "label", "other_label", 
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are omitted" }
 metric = { type = "VARCHAR", default = "", meaning = "metric: energy_per_inference, latency, edp_per_inference, throughput or power; empty for all" }
 [columns]
-metric = {}
 label = { type = "VARCHAR", meaning = "hardware, precision, batch and runtime" }
 other_label = { type = "VARCHAR", meaning = "label of the other run" }
 value = { type = "DOUBLE", meaning = "value in the metric's unit" }
@@ -16,7 +15,6 @@ better_ratio = { type = "DOUBLE", meaning = "predicted ratio to the other run; a
 half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of that ratio" }
 probability_better = { type = "DOUBLE", meaning = "probability that it is better, with the errors that both share" }
 is_told_apart = { type = "BOOLEAN", meaning = "true if one of the two is better with a probability of at least 0.8" }
-run_id = {}
 other_run_id = { type = "INTEGER", meaning = "number of the other run" }
 */
 WITH one AS MATERIALIZED (

@@ -13,7 +13,6 @@ hardware = { type = "VARCHAR", meaning = "the winner, with its configuration whe
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the runner-up to the winner; null without a runner-up" }
-runner_up = {}
 tied_count = { type = "BIGINT", meaning = "number of runs that exactly tie, winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one and for memory" }
@@ -39,7 +38,7 @@ WITH chosen AS (
         r.peak_memory_bytes,
         r.edp_js
     FROM runs AS r
-    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 valued AS (
@@ -113,13 +112,15 @@ told AS (
     GROUP BY r.question
 )
 SELECT
-    r.{columns},
+    r.is_among, r.goal, r.hardware, r.value, r.unit,
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
+    r.runner_up, r.tied_count,
     t.probabilities[1] AS probability_best,
     t.probability_ahead,
     t.rivals,
     t.ranked_ids,
-    t.probabilities
+    t.probabilities,
+    r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
 JOIN told AS t ON t.question = r.question
 WHERE r.rank = 1

@@ -28,5 +28,5 @@ SELECT
     r.energy_high_j, r.energy_half_width, r.energy_doubt, r.latency_low_s, r.latency_high_s, r.latency_half_width,
     r.latency_doubt, r.is_projection, r.is_available, r.reason, r.run_id
 FROM cube.run(run_ids := $run_ids) AS r
-JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
 ORDER BY r.energy_per_inference_j NULLS LAST, r.hardware, r.run_id

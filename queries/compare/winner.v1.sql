@@ -54,7 +54,7 @@ SELECT
     hardware AS winner,
     $metric AS metric,
     value,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     runner_up,
     next_value / nullif(value, 0e0) AS advantage_ratio
 FROM ranked

@@ -9,13 +9,7 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavail
 [columns]
 rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the cheapest in the requested way of paying; null in the other way, without a price, for another kind of seller, and for unavailable hardware beside available" }
 status = { type = "VARCHAR", meaning = "status: ok, no price or unsupported" }
-pay = {}
 is_best_of_hardware = { type = "BOOLEAN", meaning = "true for the cheapest run of its hardware in the requested way of paying, in any power mode; without a price, the one with the least energy" }
-hardware = {}
-architecture = {}
-precision = {}
-batch = {}
-runtime = {}
 way = { type = "VARCHAR", meaning = "way of paying: rented by the hour; bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "total cost of a million inferences" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, from throughput and price" }
@@ -35,20 +29,9 @@ is_alike = { type = "BOOLEAN", meaning = "true if its price is of the ranked kin
 price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
 price_note = { type = "VARCHAR", null = true, meaning = "contents of the price, or of each seller's" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second while it works" }
-throughput_limit = {}
-latency_s = {}
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference while it works, of the chip alone" }
-kwh_per_million = {}
-gco2_per_million = {}
-inferences_per_year = {}
-inferences_per_life = {}
-idle_power_w = {}
-idle_quantity = {}
-pue_ratio = {}
-host_share_ratio = {}
 is_available = { type = "BOOLEAN", meaning = "true if it is available in this way of paying, at a known or given price; without a price, in any way" }
 reason = { type = "VARCHAR", meaning = "reason for a missing cost; empty otherwise" }
-run_id = {}
 */
 WITH price AS MATERIALIZED (
     FROM cube.price(
@@ -154,19 +137,24 @@ contender AS (
 ),
 standing AS (FROM numpy.standing_among(contender))
 SELECT
-    {columns},
     CASE WHEN r.is_ranked THEN r.rank END AS rank,
     ['ok', 'no price', 'unsupported'][position] AS status,
+    pay,
     position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
+    hardware, architecture, "precision", batch, runtime, way, usd_per_million,
     sqrt(pow(metric_half_width('cost', t), 2) + pow(r.price_half_width, 2))
         AS usd_half_width,
     h.probability_best AS probability_cheapest,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
+    hardware_usd_per_million, energy_usd_per_million, host_usd_per_million, price, price_unit, price_basis,
     r.seller_half_width AS price_half_width,
+    price_told, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
+    latency_s, energy_per_inference_j, kwh_per_million, gco2_per_million, inferences_per_year, inferences_per_life,
+    idle_power_w, idle_quantity, pue_ratio, host_share_ratio, is_available,
     CASE
         WHEN position = 3 THEN r.reason
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
-        WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
+        WHEN position = 2 THEN 'the catalogue has no ' || find_metric('cost').missing
         ELSE ''
     END AS reason,
     r.run_id

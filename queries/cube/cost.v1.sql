@@ -99,18 +99,20 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-    -- A stick or module has its host by itself, whose power does not follow that of the chip.
-    LEFT JOIN hardware AS w ON w.hardware = sole_host(v.needs_host) AND w.static_power_w > 0e0
+    -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
+    LEFT JOIN hardware AS w
+        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END
+        AND w.static_power_w > 0e0
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
     LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
     CROSS JOIN (
         SELECT
-            assumed('utilization', $utilization) AS utilization,
-            assumed('lifetime', $lifetime_years) AS lifetime_years,
-            assumed('hours', $hours_per_year) AS hours_per_year,
-            assumed('pue', $pue) AS pue,
-            assumed('electricity', $usd_per_kwh) AS usd_per_kwh,
-            assumed('host', $host_share) AS host_share,
+            CASE WHEN $utilization >= 0e0 THEN $utilization ELSE max(a.value) FILTER (a.assumption = 'utilization') END AS utilization,
+            CASE WHEN $lifetime_years >= 0e0 THEN $lifetime_years ELSE max(a.value) FILTER (a.assumption = 'lifetime') END AS lifetime_years,
+            CASE WHEN $hours_per_year >= 0e0 THEN $hours_per_year ELSE max(a.value) FILTER (a.assumption = 'hours') END AS hours_per_year,
+            CASE WHEN $pue >= 0e0 THEN $pue ELSE max(a.value) FILTER (a.assumption = 'pue') END AS pue,
+            CASE WHEN $usd_per_kwh >= 0e0 THEN $usd_per_kwh ELSE max(a.value) FILTER (a.assumption = 'electricity') END AS usd_per_kwh,
+            CASE WHEN $host_share >= 0e0 THEN $host_share ELSE max(a.value) FILTER (a.assumption = 'host') END AS host_share,
             CASE
                 WHEN $gco2_per_kwh >= 0e0 THEN $gco2_per_kwh
                 ELSE (
@@ -119,6 +121,7 @@ powered AS MATERIALIZED (
                     WHERE g.region = CASE WHEN $region = '' THEN 'world' ELSE $region END
                 )
             END AS gco2_per_kwh
+        FROM internal.cost_assumption AS a
     ) AS a
     -- `is_host` (domain/host.py): what is a host itself has the share that its record states, else none.
     CROSS JOIN LATERAL (
@@ -194,14 +197,16 @@ FROM (
         y.pay,
         p.{costs},
         p.rented_price_half_width AS rented_half_width,
-        coalesce(bought_spread(p.bought_price_half_width, purchase_usd_per_million, energy_usd_per_million), 0e0)
-            AS bought_half_width,
+        coalesce(
+            p.bought_price_half_width * purchase_usd_per_million / (purchase_usd_per_million + energy_usd_per_million), 0e0
+        ) AS bought_half_width,
         p.bought_price_half_width,
-        way_paid(
-            y.pay,
-            CASE WHEN p.rented_alike THEN rented_usd_per_million END,
-            CASE WHEN p.bought_alike THEN bought_usd_per_million END
-        ) AS way
+        CASE
+            WHEN y.pay <> 'bought' AND p.rented_alike AND rented_usd_per_million IS NOT NULL
+                AND NOT (y.pay = 'both' AND coalesce(p.bought_alike AND bought_usd_per_million < rented_usd_per_million, FALSE))
+                THEN 'rented'
+            WHEN y.pay <> 'rented' AND p.bought_alike AND bought_usd_per_million IS NOT NULL THEN 'bought'
+        END AS way
     FROM powered AS p
     CROSS JOIN asked AS y
 ) AS s

@@ -6,11 +6,6 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; 
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 energy = { type = "VARCHAR", default = "parts", meaning = "ledger to read: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
-run_id = {}
-position = {}
-workload_id = {}
-model = {}
-hardware = {}
 is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought or rented at a known price" }
 place_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
 subgraph_index = { type = "INTEGER", meaning = "number of the subgraph, in the order of first operators" }
@@ -28,7 +23,6 @@ is_fused = { type = "BOOLEAN", meaning = "true if it shares its kernel with othe
 operator_count = { type = "BIGINT", meaning = "operators of the subgraph that run" }
 kernel_index = { type = "INTEGER", of = "operator", meaning = "order of the kernel: the last operator of a subgraph that is one kernel, else the operator" }
 kernel_count = { type = "INTEGER", meaning = "kernels launched; for an operator, 1 where it leads a kernel, else 0" }
-mac_count = {}
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
@@ -36,7 +30,6 @@ compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of
 memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of moving and storing data, exact" }
 control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of control and of regulator losses, exact" }
 static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x time between batches, exact" }
-run_fj = {}
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
 compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of arithmetic and its registers" }
 memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of moving and storing data" }
@@ -115,9 +108,30 @@ WITH asked AS MATERIALIZED (
             ELSE TRUE
         END
 ),
+-- subgraphs in which no unit of the hardware has a part: which others do the work
 other AS (
-    SELECT run_id, subgraph_index, unit_name, unit_count
-    FROM other_units_of($run_ids)
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        u.unit_name,
+        CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+    FROM internal.run_subgraph AS s
+    JOIN (
+        SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+        FROM (
+            SELECT run_id, subgraph_index, action_id
+            FROM internal.ledger_line
+            WHERE run_id IN (SELECT unnest($run_ids))
+            GROUP BY ALL
+        ) AS l
+        JOIN internal.action AS a ON a.action_id = l.action_id
+        LEFT JOIN other_units AS u ON u.component = a.component
+        GROUP BY l.run_id, l.subgraph_index
+    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    JOIN internal.run AS r ON r.run_id = s.run_id
+    LEFT JOIN other_units AS u ON u.place = o.place
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
+    WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
 ),
 spent AS (
     SELECT
@@ -210,9 +224,8 @@ placed AS (
         max(o.operator_index) OVER (PARTITION BY o.run_id, o.subgraph_index) AS last_index,
         o.kernel_count,
         q.mac_count,
-        bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-        bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-            AS bias_element_count,
+        q.bias_addition_count,
+        q.bias_element_count,
         o.latency_fs,
         o.dram_bytes,
         o.moved_bytes,
@@ -227,7 +240,7 @@ placed AS (
         s.units_used_count
     FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
     JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND s.run_id IN (SELECT unnest($run_ids)) AND $division = 'operator'
@@ -256,24 +269,31 @@ figure AS (
     LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
 )
 SELECT
-    f.{columns},
+    f.run_id,
     r.position,
     r.workload_id,
     r.model,
     r.hardware,
     r.is_available,
+    f.place_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
+    f.output_shape,
     f.pattern AS fusion_pattern,
     r.is_merged,
     r.is_merged AND f.operator_count > 1 AS is_fused,
+    f.operator_count,
     CASE WHEN r.is_merged THEN f.last_index ELSE f.operator_index END AS kernel_index,
+    f.kernel_count, f.mac_count, f.bias_addition_count, f.bias_element_count, f.energy_fj, f.compute_fj, f.memory_fj,
+    f.control_fj, f.static_fj, f.run_fj,
     joules(f.energy_fj) AS energy_j,
     joules(f.compute_fj) AS compute_energy_j,
     joules(f.memory_fj) AS memory_energy_j,
     joules(f.control_fj) AS control_energy_j,
     joules(f.static_fj) AS static_energy_j,
+    f.energy_fraction, f.latency_fs, f.run_fs,
     seconds(f.latency_fs) AS latency_s,
+    f.latency_fraction, f.launch_fraction,
     f.compute_s >= f.memory_s AS is_computing,
-    edp_of(f.energy_fj, f.latency_fs) AS edp_js,
+    joules(f.energy_fj) * seconds(f.latency_fs) AS edp_js,
     edp_share(f.energy_fj, f.latency_fs, f.run_fj, f.run_fs) AS edp_share_js,
     (f.energy_fraction + f.latency_fraction) / 2e0 AS edp_share_fraction,
     row_number() OVER by_share AS rank,
@@ -291,14 +311,19 @@ SELECT
     (fraction(f.control_fj, f.run_fj) + f.latency_fraction * f.launch_fraction) / 2e0 AS control_share_fraction,
     fraction(f.static_fj, f.run_fj) / 2e0 AS static_share_fraction,
     (f.energy_fraction + f.latency_fraction) / 2e0 - f.energy_fraction * f.latency_fraction / 4e0 AS halving_fraction,
+    f.bottleneck, f.compute_s, f.memory_s, f.launch_s, f.dram_bytes, f.moved_bytes, f.pass_bytes,
     coalesce(u.unit_name, r.unit_name) AS unit_name,
     coalesce(u.unit_count, f.units_used_count) AS units_used_count,
     coalesce(u.unit_count, r.units_total_count) AS units_total_count,
+    f.tile_count, f.wave_count,
     f.tile_count / nullif(f.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
+    f.executed_mac_count,
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
+    f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     f.dram_bytes / nullif(seconds(f.latency_fs), 0e0) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
+    f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,
     CASE WHEN f.computed_mac_count IS NOT NULL THEN f.roofline_ops_per_s END AS roofline_ops_per_s,
     utilization_of(f.computed_mac_count, f.latency_fs, nullif(f.roofline_ops_per_s, 0e0)) AS roofline_fraction,

@@ -47,7 +47,7 @@ offered AS (
         v.way,
         v.is_available,
         CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, price_spread(v.own_basis)) END AS half_width,
+        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
         CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,

@@ -82,9 +82,8 @@ beside AS (
         q.kind,
         g.name AS subgraph_name,
         g.pattern AS fusion_pattern,
-        bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-        bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-            AS bias_element_count,
+        q.bias_addition_count,
+        q.bias_element_count,
         f.operator_index IS NULL AS is_folded,
         coalesce(f.kernel_count, 0) AS kernel_count,
         s.separate_kernel_count,
@@ -101,7 +100,7 @@ beside AS (
     FROM internal.run AS a
     JOIN internal.run AS b ON b.workload_id = a.workload_id
     JOIN internal.run_operator AS s ON s.run_id = a.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
+    JOIN counted_operators AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = a.workload_id AND g.subgraph_index = q.subgraph_index
     LEFT JOIN fused AS f ON f.operator_index = s.operator_index
     WHERE a.run_id = $run_a AND b.run_id = $run_b
@@ -161,10 +160,13 @@ shared AS (
     FROM part AS p
 )
 SELECT
-    s.{columns},
     s.own_subgraph_index AS subgraph_index,
     s.own_operator_index AS operator_index,
+    s.name, s.kind, s.operations, s.fusion_pattern, s.subgraph_count, s.operator_count, s.folded_count,
     s.folded_count > 0 AS is_folded,
+    s.biased_count, s.bias_addition_count, s.bias_element_count, s.kernel_count, s.separate_kernel_count, s.energy_fj,
+    s.separate_energy_fj, s.latency_fs, s.separate_latency_fs, s.dram_bytes, s.separate_dram_bytes, s.moved_bytes,
+    s.separate_moved_bytes, s.pass_bytes, s.separate_pass_bytes, s.edp_share_js, s.separate_edp_share_js,
     joules(s.energy_fj) AS energy_j,
     joules(s.separate_energy_fj) AS separate_energy_j,
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
@@ -179,12 +181,13 @@ SELECT
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
     fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
         AS saved_latency_share_fraction,
-    s.saved_edp_share_js / nullif(edp_of(s.run_separate_energy_fj, s.run_separate_latency_fs), 0e0)
+    s.saved_edp_share_js,
+    s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
     s.saved_edp_share_js
         / nullif(
-            edp_of(s.run_separate_energy_fj, s.run_separate_latency_fs)
-                - edp_of(s.run_energy_fj, s.run_latency_fs),
+            joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs)
+                - joules(s.run_energy_fj) * seconds(s.run_latency_fs),
             0e0
         ) AS saved_edp_share_fraction,
     s.separate_dram_bytes - s.dram_bytes AS saved_dram_bytes,

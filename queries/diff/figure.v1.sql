@@ -134,10 +134,12 @@ weighed AS (
     FROM figure
 )
 SELECT
-    {columns},
+    hardware, metric, value_a, value_b, unit,
     ratio - 1e0 AS change_fraction,
     ratio * exp(-coalesce(half_width, 0e0)) - 1e0 AS low_fraction,
     ratio * exp(coalesce(half_width, 0e0)) - 1e0 AS high_fraction,
-    same / nullif(value_a, 0e0) AS same_fraction
+    half_width,
+    same / nullif(value_a, 0e0) AS same_fraction,
+    reason, basis, run_a, run_b
 FROM weighed
 ORDER BY place, list_position(['latency', 'energy', 'memory'], metric)

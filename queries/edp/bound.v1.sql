@@ -85,10 +85,13 @@ priced AS (
     CROSS JOIN energy AS e
 )
 SELECT
-    {columns},
+    remedy,
     1e0 - energy_j / whole_j * (latency_s / whole_s) AS saving_fraction,
     energy_j * latency_s AS edp_js,
+    latency_s,
     1e0 - latency_s / whole_s AS latency_saving_fraction,
-    1e0 - energy_j / whole_j AS energy_saving_fraction
+    energy_j,
+    1e0 - energy_j / whole_j AS energy_saving_fraction,
+    subgraph_count, total_count
 FROM priced
 ORDER BY saving_fraction DESC, remedy

@@ -92,7 +92,7 @@ SELECT
     joules(energy_fj) AS energy_j,
     latency_fs,
     seconds(latency_fs) AS latency_s,
-    edp_of(energy_fj, latency_fs) AS edp_js,
+    joules(energy_fj) * seconds(latency_fs) AS edp_js,
     edp_share(energy_fj, latency_fs, run_fj, run_fs) AS edp_share_js,
     (energy_fraction + latency_fraction) / 2e0 AS share_fraction,
     (fraction(sum(energy_fj) OVER by_share, run_fj) + fraction(sum(latency_fs) OVER by_share, run_fs)) / 2e0

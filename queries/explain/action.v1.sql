@@ -4,10 +4,6 @@ grain = "one row per action of either run; differences sum to B minus A, exactly
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
-component = {}
-action = {}
-part = {}
-per = {}
 category_a = { type = "VARCHAR", null = true, meaning = "category of A's architecture; null where only B has it" }
 category_b = { type = "VARCHAR", null = true, meaning = "category of B's architecture; null where only A has it" }
 count_a = { type = "DOUBLE", meaning = "count in A; 0 without the action" }
@@ -62,7 +58,8 @@ joined AS (
     ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
 )
 SELECT
-    {columns},
+    component, action, part, per, category_a, category_b, count_a, count_b, price_a, price_b, basis_a, basis_b,
+    difference_fj,
     price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
     CASE
         WHEN price_a = price_b THEN difference_fj

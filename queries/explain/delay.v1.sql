@@ -52,9 +52,10 @@ met AS (
         ON b.name = a.name AND b.resource = a.resource
 )
 SELECT
-    {columns},
+    name, resource,
     CAST(spent_a_fs AS HUGEINT) AS spent_a_fs,
     CAST(spent_b_fs AS HUGEINT) AS spent_b_fs,
+    work_a, work_b, is_met,
     CAST(
         CASE
             WHEN NOT is_met OR work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0

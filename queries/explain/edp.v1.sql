@@ -6,16 +6,12 @@ order = ["absolute difference_exact descending", "place", "per", "term"]
 [columns]
 term = { type = "VARCHAR", meaning = "cause as in explain.energy with energy, and as in explain.latency with latency, e.g. energy: count" }
 place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
-per = {}
 part_count = { type = "BIGINT", meaning = "unit of the count: 1, or subgraphs of a time" }
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
 price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one on B; null without a count" }
-price_unit = {}
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
-difference = {}
-unit = {}
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH whole AS (
@@ -53,7 +49,7 @@ halves AS (
     CROSS JOIN whole AS w
 )
 SELECT
-    {columns},
+    term, place, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
     fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction

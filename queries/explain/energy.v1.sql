@@ -9,10 +9,6 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
 category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have it" }
 category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have it" }
-component = {}
-action = {}
-per = {}
-part = {}
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
 energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on A, at the voltage of its run" }
@@ -49,9 +45,10 @@ terms AS (
     WHERE is_shared
 )
 SELECT
-    {columns},
+    term, category_a, category_b, component, action, per, part, count_a, count_b,
     price_a / 1e15 AS energy_per_action_a_j,
     price_b / 1e15 AS energy_per_action_b_j,
+    basis_a, basis_b, difference_fj,
     joules(difference_fj) AS difference_j,
     difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
 FROM terms

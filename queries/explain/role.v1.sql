@@ -16,15 +16,9 @@ count_a = { type = "DOUBLE", meaning = "amount on A, in the role's unit: operati
 count_b = { type = "DOUBLE", meaning = "amount on B" }
 price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on A, all its actions together; null without a count" }
 price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on B" }
-energy_a_fj = {}
-energy_b_fj = {}
-difference_fj = {}
 is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
 by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both prices; 0 where one lacks it; for static power, the time" }
 by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the price, the rest; 0 where one lacks it; for static power, the power" }
-energy_a_j = {}
-energy_b_j = {}
-difference_j = {}
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH act AS (
@@ -104,10 +98,12 @@ parted AS (
     FROM met
 )
 SELECT
-    {columns},
+    role, category, way_a, way_b, actions_a, actions_b, count_a, count_b,
     joules(energy_a_fj) / nullif(count_a, 0e0) AS price_a_j,
     joules(energy_b_fj) / nullif(count_b, 0e0) AS price_b_j,
+    energy_a_fj, energy_b_fj,
     energy_b_fj - energy_a_fj AS difference_fj,
+    is_shared, by_count_fj,
     CASE WHEN is_shared THEN energy_b_fj - energy_a_fj - by_count_fj ELSE 0 END AS by_price_fj,
     joules(energy_a_fj) AS energy_a_j,
     joules(energy_b_fj) AS energy_b_j,

@@ -10,10 +10,7 @@ name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on A; 0 where A has no such subgraph" }
 energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on B; 0 where B has no such subgraph" }
-energy_difference_fj = {}
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A" }
-latency_b_fs = {}
-latency_difference_fs = {}
 edp_difference_exact = { type = "HUGEINT", meaning = "its part of the difference of E T, exact, twice, in fJ fs: energy difference x (T of A + T of B) + time difference x (E of A + E of B)" }
 memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on A" }
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on B" }
@@ -86,12 +83,15 @@ valued AS (
     FROM weighed
 )
 SELECT
-    {columns},
     v.name,
+    fusion_pattern, energy_a_fj, energy_b_fj,
     energy_b_fj - energy_a_fj AS energy_difference_fj,
+    latency_a_fs, latency_b_fs,
     latency_b_fs - latency_a_fs AS latency_difference_fs,
-    metric_unit($metric) AS unit,
+    edp_difference_exact, memory_a_bytes, memory_b_bytes, difference,
+    find_metric($metric).unit AS unit,
     difference / nullif(sum(difference ORDER BY v.name) OVER (), 0e0) AS share_fraction,
+    bottleneck_a, bottleneck_b,
     l.moved.action AS largest_action,
     joules(l.moved.fj) AS largest_difference_j
 FROM valued AS v

@@ -87,8 +87,8 @@ SELECT
     seconds(t.latency_a_fs) AS latency_a_s,
     seconds(t.latency_b_fs) AS latency_b_s,
     fraction(t.latency_b_fs, t.latency_a_fs) AS latency_ratio,
-    edp_of(t.energy_a_fj, t.latency_a_fs) AS edp_a_js,
-    edp_of(t.energy_b_fj, t.latency_b_fs) AS edp_b_js,
+    joules(t.energy_a_fj) * seconds(t.latency_a_fs) AS edp_a_js,
+    joules(t.energy_b_fj) * seconds(t.latency_b_fs) AS edp_b_js,
     2 * (t.energy_b_fj * t.latency_b_fs - t.energy_a_fj * t.latency_a_fs) AS edp_difference_exact,
     CAST(t.energy_b_fj AS DOUBLE) * CAST(t.latency_b_fs AS DOUBLE)
         / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(t.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,

@@ -5,7 +5,6 @@ grain = "one row per ordered pair of evaluated runs, each also with itself"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs resemble; refused ones are omitted" }
 [columns]
-run_id = {}
 other_run_id = { type = "INTEGER", meaning = "run whose chip the other design is like" }
 latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's latency" }
 energy_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's energy" }
@@ -25,9 +24,10 @@ pair AS (
 ),
 difference AS (FROM numpy.differences_of(pair))
 SELECT
-    d.{columns},
+    d.run_id, d.other_run_id,
     k.latency_half_width,
-    k.energy_half_width
+    k.energy_half_width,
+    d.latency_square, d.energy_square, d.joint_square
 FROM difference AS d
 JOIN known AS k ON k.run_id = d.run_id
 ORDER BY d.run_id, d.other_run_id

@@ -7,11 +7,8 @@ order = ["operator_index", "component, the row without one first", "action", "ca
 operator_index = { type = "INTEGER", meaning = "order in which the model calls it" }
 name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several" }
 module_path = { type = "VARCHAR", meaning = "module that calls it; empty for the model itself" }
-operation = {}
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads its subgraph" }
 component = { type = "VARCHAR", meaning = "component of the action; empty for the operator itself" }
-action = {}
-category = {}
 common_category = { type = "VARCHAR", meaning = "category common to all architectures" }
 basis = { type = "VARCHAR", meaning = "basis of the price" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact; 0 for the operator itself" }
@@ -61,11 +58,13 @@ WITH sample AS (
     WHERE l.run_id = $run_id
 )
 SELECT
-    s.{columns},
+    s.operator_index,
     o.name,
     o.module_path,
     o.operation,
-    g.name AS subgraph
+    g.name AS subgraph,
+    s.component, s.action, s.category, s.common_category, s.basis, s.energy_fj, s.latency_fs, s.moved_bytes,
+    s.dram_bytes, s.mac_count
 FROM sample AS s
 JOIN internal.run AS r ON r.run_id = $run_id
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = s.operator_index

@@ -33,7 +33,10 @@ SELECT
     c.idle_power_w,
     CASE
         WHEN $engine = '' THEN t.latency_half_width
-        ELSE served_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware, t.latency_own_half_width)
+        ELSE sqrt(
+            pow(serving_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.latency_own_half_width, 2)
+        )
     END AS latency_half_width,
     t.energy_half_width,
     r.weight_bytes,

@@ -17,10 +17,11 @@ basis = { type = "VARCHAR", meaning = "basis of the peak" }
 explanation = { type = "VARCHAR", meaning = "reason why units x operations x clock is not the peak, where it is not" }
 */
 SELECT
-    p.{columns},
+    p.precision_index, p.precision, p.peak_ops_per_s, p.units_count, p.operations_per_clock, p.clock_hz,
     p.peak_ops_per_s / h.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
     p.peak_ops_per_s / h.tdp_w AS peak_ops_per_j,
-    f.basis
+    f.basis,
+    p.explanation
 FROM hardware AS h
 JOIN internal.hardware_precision AS p ON p.hardware_digest = h.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision

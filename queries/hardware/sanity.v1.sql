@@ -5,8 +5,6 @@ grain = "one row per requested run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]
-hardware = {}
-architecture = {}
 model = { type = "VARCHAR", meaning = "model: matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where the power limit sets the result, measured where a measured load sets its prices" }
@@ -24,9 +22,7 @@ unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy 
 measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
 measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
-is_projection = {}
 reason = { type = "VARCHAR", meaning = "reason why it is not ok, or the effect of the cap" }
-run_id = {}
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
@@ -37,7 +33,7 @@ static AS (
     SELECT
         l.run_id,
         joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
-        joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
+        joules(coalesce(sum(l.energy_fj) FILTER (a.component = 'board' AND starts_with(a.action, 'unattributed_')), 0)) AS unattributed_j
     FROM internal.run_action AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
@@ -131,7 +127,10 @@ judged AS (
     FROM drawn
 )
 SELECT
-    {columns},
+    hardware, architecture, model, "precision", status, average_power_w, tdp_w, power_ratio, uncapped_ratio,
+    clock_fraction, attained_ops_per_s, attained_bytes_per_s, compute_utilization_fraction,
+    bandwidth_utilization_fraction, static_share_fraction, unattributed_share_fraction, measured_power_w,
+    measured_ratio, peak_ops_per_s, is_projection,
     concat_ws(
         '; ',
         CASE
@@ -175,6 +174,7 @@ SELECT
             WHEN status = 'low' AND model = 'matrix_product' AND priced_at = 'board'
                 THEN 'prices were fitted to boards at work, so that the power limit adds none'
         END
-    ) AS reason
+    ) AS reason,
+    run_id
 FROM judged
 ORDER BY architecture, hardware, model, peak_ops_per_s DESC, precision, run_id

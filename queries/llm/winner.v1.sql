@@ -8,10 +8,6 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavail
 [columns]
 goal = { type = "VARCHAR", meaning = "goal: first_token, least time to it; between_tokens, least time; energy, least joules per output token, of all devices; cost, least USD per million output tokens, in the requested way of paying" }
 label = { type = "VARCHAR", meaning = "the winner, as llm.phase names it; ties go to the first name" }
-hardware = {}
-device_count = {}
-precision = {}
-batch = {}
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "s, J or USD" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the value's logarithm" }
@@ -21,9 +17,6 @@ runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runne
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these hardware" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with it" }
 hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
-is_available = {}
-place = {}
-run_id = {}
 */
 WITH valued AS (
     SELECT
@@ -113,13 +106,14 @@ told AS (
     GROUP BY r.goal
 )
 SELECT
-    r.{columns},
+    r.goal, r.label, r.hardware, r.device_count, r.precision, r.batch, r.value, r.unit, r.half_width,
     t.next_value / r.value AS advantage_ratio,
     t.runner_up,
     t.runner_up_batch,
     t.probability_best,
     t.rivals,
-    t.hardware_count
+    t.hardware_count,
+    r.is_available, r.place, r.run_id
 FROM ranked AS r
 JOIN told AS t ON t.goal = r.goal
 WHERE r.rank = 1

@@ -7,11 +7,7 @@ model = { type = "VARCHAR", default = "", meaning = "model or kind of operator t
 source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
-hardware = {}
-model = {}
 precision = { type = "VARCHAR", meaning = "precision as measured" }
-batch = {}
-runtime = {}
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per batch" }
@@ -20,12 +16,12 @@ wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average po
 device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it" }
 scope = { type = "VARCHAR", meaning = "scope of energy and power" }
-seen = {}
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
 */
 SELECT
-    {columns}
+    measurement_id, hardware, model, "precision", batch, runtime, latency_s, throughput_per_s, energy_j, power_w,
+    wall_power_w, device_count, peak_memory_bytes, scope, seen, source, conditions
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model OR operator_kind(model) = $model)

@@ -5,8 +5,6 @@ grain = "one row per hardware, model, precision, batch and runtime"
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
-batch = {}
-runtime = {}
 group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes" }
 operator_count = { type = "BIGINT", meaning = "operators in them" }
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }
@@ -17,7 +15,7 @@ source = { type = "VARCHAR", meaning = "source of the rows" }
 conditions = { type = "VARCHAR", meaning = "conditions of the times" }
 */
 SELECT
-    {columns},
+    hardware, model, "precision", batch, runtime,
     count(*) FILTER (WHERE operation <> '') AS group_count,
     CAST(sum(operator_count) AS BIGINT) AS operator_count,
     CAST(sum(call_count) AS BIGINT) AS call_count,
@@ -28,7 +26,8 @@ SELECT
         string_agg(concat(kernels, ' ', shapes), ', ' ORDER BY device_time_s DESC, kernels, shapes)
             FILTER (WHERE operation = ''),
         ''
-    ) AS unmatched
+    ) AS unmatched,
+    source, conditions
 FROM operator_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model)

@@ -6,11 +6,9 @@ grain = "one row per measurement"
 model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 [columns]
-serving_measurement_id = {}
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
 model = { type = "VARCHAR", meaning = "model as its source names it" }
-scope = {}
 engine = { type = "VARCHAR", meaning = "engine; empty where not stated" }
 engine_version = { type = "VARCHAR", meaning = "engine version as stated" }
 date = { type = "VARCHAR", meaning = "date of the measurement" }
@@ -43,10 +41,14 @@ file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "size of the 
 statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
 prompt_kind = { type = "VARCHAR", meaning = "statement on a prompt of unknown length: short, or empty" }
 notes = { type = "VARCHAR", meaning = "further conditions" }
-seen = {}
 */
 SELECT
-    {columns}
+    serving_measurement_id, source, hardware, model, scope, engine, engine_version, date, commit, device_count,
+    tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, weight_precision, activation_precision,
+    cache_precision, prompt_tokens, output_tokens, batch, time_to_first_token_s, inter_token_latency_s,
+    request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
+    power_w, power_boundary, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, statistic,
+    prompt_kind, notes, seen
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND contains(lower(model), lower($model))

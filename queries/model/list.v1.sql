@@ -13,9 +13,10 @@ is_traceable = { type = "BOOLEAN", meaning = "true if joulemap traces it" }
 reason = { type = "VARCHAR", meaning = "reason why not, if not" }
 */
 SELECT
-    {columns},
     model AS name,
+    family, task, input_shape,
     coalesce(traced_parameter_count, parameter_count) AS parameter_count,
-    coalesce(mac_count, published_mac_count) AS mac_count
+    coalesce(mac_count, published_mac_count) AS mac_count,
+    is_traceable, reason
 FROM internal.model_entry
 ORDER BY model

@@ -9,7 +9,6 @@ depth = { type = "BIGINT", meaning = "number of enclosing modules" }
 output_shape = { type = "VARCHAR", meaning = "output shape of the last operator that runs inside it, e.g. 1x64x56x56" }
 operator_count = { type = "BIGINT", meaning = "operators that run inside it" }
 weight_count = { type = "BIGINT", meaning = "elements of the parameters and buffers that these read, each once" }
-mac_count = {}
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its operators; one that is fused has its share of the kernel's" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of its operators, static energy included" }
 latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
@@ -88,13 +87,15 @@ path AS (
     GROUP BY s.module
 )
 SELECT
-    s.{columns},
     row_number() OVER (ORDER BY p.path, s.module) - 1 AS module_index,
+    s.module, s.depth, s.output_shape, s.operator_count,
     coalesce(w.weight_count, 0) AS weight_count,
+    s.mac_count,
     seconds(s.latency_fs) AS latency_s,
     joules(s.energy_fj) AS energy_j,
     fraction(s.latency_fs, s.run_fs) AS latency_fraction,
-    fraction(s.energy_fj, s.run_fj) AS energy_fraction
+    fraction(s.energy_fj, s.run_fj) AS energy_fraction,
+    s.own_mac_count, s.own_latency_fs, s.own_energy_fj
 FROM summed AS s
 JOIN path AS p ON p.module = s.module
 LEFT JOIN weight AS w ON w.module = s.module

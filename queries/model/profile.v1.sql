@@ -5,18 +5,14 @@ grain = "one row"
 order = ["the only row"]
 [columns]
 name = { type = "VARCHAR", meaning = "model" }
-batch = {}
 input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on an input" }
 skipped_mac_count = { type = "BIGINT", meaning = "MACs that a causal mask hides: kernels that skip them compute mac_count minus these" }
 flop_count = { type = "BIGINT", meaning = "two per multiply-accumulate" }
-elementwise_count = {}
-special_count = {}
 foldable_mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on no input: a compiler computes them in advance, eager and graph run them" }
 foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplications and comparisons that depend on no input, such as those of a weight norm" }
 operator_count = { type = "BIGINT", meaning = "operators, views included" }
-subgraph_count = {}
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
 weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "bytes of them that operators read: the chosen experts, the used rows of an embedding" }
@@ -35,19 +31,14 @@ tracer_version = { type = "VARCHAR", meaning = "digest of the tracing and fusion
 WITH work AS (
     SELECT
         CAST(coalesce(sum(mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS mac_count,
-        CAST(
-            coalesce(
-                sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k))
-                    FILTER (WHERE NOT is_foldable), 0
-            ) AS BIGINT
-        ) AS skipped_mac_count,
+        CAST(coalesce(sum(skipped_mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS skipped_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS elementwise_count,
         CAST(coalesce(sum(special_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS special_count,
         CAST(coalesce(sum(mac_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_elementwise_count,
         count(*) AS operator_count,
         count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
-    FROM internal.workload_operator
+    FROM counted_operators
     WHERE workload_id = $workload_id
 ),
 traffic AS (
@@ -80,13 +71,15 @@ peak AS (
     FROM live
 )
 SELECT
-    k.{columns},
     w.model AS name,
     w.batch,
     w.input_spec,
     w.parameter_count,
+    k.mac_count, k.skipped_mac_count,
     2 * k.mac_count AS flop_count,
+    k.elementwise_count, k.special_count, k.foldable_mac_count, k.foldable_elementwise_count, k.operator_count,
     (SELECT count(*) FROM internal.workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
+    k.uncounted_count,
     w.weight_bytes,
     t.weight_read_bytes,
     t.moved_bytes,

@@ -62,8 +62,8 @@ placed AS MATERIALIZED (
         c.is_ranked,
         c.x_value,
         c.y_value,
-        as_cost(is_higher_better($x), c.x_value) AS x_cost,
-        as_cost(is_higher_better($y), c.y_value) AS y_cost
+        as_cost(find_metric($x).is_higher_better, c.x_value) AS x_cost,
+        as_cost(find_metric($y).is_higher_better, c.y_value) AS y_cost
     FROM chosen AS c
     WHERE c.x_value IS NOT NULL AND c.y_value IS NOT NULL
 ),
@@ -93,8 +93,8 @@ beaten AS (
         f.label,
         f.x_cost,
         f.y_cost,
-        better_ratio(is_higher_better($x), f.x_value, p.x_value) AS x_ratio,
-        better_ratio(is_higher_better($y), f.y_value, p.y_value) AS y_ratio
+        better_ratio(find_metric($x).is_higher_better, f.x_value, p.x_value) AS x_ratio,
+        better_ratio(find_metric($y).is_higher_better, f.y_value, p.y_value) AS y_ratio
     FROM placed AS p
     JOIN front AS f
         ON f.x_cost <= p.x_cost
@@ -130,8 +130,8 @@ judged AS (
         c.seller,
         c.x_value,
         c.y_value,
-        as_cost(is_higher_better($x), c.x_value) AS x_cost,
-        as_cost(is_higher_better($y), c.y_value) AS y_cost,
+        as_cost(find_metric($x).is_higher_better, c.x_value) AS x_cost,
+        as_cost(find_metric($y).is_higher_better, c.y_value) AS y_cost,
         b.label AS dominated_by,
         b.front_run_id,
         b.x_ratio,
@@ -145,9 +145,9 @@ contender AS (
     SELECT
         run_id,
         $x AS x_metric,
-        as_cost(is_higher_better($x), ln(x_value)) AS x_cost,
+        as_cost(find_metric($x).is_higher_better, ln(x_value)) AS x_cost,
         $y AS y_metric,
-        as_cost(is_higher_better($y), ln(y_value)) AS y_cost,
+        as_cost(find_metric($y).is_higher_better, ln(y_value)) AS y_cost,
         price_half_width,
         price_key,
         seller,
@@ -160,9 +160,9 @@ chance AS (FROM numpy.front_among(contender))
 SELECT
     ['front', 'projection', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,
-    metric_unit($x) AS x_unit,
+    find_metric($x).unit AS x_unit,
     c.y_value,
-    metric_unit($y) AS y_unit,
+    find_metric($y).unit AS y_unit,
     j.dominated_by,
     j.front_run_id AS dominated_by_run_id,
     j.x_ratio, j.y_ratio, j.dominator_count, h.probability_front,
@@ -188,8 +188,8 @@ SELECT
         WHEN j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_told
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN j.x_cost IS NULL THEN missing_of($x, c.pay) END,
-            CASE WHEN j.y_cost IS NULL THEN missing_of($y, c.pay) END
+            CASE WHEN j.x_cost IS NULL THEN coalesce(CASE WHEN $x = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($x).missing) END,
+            CASE WHEN j.y_cost IS NULL THEN coalesce(CASE WHEN $y = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($y).missing) END
         )
         ELSE ''
     END AS reason,

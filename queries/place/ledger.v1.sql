@@ -8,19 +8,16 @@ placement = { type = "INTEGER", meaning = "placement_id" }
 line_index = { type = "INTEGER", meaning = "order in the ledger" }
 device = { type = "VARCHAR", meaning = "device of the box; of a copy the one that sends" }
 subgraph_index = { type = "INTEGER", null = true, meaning = "subgraph of the line; null without one" }
-component = {}
-action = {}
-per = {}
-action_count = {}
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy of one at the highest voltage of the die" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "energy of the line, exact" }
 basis = { type = "VARCHAR", meaning = "basis of the price" }
 source = { type = "VARCHAR", meaning = "source of the list" }
 */
 SELECT
-    l.{columns},
+    l.line_index, l.device, l.subgraph_index, l.component, l.action, l.per, l.action_count,
     CAST(l.energy_per_action_j AS DOUBLE) AS energy_per_action_j,
-    l.line_energy_fj AS energy_fj
+    l.line_energy_fj AS energy_fj,
+    l.basis, l.source
 FROM placement_ledger AS l
 WHERE l.placement_id = $placement
 ORDER BY l.line_index

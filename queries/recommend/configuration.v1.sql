@@ -67,22 +67,13 @@ missed AS (
         string_agg(k.missing, ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
             AS unknown,
         first(k ORDER BY k.violation_fraction DESC NULLS FIRST, k.limit_index) AS worst
-    FROM (
-        SELECT
-            c.run_id,
-            unnest(missed_limits(
-                c,
-                $max_latency_s,
-                $max_energy_j,
-                $max_energy_per_inference_j,
-                $max_memory_bytes,
-                $max_power_w,
-                $min_throughput_per_s,
-                $max_price_usd_per_hour,
-                $max_purchase_usd
-            ), recursive := TRUE)
-        FROM chosen AS c
-        WHERE c.reason = ''
+    FROM recommend.miss(
+        run_ids := $run_ids, max_latency_s := $max_latency_s, max_energy_j := $max_energy_j,
+        max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
+        max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
+        $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, utilization := $utilization, lifetime_years
+        := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share
+        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
     ) AS k
     GROUP BY k.run_id
 ),
@@ -92,7 +83,7 @@ judged AS (
         c.objective_value,
         c.is_available,
         m.worst.violation_fraction AS violation_fraction,
-        as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
+        as_cost(find_metric($objective).is_higher_better, c.objective_value) AS objective_cost,
         CASE
             WHEN c.reason <> '' THEN 4
             WHEN m.run_id IS NOT NULL THEN 3
@@ -136,7 +127,7 @@ contender AS (
         $objective AS metric,
         j.rank AS place,
         j.run_id,
-        as_cost(is_higher_better($objective), ln(j.objective_value)) AS cost,
+        as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
         c.hardware_id || ':' || c.way AS price_key,
         c.seller
@@ -176,10 +167,10 @@ SELECT
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
     CASE WHEN r.position = 3 AND r.is_ranked THEN r.rank END AS miss_rank,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value, c.hostless_value,
-    metric_unit($objective) AS objective_unit,
+    find_metric($objective).unit AS objective_unit,
     CASE
         WHEN min(r.position) OVER () = 1
-            THEN better_ratio(is_higher_better($objective), r.best_value, c.objective_value)
+            THEN better_ratio(find_metric($objective).is_higher_better, r.best_value, c.objective_value)
     END AS objective_ratio,
     nullif(
         sqrt(
@@ -211,7 +202,7 @@ SELECT
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
         WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
-        WHEN r.position = 2 THEN 'the catalogue has no ' || missing_of($objective, c.pay)
+        WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
     c.run_id

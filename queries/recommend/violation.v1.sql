@@ -20,34 +20,23 @@ excess = { type = "DOUBLE", null = true, meaning = "value - bound, for throughpu
 violation_fraction = { type = "DOUBLE", null = true, meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 */
-WITH one AS (
-    SELECT
-        hardware, precision, batch, runtime, run_id, latency_s, total_energy_j, total_energy_per_inference_j,
-        peak_memory_bytes,
-        total_power_w, throughput_per_s, price_cloud_usd_per_hour, price_purchase_usd
-    FROM cube.cost(run_ids := $run_ids, host_share := $host_share)
-    WHERE status = 'ok'
-),
-checked AS (
-    SELECT
-        c.hardware,
-        c.precision,
-        c.batch,
-        c.runtime,
-        c.run_id,
-        unnest(missed_limits(
-            c,
-            $max_latency_s,
-            $max_energy_j,
-            $max_energy_per_inference_j,
-            $max_memory_bytes,
-            $max_power_w,
-            $min_throughput_per_s,
-            $max_price_usd_per_hour,
-            $max_purchase_usd
-        ), recursive := TRUE)
-    FROM one AS c
-)
-SELECT hardware, precision, batch, runtime, limit_name, value, bound, excess, violation_fraction, unit, run_id
-FROM checked
+SELECT
+    r.configured_hardware AS hardware,
+    r.precision_label AS precision,
+    r.batch,
+    r.runtime,
+    m.limit_name,
+    m.value,
+    m.bound,
+    m.excess,
+    m.violation_fraction,
+    m.unit,
+    m.run_id
+FROM recommend.miss(
+    run_ids := $run_ids, max_latency_s := $max_latency_s, max_energy_j := $max_energy_j,
+    max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
+    max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
+    $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, host_share := $host_share
+) AS m
+JOIN run_configurations AS r ON r.run_id = m.run_id
 ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

@@ -62,5 +62,4 @@ SELECT
     s.run_id
 FROM rest AS s
 JOIN run_configurations AS r ON r.run_id = s.run_id
-JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
-ORDER BY o.position, s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source
+ORDER BY list_position($run_ids, s.run_id), s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source

@@ -7,9 +7,6 @@ order = ["run as in run_ids", "category_fj descending", "common_category", "acti
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`; refused ones are omitted" }
 most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a row of their own" }
 [columns]
-model = {}
-hardware = {}
-common_category = {}
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the category, exact" }
 action = { type = "VARCHAR", meaning = "COMPONENT.ACTION" }
 action_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action, exact" }
@@ -19,7 +16,6 @@ subgraph_count = { type = "INTEGER", meaning = "number of subgraphs that the row
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action in them, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the action in them" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
-run_id = {}
 */
 WITH act AS (
     SELECT
@@ -79,13 +75,16 @@ summed AS (
     FROM merged
 )
 SELECT
-    s.{columns},
+    s.model, s.hardware, s.common_category, s.category_fj,
     s."action",
+    s.action_fj,
     CAST(s."position" AS INTEGER) AS "position",
     CASE WHEN s.subgraph_count = 1 THEN s.name END AS subgraph,
     CAST(s.subgraph_count AS INTEGER) AS subgraph_count,
+    s.energy_fj,
     joules(s.energy_fj) AS energy_j,
-    fraction(s.energy_fj, s.run_fj) AS run_fraction
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.run_id
 FROM summed AS s
 ORDER BY
     s.run_position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",

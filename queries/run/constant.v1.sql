@@ -91,9 +91,11 @@ row_of AS (
     WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT
-    {columns},
     name AS constant,
+    value_a, value_b, unit,
     value_b / nullif(value_a, 0e0) AS ratio,
-    joules(moved_fj) AS moved_j
+    moved_fj,
+    joules(moved_fj) AS moved_j,
+    basis_a, basis_b, source_a, source_b
 FROM row_of
 ORDER BY abs(moved_j) DESC NULLS LAST, constant

@@ -4,9 +4,6 @@ summary = "Batches from which one hardware beats another that was better at smal
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch at which the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
-model = {}
-precision = {}
-runtime = {}
 metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from this batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
@@ -23,9 +20,9 @@ WITH candidate AS (
     SELECT
         model, "precision", runtime, series, batch, hardware, is_projection,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
-            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
+            {'metric': 'edp', 'unit': find_metric('edp').unit, 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': find_metric('energy_per_inference').unit, 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': find_metric('latency').unit, 'value': latency_s}
         ], recursive := TRUE)
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),
@@ -74,13 +71,16 @@ followed AS (
     )
 )
 SELECT
-    {columns},
+    model, "precision", runtime, metric,
     CASE WHEN first_value < second_value THEN first_hardware ELSE second_hardware END AS overtaker,
     CASE WHEN first_value < second_value THEN second_hardware ELSE first_hardware END AS overtaken,
+    batch,
     least(first_value, second_value) AS overtaker_value,
     greatest(first_value, second_value) AS overtaken_value,
+    unit, previous_batch,
     greatest(previous_first_value, previous_second_value) AS previous_overtaker_value,
-    least(previous_first_value, previous_second_value) AS previous_overtaken_value
+    least(previous_first_value, previous_second_value) AS previous_overtaken_value,
+    is_projection
 FROM followed
 WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
 ORDER BY model, precision, runtime, series, metric, batch, overtaker, overtaken

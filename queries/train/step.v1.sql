@@ -21,8 +21,6 @@ memory_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of one devi
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million samples: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million samples, in that way" }
-told = {}
-unlike_told = {}
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, by the rate and the price" }
 is_available = { type = "BOOLEAN", meaning = "true if it can be bought or rented" }
 */
@@ -37,11 +35,10 @@ WITH place AS (
             ELSE 'forward'
         END AS phase,
         CAST(o.latency_fs AS HUGEINT) AS latency_fs,
-        CAST(q.mac_count - skipped_mac_count(q.variant, q.elementwise_count, q.mac_count, q.gemm_m, q.gemm_n, q.gemm_k) AS HUGEINT)
-            AS mac_count
+        CAST(q.mac_count - q.skipped_mac_count AS HUGEINT) AS mac_count
     FROM internal.run AS r
     JOIN internal.run_operator AS o ON o.run_id = r.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 spent AS (

@@ -7,7 +7,6 @@ order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, 
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth, published x dram_efficiency, above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 [columns]
-hardware = {}
 flag = { type = "VARCHAR", meaning = "flag: low_compute, high_bandwidth or idle_units" }
 value_fraction = { type = "DOUBLE", meaning = "value of the flagged quantity" }
 limit_fraction = { type = "DOUBLE", meaning = "threshold of the flag" }
@@ -22,8 +21,6 @@ subgraph_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost
 tile_count = { type = "DOUBLE", meaning = "tiles of work of that subgraph" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of that subgraph" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
-unit_name = {}
-run_id = {}
 */
 WITH paced AS (
     SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs
@@ -130,16 +127,20 @@ worst AS (
     QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY amount DESC, subgraph_index) = 1
 )
 SELECT
-    x.{columns},
     r.configured_hardware AS hardware,
+    x.flag,
     x.value AS value_fraction,
     x.level AS limit_fraction,
+    x.cost,
     b.bottleneck,
     fraction(b.amount, b.whole) AS bottleneck_fraction,
     b.subgraph_count,
+    x.total_count, x.subgraph_index,
     g.name AS subgraph,
     fraction(x.amount, b.whole) AS subgraph_fraction,
-    r.unit_name
+    x.tile_count, x.units_used_count, x.units_total_count,
+    r.unit_name,
+    x.run_id
 FROM worst AS x
 JOIN bound AS b ON b.run_id = x.run_id AND b.flag = x.flag
 JOIN run_configurations AS r ON r.run_id = x.run_id

@@ -11,7 +11,6 @@ hardware = { type = "VARCHAR[]", default = [], meaning = "hardware to restrict t
 [columns]
 least_flop_count = { type = "BIGINT", meaning = "lower bound of the class of model sizes: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = {}
 goal = { type = "VARCHAR", meaning = "goal: energy, least energy per inference; latency, least latency; utilization, most of its peak" }
 hardware = { type = "VARCHAR", meaning = "hardware that wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
 architecture = { type = "VARCHAR", meaning = "its architecture class" }
@@ -26,7 +25,6 @@ median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "median ratio
 median_utilization_fraction = { type = "DOUBLE", meaning = "median share of its peak where it wins" }
 runner_up = { type = "VARCHAR", null = true, meaning = "hardware with the second most wins; null without one" }
 runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
-is_projection = {}
 */
 WITH chosen AS (
     SELECT
@@ -56,10 +54,20 @@ work AS (
     SELECT
         c.workload_id,
         c.runtime,
-        flop_class(arg_min(t.mac_count, c.run_id), any_value(c.batch)) AS least_flop_count
-    FROM chosen AS c
-    JOIN internal.run_total AS t ON t.run_id = c.run_id
-    GROUP BY c.workload_id, c.runtime
+        CASE
+            WHEN c.mac_count < c.batch THEN 0
+            ELSE CAST(pow(10, length(CAST(2 * c.mac_count // c.batch AS VARCHAR)) - 1) AS BIGINT)
+        END AS least_flop_count
+    FROM (
+        SELECT
+            c.workload_id,
+            c.runtime,
+            arg_min(t.mac_count, c.run_id) AS mac_count,
+            any_value(c.batch) AS batch
+        FROM chosen AS c
+        JOIN internal.run_total AS t ON t.run_id = c.run_id
+        GROUP BY c.workload_id, c.runtime
+    ) AS c
 ),
 candidate AS (
     SELECT
@@ -153,12 +161,14 @@ ranked AS (
     WINDOW by_wins AS (PARTITION BY least_flop_count, precision, batch, goal ORDER BY won_count DESC, hardware)
 )
 SELECT
-    r.{columns},
+    r.least_flop_count, r.precision, r.batch, r.goal, r.hardware, r.architecture, r.won_count, r.entered_count,
     c.contest_count,
     c.model_count,
     c.hardware_count,
+    r.median_value, r.unit, r.median_advantage_ratio, r.median_utilization_fraction,
     CASE WHEN r.next_won_count > 0 THEN r.next_hardware END AS runner_up,
-    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count
+    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count,
+    r.is_projection
 FROM ranked AS r
 JOIN contest AS c
     ON c.least_flop_count = r.least_flop_count

@@ -16,7 +16,12 @@ WITH one AS (
     SELECT
         model, hardware, batch, runtime, "precision", throughput_per_s, energy_per_inference_j, latency_s,
         peak_memory_bytes, compute_utilization_fraction, peak_ops_per_s, is_projection, run_id, position,
-        CASE WHEN "precision" = 'fp32' THEN 0 ELSE precision_place("precision") END AS place
+        CASE
+            WHEN "precision" = 'fp32' THEN 0
+            ELSE list_position(
+                ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part("precision", '/', 1)
+            )
+        END AS place
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 )
 SELECT

@@ -22,7 +22,8 @@ roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_f
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
 flags = { type = "VARCHAR[]", meaning = "flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
 */
-WITH asked AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+asked AS (
     SELECT
         model, batch, precision, runtime, hardware, architecture, status, mac_count, attained_ops_per_s, peak_ops_per_s,
         compute_utilization_fraction, memory_bandwidth_bytes_per_s, bandwidth_utilization_fraction,
@@ -41,9 +42,14 @@ WITH asked AS (
 SELECT
     model, batch, precision, runtime, hardware, architecture, status,
     2 * mac_count // batch AS flop_count,
-    flop_class(mac_count, batch) AS least_flop_count,
+    -- the power of ten that the operations of one inference begin at
+    CASE
+        WHEN mac_count < batch THEN 0
+        ELSE CAST(pow(10, length(CAST(2 * mac_count // batch AS VARCHAR)) - 1) AS BIGINT)
+    END AS least_flop_count,
     attained_ops_per_s, peak_ops_per_s, compute_utilization_fraction,
-    grade(compute_utilization_fraction, $grade_bounds) AS compute_grade,
+    (SELECT min_by(g.grade, g.grade_index) FROM grade_step AS g WHERE compute_utilization_fraction >= g.least_fraction)
+        AS compute_grade,
     attained_bytes_per_s, memory_bandwidth_bytes_per_s, bandwidth_utilization_fraction, sustained_bandwidth_fraction,
     arithmetic_intensity_ops_per_byte, dram_intensity_ops_per_byte, ridge_ops_per_byte,
     dram_intensity_ops_per_byte / ridge_ops_per_byte AS ridge_ratio,
@@ -54,7 +60,11 @@ SELECT
     END AS roof,
     roofline_ops_per_s,
     attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) AS roofline_fraction,
-    grade(attained_ops_per_s / nullif(roofline_ops_per_s, 0e0), $grade_bounds) AS roofline_grade,
+    (
+        SELECT min_by(g.grade, g.grade_index)
+        FROM grade_step AS g
+        WHERE attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) >= g.least_fraction
+    ) AS roofline_grade,
     compute_time_fraction, memory_time_fraction, launch_time_fraction, units_used_count, units_total_count, unit_name,
     idle_units_fraction, average_power_w, tdp_w, ops_per_j,
     peak_ops_per_s / tdp_w AS peak_ops_per_j,

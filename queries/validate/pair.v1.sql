@@ -22,7 +22,7 @@ WITH told AS (
         p.half_width,
         p.serving_measurement_id,
         m.hardware,
-        source_name(m.source) AS source,
+        regexp_replace(m.source, '(, |: ).*$', '') AS source,
         m.output_tokens,
         concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens) AS same,
         round(m.batch) AS batch

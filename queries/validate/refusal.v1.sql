@@ -13,7 +13,7 @@ measurement_count = { type = "BIGINT", meaning = "measurements of which at least
 quantity_count = { type = "BIGINT", meaning = "quantities of these that are not predicted" }
 */
 SELECT
-    {columns},
+    source, hardware, refusal,
     count(DISTINCT serving_measurement_id) AS measurement_count,
     count(*) AS quantity_count
 FROM serving_refusals

@@ -46,7 +46,7 @@ WITH scored AS (
             WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
             WHEN 'precision' THEN e.precision
             WHEN 'scope' THEN e.scope
-            WHEN 'source' THEN source_name(e.source)
+            WHEN 'source' THEN regexp_replace(e.source, '(, |: ).*$', '')
             WHEN 'engine' THEN CASE WHEN e.runtime IS NULL THEN coalesce(nullif(e.engine, ''), 'not told') ELSE 'none' END
             WHEN 'quantity' THEN CASE e.family WHEN 'operator' THEN 'operators' WHEN 'served' THEN 'served' ELSE 'models' END
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE coalesce(s.split, v.split) END
@@ -110,7 +110,7 @@ total AS (
     GROUP BY is_served
 )
 SELECT
-    {columns},
+    quantity, hardware, part,
     count(*) AS measurement_count,
     bool_or(is_served) AS is_served,
     any_value(total_measurement_count) AS total_measurement_count,

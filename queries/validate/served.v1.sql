@@ -10,22 +10,19 @@ work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tok
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model as its source names it" }
 source = { type = "VARCHAR", meaning = "source of the measurement" }
-scope = {}
 batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }
-measured = {}
-predicted = {}
-log_error = {}
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the prediction states, of the logarithm" }
-serving_measurement_id = {}
 */
 SELECT
-    p.{columns},
+    p.quantity, p.vendor, p.engine, p.work,
     split_part(m.hardware, '@', 1) AS hardware,
     m.model,
     m.source,
     m.scope,
     m.batch,
-    ln(p.measured / p.predicted) AS log_error
+    p.measured, p.predicted,
+    ln(p.measured / p.predicted) AS log_error,
+    p.half_width, p.serving_measurement_id
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.predicted > 0e0 AND contains(lower(m.source), lower($source))

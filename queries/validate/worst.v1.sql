@@ -8,20 +8,17 @@ precision = { type = "VARCHAR", default = "", meaning = "precision to restrict t
 limit = { type = "INTEGER", default = 3, meaning = "maximum rows per quantity and hardware" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors, without wall power, which scores no prediction" }
-hardware = {}
 rank = { type = "BIGINT", meaning = "rank, 1 for the worst" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 batch = { type = "DOUBLE", meaning = "samples in one input; for served models, sequences of a call or mean requests in flight" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; for served models, the engine" }
-measured = {}
-predicted = {}
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
 split = { type = "VARCHAR", meaning = "novelty to the coefficients: fitted, same family, unseen family, unseen hardware" }
 */
 SELECT
-    {columns}
+    quantity, hardware, rank, model, family, "precision", batch, runtime, measured, predicted, error_fraction, split
 FROM (
     SELECT
         e.quantity,

@@ -127,6 +127,56 @@ COMMENT ON VIEW metrics IS 'Metrics by which runs are compared, ranked and chose
 COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
 COMMENT ON COLUMN metrics.per IS 'Reference of one value: batch, inference, second, chip, million inferences';
 
+CREATE VIEW counted_operators AS
+SELECT
+    o.workload_id,
+    o.operator_index,
+    o.subgraph_index,
+    o.name,
+    o.module_path,
+    o.operation,
+    o.kind,
+    o.aten,
+    o.output_shape,
+    o.dtype,
+    o.mac_count,
+    o.elementwise_count,
+    o.special_count,
+    o.output_element_count,
+    o.gemm_m,
+    o.gemm_n,
+    o.gemm_k,
+    o.gemm_groups,
+    o.tap_count,
+    o.is_foldable,
+    o.scalars,
+    o.variant,
+    o.step_count,
+    -- a causal mask hides MACs: of S queries over L keys each sees one key less than the next; scores, which scale each
+    -- element, have their keys in N, the weighted sum in K
+    CASE
+        WHEN o.mac_count > 0 AND list_contains(string_split(o.variant, ' '), 'causal') THEN
+            o.mac_count // (o.gemm_m * o.key_count)
+            * (least(o.gemm_m, o.key_count) * (least(o.gemm_m, o.key_count) - 1) // 2)
+        ELSE 0
+    END AS skipped_mac_count,
+    -- all that an operator with a bias adds beside its MACs
+    CASE WHEN o.has_bias THEN o.elementwise_count ELSE 0 END AS bias_addition_count,
+    -- output channels, which in the GEMM view of a transposed convolution stand once for each tap
+    CASE
+        WHEN NOT o.has_bias THEN 0
+        WHEN starts_with(o.operation, 'conv_transpose') THEN o.gemm_n // o.tap_count * o.gemm_groups
+        ELSE o.gemm_n * o.gemm_groups
+    END AS bias_element_count
+FROM (
+    SELECT
+        *,
+        kind IN ('conv', 'depthwise_conv', 'grouped_conv', 'linear') AND elementwise_count <> 0 AS has_bias,
+        if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
+    FROM internal.workload_operator
+) AS o;
+COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with what their shapes say of masks and biases';
+
 CREATE VIEW operators AS
 SELECT
     w.workload_id,
@@ -156,11 +206,10 @@ SELECT
     o.scalars,
     o.variant,
     o.step_count,
-    skipped_mac_count(o.variant, o.elementwise_count, o.mac_count, o.gemm_m, o.gemm_n, o.gemm_k) AS skipped_mac_count,
-    bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
-    bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
-        AS bias_element_count
-FROM internal.workload_operator AS o
+    o.skipped_mac_count,
+    o.bias_addition_count,
+    o.bias_element_count
+FROM counted_operators AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
 LEFT JOIN (
@@ -380,7 +429,7 @@ LEFT JOIN (
         *,
         seconds(latency_fs) AS latency_s,
         joules(energy_fj) AS energy_j,
-        edp_of(energy_fj, latency_fs) AS edp_js,
+        joules(energy_fj) * seconds(latency_fs) AS edp_js,
         seconds(interval_fs) AS interval_s,
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM internal.run_total
@@ -425,7 +474,7 @@ SELECT
     board_of(v.hardware) AS hardware,
     w.source AS model,
     {error_case} AS configuration,
-    concat_ws(' ', w.source, w.input_spec, r.hardware_digest, {label}) AS own
+    concat_ws(' ', w.source, w.input_spec, {label}, v.boundary, v.host, v.tf32, CAST(v.changes AS VARCHAR)) AS own
 FROM internal.run_total AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
@@ -434,7 +483,22 @@ COMMENT ON VIEW run_errors IS 'Parts of the error of each run: runs with equal v
 COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
 COMMENT ON COLUMN run_errors.model IS 'Source of the model';
 COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
-COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares';
+COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares: the run in full, whatever the versions of formulas, calibrations and descriptions';
+
+CREATE VIEW other_units AS
+SELECT v.place, v.component, v.unit_name, v.quantity
+FROM (
+    VALUES
+    (1, 'vpu', 'vector unit', 'geometry.core_count'),
+    (2, 'vector_engine', 'vector engine', 'geometry.vector_core_count'),
+    (3, 'misc_engine', 'misc engine', 'unit_count'),
+    (4, 'processor', 'board processor', '')
+) AS v (place, component, unit_name, quantity);
+COMMENT ON VIEW other_units IS 'Units that take the work that the main units leave';
+COMMENT ON COLUMN other_units.place IS 'Order; where several have a part in a subgraph, the last counts';
+COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
+COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
+COMMENT ON COLUMN other_units.quantity IS 'Quantity of hardware_facts that counts them; empty for the one processor of a board';
 
 -- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
 -- one model reads the rows of its runs and not every row.
@@ -462,9 +526,9 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
-    coalesce(other_units()[p.other_place].name, r.unit_name) AS unit_name,
+    coalesce(u.unit_name, r.unit_name) AS unit_name,
     CASE WHEN p.other_place IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
         AS units_used_count,
     CASE WHEN p.other_place IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
@@ -537,8 +601,9 @@ JOIN LATERAL (
             GROUP BY e.subgraph_index, e.action_id
         ) AS l
         JOIN (
-            SELECT action_id, part, common_category, other_unit_place(component) AS other_place
-            FROM internal.action
+            SELECT c.action_id, c.part, c.common_category, u.place AS other_place
+            FROM internal.action AS c
+            LEFT JOIN other_units AS u ON u.component = c.component
         ) AS a ON a.action_id = l.action_id
         GROUP BY l.subgraph_index
         UNION ALL BY NAME
@@ -554,8 +619,8 @@ JOIN LATERAL (
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-LEFT JOIN internal.hardware_fact AS f
-    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
+LEFT JOIN other_units AS u ON u.place = p.other_place
+LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
 COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
 COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
@@ -583,7 +648,7 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     is_merging(r.runtime) AND n.operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
@@ -595,9 +660,8 @@ SELECT
     p.separate_dram_bytes,
     p.separate_moved_bytes,
     p.separate_pass_bytes,
-    bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-    bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-        AS bias_element_count
+    q.bias_addition_count,
+    q.bias_element_count
 FROM run_configurations AS r
 JOIN internal.run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
@@ -651,7 +715,7 @@ JOIN LATERAL (
     )
     GROUP BY operator_index
 ) AS p ON p.latency_fs IS NOT NULL
-JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
 JOIN LATERAL (
     SELECT c.subgraph_index, count(*) AS operator_count
     FROM internal.run_operator AS c
@@ -716,9 +780,25 @@ FROM (
 JOIN run_configurations AS r ON r.run_id = p.run_id;
 COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
 
+CREATE VIEW placement_events AS
+SELECT v.event_index, v.component, v.event, v.per, v.part_of, v.meaning, v.formula
+FROM (
+    VALUES
+    (-7, 'chip', 'cycles', 'clock cycle', '', 'that pass while it runs', 'latency x clock'),
+    (-6, 'chip', 'kernels', 'kernel', '', 'that are launched', 'kernels of each subgraph'),
+    (-5, 'chip', 'tiles', 'tile', '', 'pieces of outputs that units take', 'tiles of each subgraph'),
+    (-4, 'chip', 'waves', 'wave', '', 'rounds of tiles over the units', 'tiles / units, rounded up'),
+    (-3, 'chip', 'mac_slots', 'MAC', '', 'MACs of whole tiles', 'tiles x MACs of a tile'),
+    (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'that the model asks for', 'MACs of its operators'),
+    (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
+) AS v (event_index, component, event, per, part_of, meaning, formula);
+COMMENT ON VIEW placement_events IS 'Events of every class: those that follow from where subgraphs were placed, not from actions';
+COMMENT ON COLUMN placement_events.component IS 'Component of the event';
+COMMENT ON COLUMN placement_events.meaning IS 'Description';
+
 CREATE VIEW events AS
 SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
-FROM placement_events() AS p
+FROM placement_events AS p
 CROSS JOIN (SELECT DISTINCT architecture FROM internal.event) AS a
 UNION ALL
 SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
@@ -805,7 +885,7 @@ counted AS (
         CAST(NULL AS DOUBLE) AS event_energy_j,
         e.event_index
     FROM followed AS f
-    JOIN placement_events() AS e ON e.event = f.event
+    JOIN placement_events AS e ON e.event = f.event
     WHERE f.event_count > 0e0
     UNION ALL
     SELECT
@@ -839,9 +919,9 @@ COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counte
 CREATE VIEW run_overheads AS
 SELECT
     l.run_id,
-    CAST(sum_overhead(a.common_category, l.energy_fj) AS BIGINT) AS overhead_fj,
-    joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
-    fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
+    CAST(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS BIGINT) AS overhead_fj,
+    joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
+    fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj)) AS overhead_fraction
 FROM internal.run_action AS l
 JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
@@ -996,10 +1076,10 @@ COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the p
 CREATE VIEW measurement_splits AS
 SELECT
     m.measurement_id,
-    scored_family(m.model, e.family) AS family,
+    coalesce(e.family, CASE WHEN operator_kind(m.model) = '' THEN 'other' ELSE 'operator' END) AS family,
     CASE
         WHEN coalesce(m.seen, '') <> '' THEN 'fitted'
-        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, scored_family(m.model, e.family))
+        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, coalesce(e.family, CASE WHEN operator_kind(m.model) = '' THEN 'other' ELSE 'operator' END))
             THEN 'same family'
         WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware) THEN 'unseen family'
         ELSE 'unseen hardware'
@@ -1100,6 +1180,47 @@ SELECT
 FROM internal.placement_line AS l;
 COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: what a part takes, copies between devices, and what each draws while others work';
 
+CREATE VIEW workload_names AS
+SELECT
+    n.workload_id,
+    unnest(CASE
+        WHEN starts_with(n.source, 'torchvision:') AND n.is_own_shape THEN [n.model]
+        WHEN regexp_matches(n.source, '^(file|exported|block):') AND n.arguments = '' AND n.inputs = 'example_inputs'
+            THEN [n.model]
+        WHEN regexp_matches(n.source, '^(torchvision|file|exported|block):') THEN [n.spelled]
+        WHEN regexp_matches(n.source, '^(timm|hf):') THEN [n.model, n.spelled]
+        ELSE [n.model]
+    END) AS measured_model
+FROM (
+    SELECT
+        w.workload_id,
+        w.model,
+        w.source,
+        regexp_extract(w.source, ':[^:()]*\((.*)\)( formulas=.*)?$', 1) AS arguments,
+        regexp_replace(w.input_spec, ' ?batch=[0-9]+$', '') AS inputs,
+        w.input_shape IN (coalesce(e.input_shape, ''), coalesce(e.input_shape || ' ' || e.input_shape, ' ')) AS is_own_shape,
+        -- as name_model of plan/workload.py writes a model with its arguments and inputs
+        w.model || '(' || array_to_string(
+            list_filter([arguments, replace(inputs, ' ', ', ')], lambda one: one NOT IN ('', 'example_inputs')), ', '
+        ) || ')' AS spelled
+    FROM internal.workload AS w
+    LEFT JOIN internal.model_entry AS e ON e.model = w.model
+) AS n;
+COMMENT ON VIEW workload_names IS 'Every workload by the names that measurements of it may have: that of the model where its arguments and inputs are its own, else with them. Of a model of a hub nothing stored says which inputs are its own, so it has both';
+COMMENT ON COLUMN workload_names.measured_model IS 'Name of the model as measurements have it';
+
+CREATE VIEW allocators AS
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM internal.hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+COMMENT ON VIEW allocators IS 'Hardware on which a framework keeps a workspace for each stream that it has used, beside the memory of a run';
+COMMENT ON COLUMN allocators.workspace_bytes IS 'Bytes of one workspace';
+COMMENT ON COLUMN allocators.stream_limit IS 'Most streams that have one';
+
 CREATE VIEW scored_measurements AS
 SELECT
     n.measurement_id,
@@ -1122,17 +1243,21 @@ SELECT
     n.measured_wall_power_w,
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
     n.measured_memory_bytes,
-    n.predicted_memory_bytes,
+    CASE
+        WHEN o.workspace_bytes IS NULL THEN n.peak_memory_bytes
+        WHEN n.stream_count IS NOT NULL
+            THEN CAST(n.peak_memory_bytes + least(n.stream_count, o.stream_limit) * o.workspace_bytes AS BIGINT)
+    END AS predicted_memory_bytes,
     n.latency_half_width,
     n.energy_half_width,
     n.power_half_width,
-    scored_family(n.model, e.family) AS family,
+    coalesce(e.family, CASE WHEN operator_kind(n.model) = '' THEN 'other' ELSE 'operator' END) AS family,
     n.architecture,
     concat_ws(
         '; ',
         nullif(n.measurement_seen, ''),
         CASE
-            WHEN list_contains(c.families, scored_family(n.model, e.family)) AND c.hardware = split_part(n.hardware, '@', 1)
+            WHEN list_contains(c.families, coalesce(e.family, CASE WHEN operator_kind(n.model) = '' THEN 'other' ELSE 'operator' END)) AND c.hardware = split_part(n.hardware, '@', 1)
                 THEN 'calibration ' || n.calibration
         END
     ) AS seen,
@@ -1156,7 +1281,9 @@ FROM (
         r.measurement_seen,
         r.scope,
         r.source,
-        r.predicted_memory_bytes,
+        r.peak_memory_bytes,
+        r.hardware_digest,
+        r.stream_count,
         r.calibration,
         r.calibration_digest,
         r.architecture,
@@ -1185,13 +1312,14 @@ FROM (
             m.seen AS measurement_seen,
             m.scope,
             m.source,
-            allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
-                AS predicted_memory_bytes,
+            r.peak_memory_bytes,
+            r.hardware_digest,
+            m.stream_count,
             r.calibration,
             r.calibration_digest,
             r.architecture
         FROM internal.measurement AS m
-        JOIN named_workloads() AS w ON w.measured_model = m.model
+        JOIN workload_names AS w ON w.measured_model = m.model
         JOIN run_configurations AS r
             ON r.workload_id = w.workload_id
             AND r.configured_hardware = m.hardware
@@ -1200,7 +1328,6 @@ FROM (
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
-        LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
         WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
@@ -1226,7 +1353,9 @@ FROM (
         m.seen,
         m.scope,
         m.source,
-        allocated_bytes(s.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count),
+        s.peak_memory_bytes,
+        s.hardware_digest,
+        m.stream_count,
         s.calibration,
         s.calibration_digest,
         s.architecture,
@@ -1243,11 +1372,11 @@ FROM (
         AND s.precision = m.precision
         AND s.batch = m.batch
         AND s.runtime = m.runtime
-    LEFT JOIN allocators() AS o ON o.hardware_digest = s.hardware_digest
     WHERE s.refusal IS NULL
 ) AS n
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
-LEFT JOIN internal.model_entry AS e ON e.model = n.model;
+LEFT JOIN internal.model_entry AS e ON e.model = n.model
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest;
 COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW serving_measurements AS
@@ -1535,9 +1664,47 @@ COMMENT ON VIEW operator_measurements IS 'Measured device time of operators insi
 COMMENT ON COLUMN operator_measurements.operation IS 'Operation as in operator_signatures; empty for kernels without an operator of the trace';
 COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
 
+-- A profile lists shapes as they stand in memory, so operators that differ in more than this share a row. It does not
+-- tell what a concatenation joins; an attention is one kernel.
 CREATE VIEW operator_signatures AS
-SELECT workload_id, operator_index, operation, shapes, kind, copied_shape
-FROM signatures_among(CAST(NULL AS INTEGER[]));
+SELECT
+    o.workload_id,
+    o.operator_index,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'scaled_dot_product_attention'
+        ELSE o.operation
+    END AS operation,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN regexp_replace(o.output_shape, 'x[0-9]+$', '')
+        WHEN o.operation = 'cat' THEN ''
+        WHEN o.operation IN ('reshape', 'contiguous', 'clone') THEN o.copied_shape || ' -> ' || o.output_shape
+        ELSE concat(p.shapes, CASE WHEN p.shapes IS NULL THEN '' ELSE ' -> ' END, o.output_shape)
+    END AS shapes,
+    CASE WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'attention' ELSE o.kind END AS kind,
+    o.copied_shape
+FROM (
+    SELECT
+        workload_id,
+        operator_index,
+        operation,
+        kind,
+        aten,
+        output_shape,
+        CASE
+            WHEN lag(kind) OVER before = 'view' AND lag(output_element_count) OVER before = output_element_count
+                THEN lag(output_shape) OVER before
+            ELSE output_shape
+        END AS copied_shape
+    FROM internal.workload_operator
+    WINDOW before AS (PARTITION BY workload_id ORDER BY operator_index ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+) AS o
+LEFT JOIN (
+    SELECT a.workload_id, a.operator_index, string_agg(t.shape, ' ' ORDER BY a.access_index) AS shapes
+    FROM internal.workload_access AS a
+    JOIN internal.workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
+    WHERE a.role <> 'output'
+    GROUP BY a.workload_id, a.operator_index
+) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 COMMENT ON VIEW operator_signatures IS 'Signatures that distinguish operators of a workload in a profile: operation and shapes read -> written; for a copy, the shape that it makes contiguous';
 COMMENT ON COLUMN operator_signatures.kind IS 'Kind of the operator, attention for its three operators';
 
@@ -1558,7 +1725,7 @@ WITH newest AS (
         SELECT DISTINCT hardware, model, precision, batch, runtime
         FROM internal.operator_measurement
     ) AS m
-    JOIN named_workloads() AS w ON w.measured_model = m.model
+    JOIN workload_names AS w ON w.measured_model = m.model
     JOIN run_configurations AS r
         ON r.workload_id = w.workload_id
         AND r.configured_hardware = m.hardware
@@ -1585,8 +1752,7 @@ predicted AS (
         count(*) AS operator_count,
         seconds(sum(o.latency_fs)) - count(*) * any_value(n.kernel_gap_s) AS device_time_s
     FROM newest AS n
-    JOIN signatures_among((SELECT coalesce(list(DISTINCT m.workload_id), []) FROM newest AS m)) AS s
-        ON s.workload_id = n.workload_id
+    JOIN operator_signatures AS s ON s.workload_id = n.workload_id
     JOIN internal.run_operator AS o ON o.run_id = n.run_id AND o.operator_index = s.operator_index
     GROUP BY n.run_id, s.operation, s.shapes, s.kind
 )

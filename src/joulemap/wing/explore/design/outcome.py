@@ -19,11 +19,11 @@ from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
 from joulemap.domain.metric import METRIC
 from joulemap.model.change import follow
-from joulemap.model.doubt import half_widths
 from joulemap.model.pipeline import describe_precision
 from joulemap.model.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.explore.design.doubt import half_widths
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Configuration
