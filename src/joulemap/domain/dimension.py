@@ -83,13 +83,13 @@ DIMENSIONS: Final = (
 """Dimensions of the core, in the order of view columns and label parts."""
 
 PORT: Final = "dimensions"
-"""Port at which a wing registers a tuple of its own dimensions of workloads."""
+"""Port at which a wing registers a function that returns its own dimensions of workloads."""
 
 
 @cache
 def list_dimensions() -> tuple[Dimension, ...]:
     """Return the dimensions of the core and of all wings."""
-    return (*DIMENSIONS, *(one for some in find_parts(PORT) for one in some))
+    return (*DIMENSIONS, *(one for declare in find_parts(PORT) for one in declare()))
 
 
 DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)

@@ -19,9 +19,10 @@ from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
 from joulemap.wing.llm.decoder.version import decoder_version
-from joulemap.wing.llm.dimension import describe_pass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from joulemap.domain.settings import Settings
     from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.model import Describer
@@ -39,6 +40,14 @@ KIND: Final = "decoder"
 def can_trace_configurations() -> bool:
     """Return True if the library that traces any configuration of a language model is installed."""
     return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
+
+
+def describe_pass(step: Step) -> Mapping[str, str]:
+    """Return the dimensions of a pass, those of the default left out."""
+    phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
+    devices = step.world * step.pipeline_devices
+    found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
+    return {name: value for name, value in found.items() if value}
 
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
