@@ -42,7 +42,7 @@ _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
 
 
-def tells_energy(headline: str) -> bool:
+def names_energy(headline: str) -> bool:
     """Return True for a headline about energy."""
     return _ENERGY.search(headline) is not None
 
@@ -67,7 +67,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
 
     `energies` maps the displayed name of a hardware to the energies of its runs.
     """
-    if not tells_energy(headline):
+    if not names_energy(headline):
         return ""
     found: list[tuple[float, str, str]] = []
     for name, each in energies.items():

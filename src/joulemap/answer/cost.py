@@ -475,7 +475,7 @@ def cost(
             scope=scope,
             rows=rows,
             break_evens=break_evens,
-            grid=fetch(connection, GridFootprint, run_ids=_told_by_grid(rows, break_evens), **in_grids),
+            grid=fetch(connection, GridFootprint, run_ids=_find_grid_runs(rows, break_evens), **in_grids),
             assumptions=fetch(connection, AssumedNumber, **used),
             limits=limits,
         )
@@ -519,7 +519,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
     return "the two options cannot be compared"
 
 
-def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
+def _find_grid_runs(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
     """Return the runs whose carbon is listed per grid: the cheapest, the break-even pair, the lowest energy."""
     known = [row for row in rows if row.kwh_per_million is not None]
     evaluated = [row for row in known if row.is_available] or known

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer import text
-from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed, tells_energy
+from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
@@ -180,7 +180,7 @@ class Scope:
         Empty if all of the hardware needs one, because the omission then favours none.
         """
         alone = [name for name, host in self.hosts.items() if not host]
-        if len(alone) == len(self.hardware) or not tells_energy(headline):
+        if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
         named = [name for name in alone if _names(headline, name)]
         hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
