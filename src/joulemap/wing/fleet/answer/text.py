@@ -28,7 +28,7 @@ LEAST: Final[Mapping[Objective, str]] = {
     "carbon": "emits the least CO2",
 }
 BEST: Final = Template(
-    "a fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; {power_w:W}"
+    "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; {power_w:W}"
     "[ and {utilization} of its capacity] at the highest rate"
 )
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
@@ -37,7 +37,7 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} sure)]"),
 }
 TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
-TOGETHER: Final = Template("a fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
+TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
 TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one hardware, {device_count} {name} at {value}")
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
