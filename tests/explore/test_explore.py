@@ -175,7 +175,7 @@ def test_a_file_of_a_chip_beyond_the_reticle_is_warned_of(tmp_path: Path, joulem
     large.write_text(copy_text("kpu_t256"))
     small.write_text(copy_text("l4"))
     said = " ".join(joulemap("hardware", "check", large).stdout.split())
-    assert "warning: its units and memories would take about" in said and "dies in a package" in said
+    assert "warning: units and memories would take about" in said and "dies in a package" in said
     assert "reticle" not in joulemap("hardware", "check", small).stdout
 
 

@@ -184,7 +184,7 @@ def test_a_file_with_patterns_and_the_header(tmp_path: Path) -> None:
     words = ["train", "./own.py:net", "l4", "--batch", "4", "--precision", "fp32", "--lora", "2"]
     done = run_here([*words, "--lora-targets", "U*", "--quantize", "nf4"], tmp_path, {})
     assert done.returncode == 0, done.stderr
-    assert "LoRA rank 2 on U*; base NF4" in done.stdout
+    assert "LoRA rank 2 on U*, nf4 base" in done.stdout
     sizes = []
     for targets in ("Up", "all"):
         done = run_here([*words, "--lora-targets", targets, "--format", "json"], tmp_path, {})
@@ -204,7 +204,7 @@ def test_a_file_with_patterns_and_the_header(tmp_path: Path) -> None:
         (["--lora-targets", "q_proj"], "--lora-targets needs adapters: add --lora"),
         (["--lora", "8", "--quantize", "bf16"], "--quantize bf16 has 16 bits or more a weight"),
         (["--lora", "8", "--quantize", "nf5"], "unknown weight precision 'nf5'; did you mean nf4?"),
-        (["--lora", "8", "--quantize", "nf4", "--precision", "fp8"], "give --precision bf16"),
+        (["--lora", "8", "--quantize", "nf4", "--precision", "fp8"], "use --precision bf16"),
     ],
 )
 def test_commands_refuse_in_a_line(words: list[str], told: str, tmp_path: Path) -> None:

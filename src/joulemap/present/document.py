@@ -478,7 +478,7 @@ def _find_lacking(
 def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
     """Return the columns that distinguish rows: dimensions that differ, and others that are needed besides.
 
-    Short texts are tried before numbers, and at most one column of numbers is used.
+    Short texts are tried before numbers, and at most one column of numbers is used; long texts come last.
     """
     if not cells:
         return []
@@ -487,12 +487,13 @@ def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) 
     are_numbers = [_are_numbers(column) for column in cells]
     texts = [index for index in range(len(cells)) if not are_numbers[index] and _is_short(cells[index])]
     numbers = [index for index in range(len(cells)) if are_numbers[index]]
-    for index in [*texts, *numbers]:
+    longer = [index for index in range(len(cells)) if index not in (*texts, *numbers)]
+    for index in [*texts, *numbers, *longer]:
+        if are_numbers[index] and any(are_numbers[one] for one in found):
+            continue
         alike = _group([cells[one] for one in {0, *found}], count)
         if any(len({cells[index][row] for row in rows}) > 1 for rows in alike):
             found.append(index)
-            if are_numbers[index]:
-                break
     return sorted(found)
 
 

@@ -125,7 +125,7 @@ def _write_value(value: Any) -> str:
 
 @frozen
 class Facts:
-    """What the uncertainty of rows follows from beside them: plain values, as a database holds them."""
+    """Inputs of the uncertainty of rows apart from the rows: plain values, as a database holds them."""
 
     runs: Records
     """Rows of `run_errors`, with the half-widths that stand beside a run in place of its own."""

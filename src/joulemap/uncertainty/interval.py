@@ -49,7 +49,7 @@ class Spent:
     basis_square: Floats
     """Squared half-width of the energy from its prices, parts of one basis summed."""
     own_square: Floats
-    """The same from prices that the hardware's own file gives, beyond those of scored hardware."""
+    """Squared half-width from prices that the hardware's own file gives, beyond those of scored hardware."""
     static_share: Floats
     """Share of static energy."""
     has_load: NDArray[np.bool_]
