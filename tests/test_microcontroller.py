@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
+from joulemap.answer.hardware_file import SMALL_TRIAL_MODELS, check_files
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
@@ -24,6 +26,7 @@ from joulemap.model.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.fleet.demand import Demand
 from joulemap.workspace import Workspace
 from tiny import MACS
 
@@ -118,6 +121,37 @@ def test_a_neural_decision_processor_draws_its_measured_power(hardware: str, pow
     )
     assert rows[0].average_power_w is not None
     assert_close(rows[0].average_power_w, power_w, rel=1e-6)
+
+
+def test_depthwise_convolutions_are_refused_where_the_compiler_has_none(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "own.duckdb").recommend(
+        "mlperf_tiny_kws", hardware=("max78000", "stm32u575"), precision="int8", batch=1
+    )
+    reasons = {row.reason for row in answer.rows if row.hardware == "max78000"}
+    assert reasons == {"max78000: ai8x-synthesis does not run conv2d, and no host computes that"}
+    assert answer.best is not None and answer.best.hardware == "stm32u575"
+
+
+def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) -> None:
+    text = (DATA / "hardware" / "stm32u575.toml").read_text(encoding="utf-8")
+    path = tmp_path / "own_mcu.toml"
+    path.write_text(re.sub(r"^aliases.*\n", "", text, flags=re.MULTILINE).replace('"stm32u575"', '"own_mcu"', 1))
+    (checked,) = check_files([path]).checks
+    assert {trial.model for trial in checked.trials} == set(SMALL_TRIAL_MODELS)
+    assert {trial.reason for trial in checked.trials} == {""}
+
+
+def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> None:
+    """One inference a second: its energy, and the power asleep in the rest of the second."""
+    workspace = Workspace(tmp_path / "own.duckdb")
+    chosen = workspace.recommend("mlperf_tiny_kws", scenario="coin_cell", precision="int8", batch=1)
+    assert chosen.best is not None and chosen.best.hardware.startswith("ndp120")
+    demand = Demand(rate_per_s=1.0, p99_s=0.5, objective="energy")
+    answer = workspace.fleet("mlperf_tiny_kws", demand=demand, hardware="stm32u575", precision="int8", batch=1)
+    (row,) = answer.rows
+    found = run(chip("stm32u575"), "kws")
+    assert row.mean_power_w is not None
+    assert_close(row.mean_power_w, joules(found) + 29.5e-6 * (1.0 - seconds(found)), rel=1e-3)
 
 
 def test_names_of_boards_are_names_of_chips() -> None:
