@@ -26,6 +26,7 @@ from joulemap.catalog.calibration import (
 )
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
@@ -473,11 +474,11 @@ def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_every_class_can_be_calibrated(architecture: str) -> None:
-    spreads = load_spreads(architecture)
+    target = load_catalogue().hardware[CLASS_HARDWARE[architecture]]
+    spreads = load_spreads(architecture).within(target)
     names = [one.name for one in spreads.coefficients]
     assert {"device_time_scale", "launch_time_scale"} <= set(names)
     assert len(names) == len(set(names))
-    target = next(one for one in load_catalogue().hardware.values() if one.architecture == architecture)
     assert all(target.coefficient(name) > 0.0 for name in names)
     assert target.coefficient("device_time_scale") == target.coefficient("launch_time_scale") == 1.0
     assert target.coefficients["device_time_scale"].basis == "assumed"

@@ -214,6 +214,6 @@ def test_every_name_of_a_list_is_one_that_a_trace_may_have() -> None:
         if hardware.compiler is not None:
             assert len(set(hardware.compiler.operators)) == len(hardware.compiler.operators)
             host = hardware.compiler.host.partition("@")[0]
-            assert host in load_catalogue().hardware or hardware.compiler.is_unlisted
+            assert host in load_catalogue().hardware or not host
     with pytest.raises(ValueError, match="is none of"):
         attrs.evolve(compiler(), operators=("convolution.conv2d",))

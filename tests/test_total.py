@@ -224,7 +224,7 @@ def test_a_point_is_refused_in_the_words_of_its_record() -> None:
         "",
     ]
     memory = refusals(chip, {Address.read("memory_capacity"): [1e6, 1e9]})
-    assert memory == ["tpu_v4 has 0.001 GB of memory; this configuration needs 0.0 GB", ""]
+    assert memory == ["tpu_v4 has 1 MB of memory; this configuration needs 26.9 MB", ""]
     with pytest.raises(KeyError, match=r"no number geometry\.nothing"):
         refusals(chip, {Address.read("geometry.nothing"): [1.0, 2.0]})
     with pytest.raises(ValueError, match="numbers of 2 and 3 points"):

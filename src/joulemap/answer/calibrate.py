@@ -214,7 +214,8 @@ def calibrate(
         raise NoMeasurementError(_explain_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
-    spreads, anchored = load_spreads(target.architecture), anchor_hardware(target)
+    anchored = anchor_hardware(target)
+    spreads = load_spreads(target.architecture).within(anchored)
     entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None

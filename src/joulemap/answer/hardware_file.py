@@ -43,6 +43,12 @@ TRIAL_COLUMNS: Final = (
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Models that cover dense and depthwise convolutions, and attention."""
 
+SMALL_TRIAL_MODELS: Final = ("mlperf_tiny_ic", "mlperf_tiny_kws", "mlperf_tiny_ad")
+"""Models for hardware whose memory holds none of the others: dense and depthwise convolutions, and dense layers."""
+
+LEAST_TRIAL_BYTES: Final = 1e8
+"""Memory from which on hardware is tried with `TRIAL_MODELS`."""
+
 LONGEST_TRIAL_S: Final = 100.0
 """Latency of a trial model above which a number is likely to be in a wrong unit."""
 
@@ -162,7 +168,8 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate
 
-    workloads = _trial_workloads()
+    is_small = hardware.memory_capacity.value < LEAST_TRIAL_BYTES
+    workloads = _trial_workloads(SMALL_TRIAL_MODELS if is_small else TRIAL_MODELS)
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
@@ -194,11 +201,11 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                     yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
 
 
-def _trial_workloads() -> dict[str, WorkloadColumns]:
+def _trial_workloads(models: Sequence[str]) -> dict[str, WorkloadColumns]:
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
     with using(open_in_memory(), "the shipped workloads") as connection:
-        wanted = [Shipped(model, batch=1, workload_key=model) for model in TRIAL_MODELS]
+        wanted = [Shipped(model, batch=1, workload_key=model) for model in models]
         ids = read_shipped(connection, ZOO, wanted)
         return {one.model: read_columns(connection, found) for one, found in zip(wanted, ids, strict=True)}

@@ -270,6 +270,8 @@ class ClassCoefficientEntry(CoefficientEntry):
     """
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
+    level: str = ""
+    """Memory level that a hardware must have for the coefficient to apply, in place of an earlier one of its name."""
 
 
 @frozen(kw_only=True)
@@ -396,6 +398,9 @@ class ActionEntry:
     node_nm: float | None = None
     amount: float = 1.0
     """Units of the role per count of the action."""
+    level: str = ""
+    """Memory level that a hardware must have for the action to apply. Such a hardware has no actions without a level.
+    """
 
 
 @frozen(kw_only=True)

@@ -40,6 +40,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("off_chip_write", "writes to off-chip memory", "B"),
         Role("exchange", "transfers between devices", "B"),
         Role("instruction", "control steps", "step"),
+        Role("active_cycle", "cycles of active cores", "cycle"),
         Role("idle", "cycles of units without work", "cycle"),
         Role("coordination", "starts and barriers of tiles", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),

@@ -1,5 +1,7 @@
 """CPU: a stored-program machine; register-blocked tiles over the cores.
 
+A CPU whose first memory level is `sram` is a microcontroller, with formulas of its own: see `microcontroller`.
+
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
     tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉         GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
@@ -43,6 +45,11 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
+from joulemap.model.architecture.cpu.microcontroller import (
+    check_memory,
+    count_clocks,
+    is_microcontroller,
+)
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
@@ -169,11 +176,39 @@ def _seen_share(kernels: KernelColumns) -> Floats:
     return np.where(work.is_causal, kernels.per_operator(share), 1.0)
 
 
+def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
+    """Return the placement on a microcontroller, whose core runs one operator after another."""
+    check_memory(kernels, hardware)
+    work = kernels.work
+    peak = hardware.peaks[kernels.precision]
+    weights = np.asarray(kernels.weight_bytes, dtype=np.float64)
+    runs = np.where(kernels.rides, 0.0, 1.0)
+    return CpuPlacement(
+        compute_s=count_clocks(kernels, hardware) / peak.clock_hz,
+        memory_s=weights / hardware.memory_bandwidth.value,
+        launch_s=kernels.each_kernel(0.0),
+        dram_read_bytes=weights,
+        dram_write_bytes=np.zeros(work.operator_count),
+        tile_count=runs,
+        wave_count=runs,
+        units_used=runs,
+        units_total=peak.unit_count,
+        executed_macs=work.mac_count,
+        multiplied_macs=work.mac_count,
+        seen_share=np.ones(work.operator_count),
+    )
+
+
 class Cpu(Indifferent):
     """Stored-program multicores with vector and matrix units."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return tiles, waves and times; see the module's formulas.
+
+        Raise UnsupportedError for a model that does not fit the memories of a microcontroller.
+        """
+        if is_microcontroller(hardware):
+            return _place_serially(kernels, hardware)
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -247,6 +282,9 @@ class Cpu(Indifferent):
 
     def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the five categories; `joulemap hardware show ID --energy` lists them."""
+        if is_microcontroller(hardware):
+            clock_hz = hardware.peaks[kernels.precision].clock_hz
+            return {("core", "active_clock"): placement.compute_s * clock_hz}
         work = kernels.work
         precision = kernels.precision
         vector = _vector(hardware, precision)
