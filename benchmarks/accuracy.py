@@ -251,7 +251,7 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects (`joulemap measurements import --help` lists the columns).
+Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the columns.
 `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in view. A file
 with an invalid line is refused as a whole.
 """
