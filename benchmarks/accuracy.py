@@ -62,14 +62,13 @@ HEAD: Final = """\
 `make accuracy` writes this page. Most rows here were in view when coefficients were chosen. The
 [scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
-(mean signed error; positive means predicted too high), the worst row, and Spearman's rank correlation. The view
-`prediction_errors` holds the individual errors.
+`validate` scores the newest prediction of each measured configuration, in per cent: mean and median absolute relative
+error, bias (mean signed error; positive means predicted too high) and the worst row, and Spearman's rank correlation.
+The view `prediction_errors` holds the individual errors.
 
 A rate is inferences per second of one device in steady state, scored against the predicted rate because batches may
 overlap. Power is energy over the time from one batch to the next. Power at the wall plug, divided by a system's
 devices, scores no prediction but bounds it: the share of hosts, fans and supplies is not published.
-
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -251,15 +250,20 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the columns.
-`scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in view. A file
-with an invalid line is refused as a whole.
+Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
+columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in
+view. A file with an invalid line is refused as a whole.
 """
 
 
 def percent(value: float | None) -> str:
     """Return a fraction as people read it; a dash for none."""
     return "-" if value is None else f"{100.0 * value:.1f} %"
+
+
+def per_cent(value: float | None) -> str:
+    """Return a fraction as tables show it, whose unit is in the text or the heading; a dash for none."""
+    return "-" if value is None else f"{100.0 * value:.1f}"
 
 
 def number(value: float | None) -> str:
@@ -293,10 +297,10 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
                 row["part"],
                 TIMES[row["quantity"]],
                 row["measurement_count"],
-                percent(row["mean_error_fraction"]),
-                percent(row["median_error_fraction"]),
-                percent(row["bias_fraction"]),
-                percent(energy["mean_error_fraction"] if energy else None),
+                per_cent(row["mean_error_fraction"]),
+                per_cent(row["median_error_fraction"]),
+                per_cent(row["bias_fraction"]),
+                per_cent(energy["mean_error_fraction"] if energy else None),
             )
         )
     yield from table(("hardware", part, "quantity", "rows", "mean", "median", "bias", "energy"), rows)
@@ -424,16 +428,16 @@ def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError])
 
 
 def _mean(error: CalibrationError | None) -> str:
-    return percent(error.mean_error_fraction if error else None)
+    return per_cent(error.mean_error_fraction if error else None)
 
 
 def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
     if error is None:
         return ("-",) * 4
     return (
-        percent(error.mean_error_fraction),
-        percent(error.median_error_fraction),
-        percent(error.worst_error_fraction),
+        per_cent(error.mean_error_fraction),
+        per_cent(error.median_error_fraction),
+        per_cent(error.worst_error_fraction),
         number(error.rank_correlation),
     )
 
@@ -461,11 +465,11 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
 
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
     """Yield the table of how often the better of two hardware is named, of those with the same measured question."""
-    header = (of, "pairs", "named rightly", "pairs more than 10 % apart", "named rightly")
+    header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
     yield from table(
         header,
         (
-            (row["runtime"], row["pairs"], percent(row["right"]), row["far_pairs"], percent(row["far_right"]))
+            (row["runtime"], row["pairs"], per_cent(row["right"]), row["far_pairs"], per_cent(row["far_right"]))
             for query in queries
             for row in workspace.sql(query).records()
         ),

@@ -259,7 +259,7 @@ def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
 
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
-    yield "The commands print all rows of a source. `--by split` separates those in view."
+    yield "`joulemap validate --source NAME` prints all rows of a source, `--by split` separates those in view."
     yield ""
     told = list(dict.fromkeys(one.name for one in lines))
     for name in told:
@@ -269,11 +269,12 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
             command = one["command"]
         else:
             text = f"**{name}**: {_cite(name)}"
-            command = f'joulemap validate --source "{name}"'
+            command = ""
         yield textwrap.fill(
             text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
         )
-        yield f"  {', then '.join(f'`{part}`' for part in command.split('; '))}"
+        if command:
+            yield f"  {', then '.join(f'`{part}`' for part in command.split('; '))}"
     yield ""
 
 

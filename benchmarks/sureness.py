@@ -176,7 +176,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
     own = [(one, one.half_width) for one in read_residuals(workspace, is_calibrated=True) if one.half_width]
     yield TEXT
-    yield "| quantity | left out | part | rows | covered | width |"
+    yield "| quantity | left out | part | rows | % covered | width |"
     yield f"|{'---|' * 6}"
     latencies = [one for one in free if one.quantity == "latency"]
     by_board = leave_out(latencies, lambda one: one.hardware)
@@ -189,13 +189,13 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     yield from _rows("energy", "nothing", stated)
     yield ""
     yield PAIR_TEXT
-    yield "| called | pairs | mean call | right |"
+    yield "| % called | pairs | mean call | % right |"
     yield f"|{'---|' * 4}"
     calibrated = [one for one in own if one[0].quantity == "latency"]
     for call in score_calls(call_pairs(workspace, [*by_board, *calibrated])):
         yield (
-            f"| {100.0 * call.least:.0f} to {100.0 * call.most:.0f} % | {call.pair_count:,} | "
-            f"{_percent(call.called_fraction)} | {_percent(call.right_fraction)} |"
+            f"| {100.0 * call.least:.0f} to {100.0 * call.most:.0f} | {call.pair_count:,} | "
+            f"{_per_cent(call.called_fraction)} | {_per_cent(call.right_fraction)} |"
         )
     yield ""
 
@@ -209,10 +209,10 @@ def _rows(
             if (figures := (one.row_count, one.covered_fraction, one.median_half_width)) not in told:
                 told.add(figures)
                 yield (
-                    f"| {quantity} | {left_out} | {one.part} | {one.row_count:,} | {_percent(one.covered_fraction)} | "
+                    f"| {quantity} | {left_out} | {one.part} | {one.row_count:,} | {_per_cent(one.covered_fraction)} | "
                     f"{one.median_half_width:.3f} |"
                 )
 
 
-def _percent(value: float) -> str:
-    return f"{100.0 * value:.1f} %"
+def _per_cent(value: float) -> str:
+    return f"{100.0 * value:.1f}"
