@@ -56,9 +56,14 @@ class Parameter:
 
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a hardware that have a spread; a coefficient of 0 cannot be scaled and is omitted."""
+    """Return the coefficients of a hardware that have a spread; one of 0 cannot be scaled and is omitted.
+
+    A class has coefficients that only some of its hardware use, such as those of microcontrollers; others lack them.
+    """
     found = []
     for name, spread in spreads.items():
+        if name not in hardware.coefficients:
+            continue
         default = hardware.coefficients[name].value
         low, high = fitted_range(name)
         if default > 0.0:
