@@ -235,7 +235,10 @@ WITH told AS (
             coalesce(e.measured_wall_power_w, e.measured_power_w)
             / coalesce(e.measured_throughput_per_s, e.batch / e.measured_latency_s)
         ) AS measured,
-        e.predicted_energy_j / e.batch AS predicted
+        CASE
+            WHEN e.measured_wall_power_w IS NULL THEN e.predicted_energy_j / e.batch
+            ELSE e.predicted_wall_power_w / e.predicted_throughput_per_s
+        END AS predicted
     FROM scored_measurements AS e
     JOIN measurements AS m ON m.measurement_id = e.measurement_id
     QUALIFY row_number() OVER (PARTITION BY e.measurement_id ORDER BY e.run_id DESC, e.estimate_id DESC) = 1
@@ -250,6 +253,8 @@ apart AS (
     WHERE split_part(a.hardware, '@', 1) < split_part(b.hardware, '@', 1)
         AND a.measured IS NOT NULL
         AND b.measured IS NOT NULL
+        AND a.predicted IS NOT NULL
+        AND b.predicted IS NOT NULL
 )
 SELECT
     part AS runtime,
@@ -317,20 +322,30 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield what a `validate.score` answer by scope says of boards in systems at the wall plug."""
+    """Yield the table of the power at the wall plug of a `validate.score` answer by scope."""
     rows = [row for row in answer if row["quantity"] == WALL]
     if not rows:
         return
-    parts = [1.0 + row["bias_fraction"] for row in rows]
     yield textwrap.fill(
-        f"The predicted power of a board is {min(parts):.2f} to {max(parts):.2f} of its system's power per device at "
-        f"the wall plug, as means of {len(rows)} groups of hardware and scope. Hosts, fans and power supplies draw the "
-        f"rest. The prediction exceeds the wall power, which is an error for certain, in "
-        f"{sum(row['exceeded_count'] for row in rows)} of {sum(row['measurement_count'] for row in rows)} rows "
-        "(`joulemap validate --by scope`).",
+        "Power at the wall plug over the devices of a system, scored against the boundary `system` "
+        "(`joulemap validate --by scope`):",
         WIDTH,
     )
     yield ""
+    yield from table(
+        ("hardware", "scope", "rows", "mean", "bias", "covered"),
+        (
+            (
+                row["hardware"],
+                row["part"],
+                row["measurement_count"],
+                percent(row["mean_error_fraction"]),
+                percent(row["bias_fraction"]),
+                percent(row["covered_fraction"]),
+            )
+            for row in rows
+        ),
+    )
 
 
 def worst_lines(answer: Iterable[Row]) -> Iterator[str]:

@@ -94,8 +94,11 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("boundary", ["board", "chip"])
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    ("question", "boundary"),
+    [(question, boundary) for question in QUESTIONS for boundary in ("board", "chip")]
+    + [(question, "system") for question in QUESTIONS if "box" not in question],
+)
 def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, boundary: Boundary) -> None:
     settings = attrs.evolve(QUESTIONS[question], boundary=boundary, tf32="allowed")
     targets = list_targets(plan_runs(("resnet18",), settings))

@@ -10,7 +10,7 @@ by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware with none of them is scored without" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in prediction_errors; wall_power_w is that of the system around a board, which the prediction for the board may not exceed" }
+quantity = { type = "VARCHAR", meaning = "as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
 part = { type = "VARCHAR", meaning = "value of what divides the rows, of sources their names, which prediction_errors has whole; single operators, models and what is served stand apart" }
 measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
@@ -25,7 +25,6 @@ highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative e
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime; of what is served also tokens in and out, devices and engine" }
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
 covered_fraction = { type = "DOUBLE", null = true, meaning = "part of the rows whose interval holds what was measured; null where predictions have none" }
-exceeded_count = { type = "BIGINT", null = true, meaning = "of wall_power_w: rows whose system drew less than is predicted for its boards, which cannot be; null for all else" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
 seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
@@ -123,7 +122,6 @@ SELECT
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     avg(CAST(is_covered AS INTEGER)) AS covered_fraction,
-    CASE WHEN quantity = 'wall_power_w' THEN count(*) FILTER (WHERE error_fraction > 0e0) END AS exceeded_count,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
     coalesce(
         array_to_string(

@@ -7,7 +7,7 @@ model = { type = "VARCHAR", default = "", meaning = "only this model, or this ki
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in prediction_errors; no wall power, which scores no prediction" }
+quantity = { type = "VARCHAR", meaning = "as in prediction_errors" }
 hardware = {}
 rank = { type = "BIGINT", meaning = "1 is the furthest off" }
 model = { type = "VARCHAR", meaning = "model name" }
@@ -42,8 +42,7 @@ FROM (
     FROM prediction_errors AS e
     LEFT JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
     LEFT JOIN serving_measurements AS v ON v.serving_measurement_id = e.serving_measurement_id
-    WHERE e.quantity <> 'wall_power_w'
-        AND ($hardware = '' OR e.hardware = $hardware)
+    WHERE ($hardware = '' OR e.hardware = $hardware)
         AND ($model = '' OR e.model = $model OR operator_kind(e.model) = $model)
         AND ($precision = '' OR e.precision = $precision)
 )

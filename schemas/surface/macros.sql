@@ -566,7 +566,7 @@ WHERE p.run_id IN (SELECT unnest(run_ids)) AND b.latency_fs > 0;
 -- own numbers leave open beyond those of scored hardware is added: of latency peak and clock for the part that compute
 -- bounds, bandwidth for the part that memory bounds, the clock for the fixed part; of energy prices that its file gives
 -- (those without a range of the class, static power among them), and static energy with that time. What a question set is
--- taken as given. Bytes are added as decimals, whose sum does not depend on the order.
+-- taken as given. At the boundary system, what the forms of a host and of everything else around the board leave open is added, each by its share. Bytes are added as decimals, whose sum does not depend on the order.
 CREATE MACRO totals_between(first_run, last_run) AS TABLE
 WITH spent AS (
     SELECT
@@ -576,14 +576,16 @@ WITH spent AS (
             / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
         list_sum(list(pow(b.own_price_half_width * CAST(g.own_fj AS DOUBLE), 2) ORDER BY g.basis))
             / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
-        fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
+        fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share,
+        coalesce(fraction(sum(g.host_fj), sum(g.energy_fj)), 0e0) AS host_share
     FROM (
         SELECT
             l.run_id,
             e.basis,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN e.low_fj IS NULL AND NOT is_set(e.source) THEN l.energy_fj ELSE 0 END) AS own_fj,
-            sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
+            sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+            sum(CASE WHEN a.component = 'host' AND a.action = 'static_power' THEN l.energy_fj ELSE 0 END) AS host_fj
         FROM internal.run_action AS l
         JOIN internal.run AS r ON r.run_id = l.run_id
         LEFT JOIN internal.action AS a ON a.action_id = l.action_id
@@ -676,7 +678,9 @@ scored AS (
         ) FILTER (s.quantity = 'energy') AS energy_scale,
         max_by(e.latency_width, e.precision) AS left_out_latency,
         max_by(e.energy_width, e.precision) AS left_out_energy,
-        coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
+        coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load,
+        coalesce(max(y.value) FILTER (y.quantity = 'coefficient.system_growth_half_width'), 0e0) AS growth_half_width,
+        coalesce(max(y.value) FILTER (y.quantity = 'coefficient.system_host_half_width'), 0e0) AS host_half_width
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
@@ -696,6 +700,9 @@ scored AS (
         AND work_of(w.model, w.work) = 'model'
     LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
         ON b.hardware_digest = r.hardware_digest
+    LEFT JOIN internal.hardware_fact AS y
+        ON y.hardware_digest = r.hardware_digest
+        AND y.quantity IN ('coefficient.system_growth_half_width', 'coefficient.system_host_half_width')
     WHERE r.refusal IS NULL AND r.run_id BETWEEN first_run AND last_run
     GROUP BY r.run_id
 )
@@ -730,15 +737,18 @@ SELECT
 FROM (
     SELECT
         *,
-        CASE
-            WHEN left_out_energy IS NOT NULL THEN left_out_energy
-            WHEN energy_scale.level < 2 AND has_load THEN price_half_width
-            WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
-            ELSE sqrt(
-                (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
-                    + {full_groups} * pow(price_half_width, 2)) / (energy_scale.group_count + {full_groups})
-            )
-        END AS energy_half_width
+        sqrt(
+            CASE
+                WHEN left_out_energy IS NOT NULL THEN pow(left_out_energy, 2)
+                WHEN energy_scale.level < 2 AND has_load THEN pow(price_half_width, 2)
+                WHEN energy_scale.level < 2 THEN pow(energy_scale.half_width, 2) + pow(price_half_width, 2)
+                ELSE
+                    (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
+                        + {full_groups} * pow(price_half_width, 2)) / (energy_scale.group_count + {full_groups})
+            END
+            + pow(growth_half_width * (1e0 - host_share), 2)
+            + pow(host_half_width * host_share, 2)
+        ) AS energy_half_width
     FROM (
         SELECT
             *,

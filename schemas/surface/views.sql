@@ -118,7 +118,7 @@ LEFT JOIN internal.energy_per_action AS d
 COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
 COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Of one count, as runs of this version use it at full voltage: with what its board adds, its calibration found and a question set';
 COMMENT ON COLUMN energy_reference.is_current IS 'Whether runs use this version where nothing else is asked: that of the current catalogue at its default mode and its board, under the calibration that ships';
-COMMENT ON COLUMN energy_reference.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
+COMMENT ON COLUMN energy_reference.boundary IS 'What the energy of its runs contains: board, chip without what the board takes, or system with host, chassis and power supply';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
@@ -1121,11 +1121,13 @@ SELECT
     n.measured_power_w,
     n.measured_wall_power_w,
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
+    y.predicted_wall_power_w,
     n.measured_memory_bytes,
     n.predicted_memory_bytes,
     n.latency_half_width,
     n.energy_half_width,
     n.power_half_width,
+    y.wall_power_half_width,
     scored_family(n.model, e.family) AS family,
     n.architecture,
     concat_ws(
@@ -1246,9 +1248,80 @@ FROM (
     LEFT JOIN allocators() AS o ON o.hardware_digest = s.hardware_digest
     WHERE s.refusal IS NULL
 ) AS n
+-- Of the newest run at the boundary system, with the host shared by as many devices as were measured; the half-width
+-- follows the host's share of the power.
+LEFT JOIN (
+    SELECT
+        p.measurement_id,
+        p.calibration,
+        p.predicted_wall_power_w,
+        sqrt(greatest(
+            pow(p.power_half_width, 2)
+                + coalesce(
+                    pow(p.growth_half_width, 2) * (pow(1e0 - p.host_share, 2) - pow(1e0 - p.run_host_share, 2))
+                        + pow(p.host_half_width, 2) * (pow(p.host_share, 2) - pow(p.run_host_share, 2)),
+                    0e0
+                ),
+            0e0
+        )) AS wall_power_half_width
+    FROM (
+        SELECT
+            *,
+            host_w * board_count / coalesce(device_count, board_count) / predicted_wall_power_w AS host_share,
+            host_w / run_power_w AS run_host_share
+        FROM (
+            SELECT
+                n.measurement_id,
+                n.device_count,
+                n.calibration,
+                x.power_half_width,
+                f.board_count,
+                f.growth_half_width,
+                f.host_half_width,
+                h.host_w,
+                CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS run_power_w,
+                run_power_w + coalesce((f.board_count / n.device_count - 1e0) * h.host_w, 0e0)
+                    AS predicted_wall_power_w
+            FROM (
+                SELECT m.measurement_id, m.device_count, r.run_id, r.hardware_digest, r.calibration
+                FROM internal.measurement AS m
+                JOIN named_workloads() AS w ON w.measured_model = m.model
+                JOIN run_configurations AS r
+                    ON r.workload_id = w.workload_id
+                    AND r.configured_hardware = m.hardware
+                    AND r.hardware = split_part(m.hardware, '@', 1)
+                    AND r.precision = m.precision
+                    AND r.weight_precision = m.precision
+                    AND r.batch = m.batch
+                    AND r.runtime = m.runtime
+                WHERE m.wall_power_w IS NOT NULL
+                    AND r.refusal IS NULL AND r.boundary = 'system'
+                    AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0
+                QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.measurement_id, r.calibration)
+            ) AS n
+            JOIN internal.run_total AS x ON x.run_id = n.run_id
+            LEFT JOIN (
+                SELECT
+                    hardware_digest,
+                    max(value) FILTER (quantity = 'coefficient.system_board_count') AS board_count,
+                    max(value) FILTER (quantity = 'coefficient.system_growth_half_width') AS growth_half_width,
+                    max(value) FILTER (quantity = 'coefficient.system_host_half_width') AS host_half_width
+                FROM internal.hardware_fact
+                WHERE quantity LIKE 'coefficient.system\_%' ESCAPE '\'
+                GROUP BY hardware_digest
+            ) AS f ON f.hardware_digest = n.hardware_digest
+            LEFT JOIN (
+                SELECT e.hardware_digest, joules(e.energy_per_action_fj) AS host_w
+                FROM internal.energy_per_action AS e
+                JOIN internal.action AS a ON a.action_id = e.action_id
+                WHERE a.component = 'host' AND a.action = 'static_power'
+            ) AS h ON h.hardware_digest = n.hardware_digest
+        )
+    ) AS p
+) AS y ON y.measurement_id = n.measurement_id AND y.calibration = n.calibration
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN internal.model_entry AS e ON e.model = n.model;
-COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW serving_measurements AS
 SELECT
@@ -1440,8 +1513,8 @@ FROM (
             {
                 'quantity': 'wall_power_w',
                 'measured': measured_wall_power_w,
-                'predicted': predicted_power_w,
-                'half_width': NULL
+                'predicted': predicted_wall_power_w,
+                'half_width': wall_power_half_width
             },
             {
                 'quantity': 'peak_memory_bytes',

@@ -11,8 +11,9 @@ import attrs
 
 from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed, tells_energy
 from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.surrounding import Plugged, describe_plugged, find_plugged
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import MEASURED_HOST
+from joulemap.domain.configuration import MEASURED_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -129,6 +130,10 @@ class Scope:
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
+    unplugged: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware without the boundary that was asked for -> reason."""
+    plugged: tuple[Plugged, ...] = ()
+    """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]
     """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]
@@ -142,7 +147,7 @@ class Scope:
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without a calibration."""
     boundaries: tuple[str, ...]
-    """Boundaries of the energies, `board` or `chip`; both occur only for stored runs named by number."""
+    """Boundaries of the energies: `board`, `chip` or `system`; several occur only for stored runs named by number."""
     tf32: str = ""
     """Description of the TF32 operators of fp32 runs; empty without any."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -186,7 +191,7 @@ class Scope:
 
         Empty if all of the hardware needs one, because the omission then favours none.
         """
-        alone = [name for name, host in self.hosts.items() if not host]
+        alone = [] if SYSTEM in self.boundaries else [name for name, host in self.hosts.items() if not host]
         if len(alone) == len(self.hardware) or not tells_energy(headline):
             return ""
         named = [name for name in alone if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline)]
@@ -354,6 +359,7 @@ class Scope:
             *(f"{name} runs it {told}" for name, told in self.placements.items()),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
+            *describe_plugged(self.plugged, self.unplugged),
             *self._describe_hosts(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
@@ -391,7 +397,7 @@ class Scope:
         if self.settings.host and not any(self.hosts.values()) and not self.launches:
             lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
         groups: dict[tuple[str, str], list[str]] = {}
-        for name, host in self.hosts.items():
+        for name, host in self.hosts.items() if SYSTEM not in self.boundaries else ():
             groups.setdefault((host, "" if host else suggest_host(self.slots.get(name, ""))), []).append(
                 self.mark(name)
             )
@@ -449,7 +455,7 @@ class Scope:
         """Return a power for people, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
-        is_alone = self.hosts.get(HardwareRef.read(hardware).label) == ""
+        is_alone = self.hosts.get(HardwareRef.read(hardware).label) == "" and SYSTEM not in self.boundaries
         return show_quantity(power_w, "W") + (" + host" if is_alone else "")
 
     def _describe_engines(self) -> list[str]:
@@ -495,7 +501,7 @@ class Scope:
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
-            "left_out": dict(self.left_out),
+            "left_out": {**self.left_out, **self.unplugged},
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -567,6 +573,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         meanings=selection.meanings,
         budget=selection.budget,
         left_out=selection.left_out,
+        unplugged=selection.unplugged,
     )
 
 
@@ -606,6 +613,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
+        "plugged": find_plugged(connection, ids) if any(run.boundary == SYSTEM for run in runs.values()) else (),
         "assumed": find_assumed(connection, ids),
         "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
         "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),

@@ -2,7 +2,8 @@
 
     latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
     price    ‖parts of one basis summed, separate bases, static energy with the time‖
-    energy   ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
+    energy   ‖E, growth (1 - host's share), host (host's share)‖      the last two at the boundary system
+    E        ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
 
 Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Values that a
 question sets are taken as exact. docs/doubt.md states the source of the numbers and their measured coverage.
@@ -17,10 +18,11 @@ import attrs
 import numpy as np
 
 from joulemap.domain.change import SOURCE
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.doubt import FULL_GROUPS, MEASURED_CLASSES, SAME_SIZE, UNMEASURED, Doubt, ErrorScale, find_peak
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path
+from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
@@ -111,6 +113,10 @@ def _combine(
         own_energy = 0.0 if energy.level == OWN_LEVEL else own_square + np.square(static_share * own)
         errors = energy.group_count * (energy.half_width**2 + own_energy)
         energy_width = np.sqrt((errors + FULL_GROUPS * price_square) / (energy.group_count + FULL_GROUPS))
+    if hardware.boundary == SYSTEM:
+        growth, host = (hardware.coefficient(name) for name in (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH))
+        hosted = hardware.host_w * points.interval_fs / total  # W = fJ / fs
+        energy_width = np.sqrt(np.square(energy_width) + np.square(growth * (1.0 - hosted)) + np.square(host * hosted))
     is_there = points.refusal == ""
     return np.where(is_there, latency_width, 0.0), np.where(is_there, energy_width, 0.0)
 

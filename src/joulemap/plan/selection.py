@@ -14,6 +14,7 @@ import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
+from joulemap.catalog.surrounding import explain_missing
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
@@ -24,6 +25,7 @@ from joulemap.domain.catalogue import (
     find_alike,
     find_entry,
 )
+from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
@@ -54,6 +56,8 @@ class Selection:
     """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
+    unplugged: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware without the boundary that was asked for -> reason."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class as written in place of a hardware -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -150,19 +154,53 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
+    chosen, unplugged = keep_plugged(chosen, names, known) if settings.boundary == SYSTEM else (chosen, {})
     ids = {entry.described for entry, _ in chosen}
     meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts)
+        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts, unplugged=unplugged)
     beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
-    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts)
+    return Selection(
+        pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts, unplugged=unplugged
+    )
+
+
+def keep_plugged(
+    chosen: Sequence[tuple[HardwareEntry, str]], names: Iterable[str], known: Mapping[str, HardwareEntry]
+) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
+    """Return the hardware whose power at the wall plug is known, and name -> reason for all other hardware.
+
+    Raises UsageError if hardware that is named by itself is left out, or nothing is left.
+    """
+    missing = {entry.id: explain_unplugged(entry) for entry, _ in chosen}
+    missing = {name: reason for name, reason in missing.items() if reason}
+    if not missing:
+        return tuple(chosen), {}
+    labels = [HardwareRef.read(name).label for name in names]
+    classes = [label for label in labels if find_class(label) or find_whole_class(label) or label in load_scenarios()]
+    named = {entry.id for label in labels if label not in classes for entry in find_alike(known, label)}
+    refused = [entry.id for entry, _ in chosen if entry.id in missing and {entry.id, entry.described} & named]
+    kept = tuple((entry, mode) for entry, mode in chosen if entry.id not in missing)
+    if refused or not kept:
+        name = refused[0] if refused else next(iter(missing))
+        more = len(missing) - 1
+        others = f" (and {more} more)" if more and not kept else ""
+        raise UsageError(f"{name} has no boundary system{others}: {missing[name]}; --boundary board leaves it out")
+    return kept, missing
+
+
+def explain_unplugged(entry: HardwareEntry) -> str:
+    """Return the reason why the power of a hardware at the wall plug is unknown; empty if it is known."""
+    if find_kind(entry.architecture) is not None:
+        return "it is a box of several devices: name one of them"
+    return explain_missing(entry)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:

@@ -15,7 +15,7 @@ import attrs
 
 from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC
@@ -184,7 +184,9 @@ class Variation:
         joules = self.base.action_j.get(constant.name, 0.0)
         if joules == 0.0 and (constant.own.startswith(f"{BOARD}.") or constant.name == LOSS):
             return None  # counted and under the power limit, but outside the ledger of this boundary
-        if constant.name == STATIC:
+        if constant.name in OUTSIDE_LIMIT:
+            extra_w = 0.0
+        elif constant.name == STATIC:
             extra_w = (1.0 - self.base.cap_fraction) * constant.value * (factor - 1.0)
             if constant.value * factor >= self.hardware.tdp.value:
                 return None
@@ -222,7 +224,7 @@ class Variation:
 
     def _is_ledger(self, constant: Constant) -> bool:
         is_box = bool(constant.of) and constant.own in (STATIC, LOSS)  # a device draws it for the time of the whole box
-        return (constant.is_linear or constant.name == LOSS) and not self.is_capped and not is_box
+        return (constant.is_linear or constant.name in PROPORTIONAL) and not self.is_capped and not is_box
 
     def _use(self, name: str, factor: float) -> dict[str, float | None]:
         """Return the usage with one of its constants scaled by a factor."""

@@ -40,7 +40,7 @@ CALIBRATION_HELP: Final = (
 )
 
 BOUNDARY_HELP: Final = (
-    "Boundary of energies: board (chip, memory, voltage regulators and other board power) or chip (chip and memory)."
+    "Boundary of energies: chip (with memory), board (adds regulators) or system (wall: adds host, fans and supply)."
 )
 
 TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
