@@ -1128,6 +1128,7 @@ SELECT
     n.energy_half_width,
     n.power_half_width,
     y.wall_power_half_width,
+    y.wall_power_seen,
     scored_family(n.model, e.family) AS family,
     n.architecture,
     concat_ws(
@@ -1263,7 +1264,8 @@ LEFT JOIN (
                     0e0
                 ),
             0e0
-        )) AS wall_power_half_width
+        )) AS wall_power_half_width,
+        CASE WHEN p.kind_of_source <> '' AND contains(p.told, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
     FROM (
         SELECT
             *,
@@ -1279,11 +1281,19 @@ LEFT JOIN (
                 f.growth_half_width,
                 f.host_half_width,
                 h.host_w,
+                h.told,
+                n.kind_of_source,
                 CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS run_power_w,
                 run_power_w + coalesce((f.board_count / n.device_count - 1e0) * h.host_w, 0e0)
                     AS predicted_wall_power_w
             FROM (
-                SELECT m.measurement_id, m.device_count, r.run_id, r.hardware_digest, r.calibration
+                SELECT
+                    m.measurement_id,
+                    m.device_count,
+                    regexp_extract(m.source, '^[A-Za-z]+ [A-Za-z]+') AS kind_of_source,
+                    r.run_id,
+                    r.hardware_digest,
+                    r.calibration
                 FROM internal.measurement AS m
                 JOIN named_workloads() AS w ON w.measured_model = m.model
                 JOIN run_configurations AS r
@@ -1311,10 +1321,15 @@ LEFT JOIN (
                 GROUP BY hardware_digest
             ) AS f ON f.hardware_digest = n.hardware_digest
             LEFT JOIN (
-                SELECT e.hardware_digest, joules(e.energy_per_action_fj) AS host_w
+                SELECT
+                    e.hardware_digest,
+                    joules(max(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power'))
+                        AS host_w,
+                    string_agg(e.source, '; ' ORDER BY e.source) AS told
                 FROM internal.energy_per_action AS e
                 JOIN internal.action AS a ON a.action_id = e.action_id
-                WHERE a.component = 'host' AND a.action = 'static_power'
+                WHERE (a.component = 'host' AND a.action = 'static_power') OR a.component IN ('chassis', 'psu')
+                GROUP BY e.hardware_digest
             ) AS h ON h.hardware_digest = n.hardware_digest
         )
     ) AS p
@@ -1465,7 +1480,7 @@ SELECT
     p.predicted * exp(p.half_width) AS high,
     p.family,
     p.architecture,
-    p.seen,
+    concat_ws('; ', nullif(p.seen, ''), nullif(p.quantity_seen, '')) AS seen,
     p.calibration
 FROM (
     SELECT
@@ -1490,37 +1505,43 @@ FROM (
                 'quantity': 'latency_s',
                 'measured': measured_latency_s,
                 'predicted': predicted_latency_s,
-                'half_width': latency_half_width
+                'half_width': latency_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'throughput_per_s',
                 'measured': measured_throughput_per_s,
                 'predicted': predicted_throughput_per_s,
-                'half_width': latency_half_width
+                'half_width': latency_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'energy_j',
                 'measured': measured_energy_j,
                 'predicted': predicted_energy_j,
-                'half_width': energy_half_width
+                'half_width': energy_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'power_w',
                 'measured': measured_power_w,
                 'predicted': predicted_power_w,
-                'half_width': power_half_width
+                'half_width': power_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'wall_power_w',
                 'measured': measured_wall_power_w,
                 'predicted': predicted_wall_power_w,
-                'half_width': wall_power_half_width
+                'half_width': wall_power_half_width,
+                'quantity_seen': wall_power_seen
             },
             {
                 'quantity': 'peak_memory_bytes',
                 'measured': CAST(measured_memory_bytes AS DOUBLE),
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE),
-                'half_width': NULL
+                'half_width': NULL,
+                'quantity_seen': ''
             }
         ], recursive := TRUE)
     FROM scored_measurements
