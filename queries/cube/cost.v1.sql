@@ -35,11 +35,11 @@ bought_price_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of 
 rented_alike = { type = "BOOLEAN", meaning = "the rent is of the kind of seller that is compared" }
 bought_alike = { type = "BOOLEAN", meaning = "the purchase price is of the kind of seller that is compared" }
 unlike_told = { type = "VARCHAR", meaning = "price and seller in the way that is asked for where it is of another kind of seller; empty elsewhere" }
-idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences, at the boundary of the energies" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
-host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "the computer whose static power is counted as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
 host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host beside average_power_w: the static power of assumed_host, else average_power_w * host_energy_share_ratio" }
 host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host beside energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are those of the chip alone" }
@@ -65,6 +65,18 @@ fact AS (
     WHERE quantity IN ('host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
+-- What a chip draws at the wall plug while it idles: its idle power, what grows with it, and its share of a host.
+surrounding AS (
+    SELECT
+        v.hardware_digest,
+        1e0 + coalesce(joules(sum(e.energy_per_action_fj) FILTER (a.component IN ('chassis', 'psu'))), 0e0) AS wall_ratio,
+        joules(sum(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power')) AS host_w
+    FROM internal.hardware_version AS v
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = v.hardware_digest
+    JOIN internal.action AS a ON a.action_id = e.action_id
+    WHERE v.boundary = 'system'
+    GROUP BY v.hardware_digest
+),
 powered AS MATERIALIZED (
     SELECT
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
@@ -84,11 +96,13 @@ powered AS MATERIALIZED (
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
-        CASE WHEN v.host = '' OR v.needs_host = '' THEN h.host_share ELSE 0e0 END AS host_energy_share,
-        CASE WHEN v.host = '' THEN w.hardware END AS assumed_host,
+        CASE
+            WHEN v.boundary = 'system' OR (v.host <> '' AND v.needs_host <> '') THEN 0e0 ELSE h.host_share
+        END AS host_energy_share,
+        CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
         v.boundary,
-        coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
+        coalesce(f.idle_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
         a.utilization,
@@ -99,6 +113,7 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
     -- A stick or module has its host by itself, whose power does not follow that of the chip.
     LEFT JOIN hardware AS w ON w.hardware = sole_host(v.needs_host) AND w.static_power_w > 0e0
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
@@ -185,7 +200,7 @@ FROM (
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w ELSE p.average_power_w * p.host_energy_share
         END AS host_power_w,
         CASE
-            WHEN p.boundary = 'chip' THEN 0e0
+            WHEN p.boundary IN ('chip', 'system') THEN 0e0
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w / p.throughput_per_s
             ELSE p.energy_per_inference_j * p.host_energy_share
         END AS host_energy_per_inference_j,

@@ -132,6 +132,8 @@ class Scope:
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the boundary that was asked for -> reason."""
+    fallback_boundary: str = ""
+    """Boundary of that hardware; empty if it is left out."""
     plugged: tuple[Plugged, ...] = ()
     """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]
@@ -359,7 +361,7 @@ class Scope:
             *(f"{name} runs it {told}" for name, told in self.placements.items()),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
-            *describe_plugged(self.plugged, self.unplugged),
+            *describe_plugged(self.plugged, self.unplugged, self.fallback_boundary),
             *self._describe_hosts(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
@@ -501,7 +503,7 @@ class Scope:
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
-            "left_out": {**self.left_out, **self.unplugged},
+            "left_out": {**self.left_out, **({} if self.fallback_boundary else self.unplugged)},
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -574,6 +576,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         budget=selection.budget,
         left_out=selection.left_out,
         unplugged=selection.unplugged,
+        fallback_boundary=selection.fallback_boundary,
     )
 
 

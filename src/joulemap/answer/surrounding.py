@@ -17,7 +17,9 @@ AROUND: Final = Template(
     "[, and {host_w:W} of a host ({told})]"
 )
 
-UNPLUGGED: Final = Template("left out: {hardware}, which has no boundary system: {reason}")
+UNPLUGGED: Final = Template("left out: {hardware:and}: no boundary system: {reason}")
+
+FALLBACK: Final = Template("energy at the {boundary}, without host and power supply: {hardware:and}: {reason}")
 
 
 @frozen(kw_only=True)
@@ -54,8 +56,11 @@ def find_plugged(connection: Connection, run_ids: Sequence[int]) -> tuple[Plugge
     )
 
 
-def describe_plugged(plugged: Sequence[Plugged], unplugged: Mapping[str, str]) -> list[str]:
-    """Return the notes on hardware at the wall plug and on hardware left out, alike ones on one line."""
+def describe_plugged(plugged: Sequence[Plugged], unplugged: Mapping[str, str], boundary: str) -> list[str]:
+    """Return the notes on hardware at the wall plug, and on hardware left out or at a fallback boundary.
+
+    Alike ones are on one line.
+    """
     groups: dict[tuple[float, float | None, str], list[str]] = {}
     for one in plugged:
         names = groups.setdefault((one.factor, one.host_w, one.told), [])
@@ -66,4 +71,8 @@ def describe_plugged(plugged: Sequence[Plugged], unplugged: Mapping[str, str]) -
         else AROUND(hardware=names, factor=factor, host_w=host_w, told=told)
         for (factor, host_w, told), names in groups.items()
     ]
-    return [*lines, *(UNPLUGGED(hardware=name, reason=reason) for name, reason in unplugged.items())]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in unplugged.items():
+        reasons.setdefault(reason, []).append(name)
+    told = FALLBACK if boundary else UNPLUGGED
+    return [*lines, *(told(hardware=names, boundary=boundary, reason=reason) for reason, names in reasons.items())]

@@ -24,18 +24,32 @@ FOLDER: Final = DATA / "system"
 @cache
 def load_surroundings() -> Mapping[str, Surrounding]:
     """Return form -> surroundings; CatalogueError for an invalid table."""
-    labels: dict[str, str] = {}
-    numbers: dict[str, dict[str, Quantity]] = {}
     with (FOLDER / "form.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            labels.setdefault(row["form"], row["label"])
-            numbers.setdefault(row["form"], {})[row["quantity"]] = Quantity(
-                value=float(row["value"]), unit=row["unit"], basis=row["basis"], source=row["source"]
-            )
+        rows = list(csv.DictReader(file))
+    labels = {row["form"]: row["label"] for row in rows if row["label"]}
+    sources: dict[str, str] = {}
+    numbers: dict[str, dict[str, Quantity]] = {}
     try:
+        for row in rows:
+            source = sources[f"{row['form']}.{row['quantity']}"] = _write_out(row, sources, labels)
+            numbers.setdefault(row["form"], {})[row["quantity"]] = Quantity(
+                value=float(row["value"]), unit=row["unit"], basis=row["basis"], source=source
+            )
         return {name: Surrounding(name=name, label=labels[name], **found) for name, found in numbers.items()}
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"system/form.csv: {error}") from error
+
+
+def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    """Return the source of a number, with that of an earlier form or number in place of a reference to it."""
+    reference, semicolon, rest = row["source"].partition("; ")
+    kind, _, name = reference.partition(": ")
+    form, quantity = row["form"], row["quantity"]
+    if kind == "form":
+        return f"{sources[f'{name}.{quantity}']} (of {labels[name]}){semicolon}{rest}"
+    if kind == "number":
+        return f"{sources[f'{form}.{name}']}{semicolon}{rest}"
+    return row["source"]
 
 
 @cache

@@ -292,6 +292,8 @@ class Settings:
     """Energy boundary: `board`, `chip` without voltage regulators and unattributed energy, or `system` (`wall`) with
     host, chassis and power supply.
     """
+    fallback_boundary: Boundary | Literal[""] = ""
+    """Energy boundary of hardware that lacks the one asked for; empty to refuse or leave out such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all products in an engine. `never`: plain fp32, as in the measurements.
@@ -373,6 +375,7 @@ class RunKeywords(ModelKeywords, total=False):
     calibration: str | Calibration
     host: str
     boundary: Boundary
+    fallback_boundary: Boundary | Literal[""]
     tf32: Tf32
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 

@@ -117,6 +117,7 @@ def find_target(
     selection: Selection, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
 ) -> Target:
     """Return the target of a selected hardware before constants are set, with its host."""
+    boundary = selection.find_boundary(entry, boundary)
     box, kind = selection.boxes.get(entry.described), find_kind(entry.architecture)
     if box is not None and kind is not None:
         target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 import attrs
 
@@ -37,8 +37,12 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
+    from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+
+BOXED: Final = "it is a box of several devices: name one of them"
+"""Reason why a box has no boundary `system`."""
 
 Default = Literal["four", "catalogue", "every mode"]
 """Default selection: one per requested class or else of four classes; the whole catalogue; or it in every power mode.
@@ -58,6 +62,8 @@ class Selection:
     """Hardware without a mode within the budget -> reason."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the boundary that was asked for -> reason."""
+    fallback_boundary: Boundary | Literal[""] = ""
+    """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class as written in place of a hardware -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -67,6 +73,10 @@ class Selection:
     def ids(self) -> frozenset[str]:
         """Ids of all hardware."""
         return frozenset(entry.described for entry, _ in self.pairs)
+
+    def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
+        """Return the energy boundary of a hardware: the one asked for, or the fallback if it lacks that."""
+        return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
     def boxes(self) -> dict[str, Hardware]:
@@ -154,35 +164,36 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    chosen, unplugged = keep_plugged(chosen, names, known) if settings.boundary == SYSTEM else (chosen, {})
+    chosen, unplugged = keep_plugged(chosen, names, known, settings)
+    plugs = {"unplugged": unplugged, "fallback_boundary": settings.fallback_boundary}
     ids = {entry.described for entry, _ in chosen}
     meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts, unplugged=unplugged)
+        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts, **plugs)
     beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
-    return Selection(
-        pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts, unplugged=unplugged
-    )
+    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts, **plugs)
 
 
 def keep_plugged(
-    chosen: Sequence[tuple[HardwareEntry, str]], names: Iterable[str], known: Mapping[str, HardwareEntry]
+    chosen: Sequence[tuple[HardwareEntry, str]],
+    names: Iterable[str],
+    known: Mapping[str, HardwareEntry],
+    settings: Settings,
 ) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware whose power at the wall plug is known, and name -> reason for all other hardware.
+    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for what lacks it.
 
     Raises UsageError if hardware that is named by itself is left out, or nothing is left.
     """
-    missing = {entry.id: explain_unplugged(entry) for entry, _ in chosen}
-    missing = {name: reason for name, reason in missing.items() if reason}
-    if not missing:
-        return tuple(chosen), {}
+    missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
+    if not missing or settings.fallback_boundary:
+        return tuple(chosen), missing
     labels = [HardwareRef.read(name).label for name in names]
     classes = [label for label in labels if find_class(label) or find_whole_class(label) or label in load_scenarios()]
     named = {entry.id for label in labels if label not in classes for entry in find_alike(known, label)}
@@ -196,11 +207,14 @@ def keep_plugged(
     return kept, missing
 
 
-def explain_unplugged(entry: HardwareEntry) -> str:
-    """Return the reason why the power of a hardware at the wall plug is unknown; empty if it is known."""
-    if find_kind(entry.architecture) is not None:
-        return "it is a box of several devices: name one of them"
-    return explain_missing(entry)
+def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
+    """Return name -> reason for hardware that lacks a boundary: at `system`, unless its power at the wall is known."""
+    if boundary != SYSTEM:
+        return {}
+    reasons = {
+        entry.id: explain_missing(entry) if find_kind(entry.architecture) is None else BOXED for entry in entries
+    }
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:

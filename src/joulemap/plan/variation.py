@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.change import Change, check_value
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host
@@ -237,7 +237,11 @@ class Variation:
             return None if quantity is None else quantity.value * (factor if name == key else 1.0)
 
         host, idle = own("host_share"), own("idle_power")
+        idle_w = (own(STATIC) or 0.0) if idle is None else idle
+        if self.hardware.boundary == SYSTEM:
+            idle_w = idle_w * self.hardware.around_factor + self.hardware.host_w
         assumed = 0.0 if is_host(self.hardware) else of_use("host")
+        has_host = self.hardware.boundary == SYSTEM or bool(self.hardware.host and self.hardware.needs_host)
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
@@ -245,9 +249,9 @@ class Variation:
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
             "host_share": (share := assumed if host is None else host),
-            "host_energy_share": 0.0 if self.hardware.host and self.hardware.needs_host else share,
+            "host_energy_share": 0.0 if has_host else share,
             "gco2_per_kwh": of_use("grid"),
-            "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
+            "idle_w": idle_w,
             "usd_per_hour": own("price_cloud"),
             "purchase_usd": own("price_purchase"),
         }

@@ -19,9 +19,10 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import keep_narrower
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.store.connection import Connection
 
@@ -50,8 +51,13 @@ def holding_classes(
     `hardware` represents the classes if the settings name none. Raises as `compare`.
     """
     settings.check_single("architectures")
-    settings = attrs.evolve(settings, hardware=settings.hardware or hardware)
-    whole = plan_selected(models, settings, select_hardware(settings))
+    known = known_hardware()
+    unplugged = {} if settings.hardware else find_unplugged((known[name] for name in hardware), settings.boundary)
+    chosen = settings.hardware or tuple(name for name in hardware if name not in unplugged)
+    settings = attrs.evolve(settings, hardware=chosen)
+    selection = select_hardware(settings)
+    selection = attrs.evolve(selection, unplugged={**unplugged, **selection.unplugged})
+    whole = plan_selected(models, settings, selection)
     whole.selection.check_chips("architectures")
     with holding_plans(source, _divide(whole)) as (connection, held):
         ids = _order_runs(whole, held)

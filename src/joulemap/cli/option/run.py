@@ -20,7 +20,7 @@ from joulemap.cli.complete import (
 )
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
-from joulemap.domain.configuration import BOARD
+from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.name import split_names
 from joulemap.system.record import frozen
@@ -242,6 +242,19 @@ class DeployedRunOptions(CandidateRunOptions):
     """Options for running models that serve requests."""
 
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
+    boundary: str = option(
+        "",
+        BOUNDARY_HELP,
+        metavar="NAME",
+        complete=complete_boundaries,
+        shown="system; board where the wall is unknown",
+        is_advanced=True,
+    )
+
+    def keywords(self) -> SettingsKeywords:
+        """Return the settings of these options as keywords; a boundary that was asked for has no fallback."""
+        found = super().keywords()
+        return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
