@@ -13,6 +13,7 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
 from joulemap.domain.catalogue import HardwareEntry
@@ -21,8 +22,9 @@ from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.surrounding import KEPT, Surrounding
+from joulemap.model.doubt import half_widths
 from joulemap.model.pipeline import Evaluator, evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.total import evaluate_totals
@@ -258,6 +260,25 @@ def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
+def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    asked = {"precision": "int8", "runtime": "engine", "calibration": "none", "boundary": "system"}
+    workspace.evaluate("resnet18", hardware=[name], **asked)  # type: ignore[arg-type]
+    ((latency, energy),) = workspace.sql("SELECT latency_half_width, energy_half_width FROM runs").rows
+    bound = chip.bound(anchor_hardware(CATALOGUE[name]), "default", "system")
+    configuration = Configuration(hardware=name, precision="int8", runtime="engine")
+    points = evaluate_totals(Evaluator(shipped("resnet18")), [(bound, configuration)])
+    found = half_widths(points, bound, configuration, load_doubt())
+    assert_close(float(found[0][0]), latency, rel=1e-9)
+    assert_close(float(found[1][0]), energy, rel=1e-9)
+    around, seconds = find_surrounding(CATALOGUE[name]), int(points.interval_fs[0]) / FS_PER_S
+    share = around.host_w * seconds * FJ_PER_J / int(points.energy_fj[0])
+    more = (around.growth_half_width.value * (1.0 - share)) ** 2 + (around.host_half_width.value * share) ** 2
+    assert energy**2 > more > 0.0
+
+
+@pytest.mark.slow
 def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     for boundary in BOUNDARIES:
@@ -273,6 +294,30 @@ def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
         workspace.sql("SELECT boundary, energy_half_width FROM runs WHERE hardware = 'l4' ORDER BY ALL").rows
     )
     assert widths["board"] < widths["system"]
+
+
+@pytest.mark.slow
+def test_a_host_is_in_the_energy_at_the_wall_and_in_no_share_of_it(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=("h100_sxm5", "l4", "apple_m4_pro"), precision=("fp16",), batch=(8,), tf32="allowed")
+    settings = attrs.evolve(settings, runtime=("engine",))
+    at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
+    usage = Usage(utilization=0.5)
+    rows = {row.hardware: row for row in workspace.cost("resnet50", at_wall, usage=usage).rows}
+    board = {row.hardware: row for row in workspace.cost("resnet50", settings, usage=usage).rows}
+    for name, host_w in (("h100_sxm5", 87.5), ("l4", 45.0)):
+        run, plain = rows[name], board[name]
+        assert run.energy_per_inference_j and plain.energy_per_inference_j and run.throughput_per_s
+        assert_close(
+            run.energy_per_inference_j, 1.25 * plain.energy_per_inference_j + host_w / run.throughput_per_s, rel=1e-6
+        )
+        assert_close(run.idle_power_w or 0.0, 1.25 * (plain.idle_power_w or 0.0) + host_w, rel=1e-9)
+        assert run.kwh_per_million and plain.kwh_per_million
+        assert run.kwh_per_million > plain.kwh_per_million
+    assert rows["apple_m4_pro"].energy_per_inference_j == board["apple_m4_pro"].energy_per_inference_j
+    assert workspace.cost("resnet50", hardware=["h100_sxm5", "apple_m2"]).scope.boundaries == ("board", "system")
+    chosen = workspace.recommend("resnet50", attrs.evolve(settings, hardware=("l4", "hailo_8"), boundary="system"))
+    assert all(row.host_energy_per_inference_j == 0.0 for row in chosen.rows if row.status == "ok")
 
 
 @pytest.mark.slow

@@ -724,7 +724,7 @@ SELECT
         - 2 * {correlation} * w.latency_half_width * w.energy_half_width) AS power_half_width,
     w.price_half_width,
     w.latency_own_half_width,
-    sqrt(w.energy_own_square) AS energy_own_half_width,
+    sqrt(w.energy_own_square + w.around_square) AS energy_own_half_width,
     CASE WHEN w.left_out_latency IS NULL THEN scale_basis(w.latency_scale.level) ELSE 'its calibration' END
         AS latency_basis,
     CASE
@@ -746,13 +746,13 @@ FROM (
                     (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
                         + {full_groups} * pow(price_half_width, 2)) / (energy_scale.group_count + {full_groups})
             END
-            + pow(growth_half_width * (1e0 - host_share), 2)
-            + pow(host_half_width * host_share, 2)
+            + around_square
         ) AS energy_half_width
     FROM (
         SELECT
             *,
             sqrt(basis_square + pow(static_share * latency_half_width, 2)) AS price_half_width,
+            pow(growth_half_width * (1e0 - host_share), 2) + pow(host_half_width * host_share, 2) AS around_square,
             is_foreign(left_out_energy, energy_scale.level)
                 * (own_square + pow(static_share * latency_own_half_width, 2)) AS energy_own_square
         FROM (

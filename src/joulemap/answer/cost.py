@@ -23,6 +23,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.offer import MANY
@@ -48,8 +49,9 @@ SHOWN_UNLIKE: Final = 3
 
 SCOPE_NOTE: Final = (
     "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
-    "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
+    "which a rent contains; not counted: staff, the carbon of making it"
 )
+BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
 PRICE_NOTE: Final = (
     "a price is the median over sellers of one kind; its 80 % interval is their spread, or the spread usual for the "
@@ -300,6 +302,7 @@ class CostAnswer(CandidateAnswer):
             *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
             *self._tell_unranked(projections),
             SCOPE_NOTE,
+            *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
             UTILIZATION_NOTE,
             PRICE_NOTE,
             LATENCY_NOTE,

@@ -55,7 +55,7 @@ NOTES: Final = (
     "share one queue; in brackets the count at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, at most one batch; wait: how long the first request of a batch waits "
     "for others, where that saves energy and meets the target",
-    "power: all devices at the highest rate, idle ones included; --max-power also counts the hosts they sit in; "
+    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts that this leaves out; "
     "cooling is in cost and carbon alone",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
     "hosts; owned devices cost electricity",
