@@ -70,8 +70,8 @@ The view `prediction_errors` holds the individual errors, one row per measured q
 
 A rate is inferences per second of one device in steady state. It is scored against the predicted rate, never against
 1 / latency, because batches may overlap. Power is energy over the time from one batch to the next. Power at the wall
-plug covers a whole system, divided by its devices. The share of hosts, fans and supplies is not published, so such
-rows score no prediction. They bound it: boards cannot draw more than the system that contains them.
+plug covers a whole system, divided by its devices. It is scored against the run at the boundary `system`, with the
+host shared by as many devices as were measured.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -159,8 +159,8 @@ EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
 The measured energy per inference is stated in the row, or is power over rate. Pairs share model, precision, batch and
 runtime; rates have the batch of each row. Boards are compared with boards, and systems at the wall plug with systems
-in the same scope. The prediction is the energy of the board. In a system with few devices, the host contributes much
-of the measured energy.
+in the same scope. The prediction is the energy of the board, or of the system for systems. In a system with few
+devices, the host contributes much of the measured energy.
 """
 
 PAIRS: Final = """

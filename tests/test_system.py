@@ -263,8 +263,9 @@ def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
 @pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
 def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    asked = {"precision": "int8", "runtime": "engine", "calibration": "none", "boundary": "system"}
-    workspace.evaluate("resnet18", hardware=[name], **asked)  # type: ignore[arg-type]
+    workspace.evaluate(
+        "resnet18", hardware=[name], precision="int8", runtime="engine", calibration="none", boundary="system"
+    )
     ((latency, energy),) = workspace.sql("SELECT latency_half_width, energy_half_width FROM runs").rows
     bound = chip.bound(anchor_hardware(CATALOGUE[name]), "default", "system")
     configuration = Configuration(hardware=name, precision="int8", runtime="engine")

@@ -165,20 +165,27 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
     chosen, unplugged = keep_plugged(chosen, names, known, settings)
-    plugs = {"unplugged": unplugged, "fallback_boundary": settings.fallback_boundary}
     ids = {entry.described for entry, _ in chosen}
     meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
+    selection = Selection(
+        pairs=chosen,
+        own=own,
+        meanings=meanings,
+        hosts=hosts,
+        unplugged=unplugged,
+        fallback_boundary=settings.fallback_boundary,
+    )
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts, **plugs)
+        return selection
     beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
-    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts, **plugs)
+    return attrs.evolve(selection, pairs=fitting, budget=budget, left_out=left_out)
 
 
 def keep_plugged(
