@@ -3,10 +3,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCKS := $(wildcard lock/*.txt)
+WINGS := llm fleet place train explore verify
 PYTHONS := 3.11 3.12 3.13
 UV ?= build/uv/bin/uv
 
-.PHONY: demo install lock test tests test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -60,6 +61,13 @@ test: $(STAMP)  ## install if needed, then lint, types and tests
 tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
+
+test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
+	rm -rf build/core
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $$(mkdir -p build/core && echo build/core)
+	cd build/core && rm -rf src/joulemap/wing && for wing in $(WINGS); do rm -r tests/$$wing; done
+	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
+		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
 test-slow: $(STAMP)  ## sweeps over the catalogue and properties with many examples (half an hour), then test-newest and test-oldest
 	@for target in tests-slow test-newest test-oldest; do \

@@ -44,10 +44,9 @@ FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
 CALIBRATION_TEXT: Final = """\
-For each built-in calibration, the mean absolute errors of the class defaults, of the fit, and of cross-validation:
-fits to all other model families, scored on the family that was held out. `joulemap calibrate h200_sxm --dry-run`
-prints the same by batch and family. The forms of the model and the class defaults were chosen with these measurements
-in view, so new families may have somewhat larger errors.
+Mean absolute errors of the class defaults, of the fit, and of fits to all other model families, scored on the family
+that was held out. `joulemap calibrate h200_sxm --dry-run` prints them by batch and family. Forms and class defaults
+were chosen with these measurements in view, so new families may have somewhat larger errors.
 """
 
 HEAD: Final = """\
@@ -60,18 +59,16 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` evaluates every measured configuration in a fresh database and writes this page from the answers. Most
-rows here were in view when coefficients were chosen. The [scoreboard](scoreboard.md) has the held-out measurements
-and the errors of other predictors.
+`make accuracy` writes this page. Most rows here were in view when coefficients were chosen. The
+[scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration. It reports mean and median absolute relative
-error, bias (mean signed error; positive means predicted too high), the worst row, and Spearman's rank correlation.
-The view `prediction_errors` holds the individual errors, one row per measured quantity, with both numbers.
+`validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
+(mean signed error; positive means predicted too high), the worst row, and Spearman's rank correlation. The view
+`prediction_errors` holds the individual errors.
 
-A rate is inferences per second of one device in steady state. It is scored against the predicted rate, never against
-1 / latency, because batches may overlap. Power is energy over the time from one batch to the next. Power at the wall
-plug covers a whole system, divided by its devices. It is scored against the run at the boundary `system`, with the
-host shared by as many devices as were measured.
+A rate is inferences per second of one device in steady state, scored against the predicted rate because batches may
+overlap. Power is energy over the time from one batch to the next. Power at the wall plug, divided by a system's
+devices, is scored against the boundary `system`, with the host shared by as many devices as were measured.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -81,10 +78,9 @@ Rows whose image size or device count differs from that of a run are excluded:
 - results at a lowered power limit (MaxQ), if the limit is not stated. If it is, the row belongs to that mode, such as
   `h100_pcie@215W`.
 
-MLPerf offline results state a rate and no batch. The batch is taken as 256, as 64 for cards up to 75 W, and of
-several equal configurations the median counts. CPU streams are taken at 64. A multi-thread rate of a DPU and a
-streaming rate of Hailo refer to single images. `fp16` in published rows is mixed precision. Single operators are
-listed apart from models, because many take less time than a kernel launch.
+MLPerf offline results state no batch: it is taken as 256, or 64 for cards up to 75 W and CPU streams, and of equal
+configurations the median counts. A multi-thread rate of a DPU and a streaming rate of Hailo refer to single images.
+`fp16` in published rows is mixed precision.
 """
 
 SPLIT_TEXT: Final = """\
@@ -98,32 +94,29 @@ Agreement with a row that was used for fitting says little. The splits are:
 | unseen family | rows of its hardware were in view, but none of its family |
 | unseen hardware | no row of its hardware was in view |
 
-`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this, and the view
-`measurement_splits` applies it. `joulemap validate --by split` also prints ranks, worst rows and groups of fewer than
-five rows. Four GPU coefficients were chosen with errors of rows that count as unseen in view: `conv_reach_ratio`
-(a100_pcie_80gb), `peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100,
-V100 and MI100).
+`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. `joulemap validate
+--by split` also prints ranks, worst rows and groups of fewer than five rows. Four GPU coefficients were chosen with
+errors of rows that count as unseen in view: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
+`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-These tables are part of the package. A database contains them after `joulemap measurements import public:NAME`;
-`joulemap validate --by kind` then scores them. Uncertain tables are not scored. `joulemap measurements list --format
-json` prints conditions and boards with each row.
+A database contains these built-in tables after `joulemap measurements import public:NAME`; `joulemap validate --by
+kind` then scores them, uncertain tables excepted. `joulemap measurements list --format json` prints conditions and
+boards with each row.
 """
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The GPU class was fitted with one set of coefficients for all boards: to all rows, to all but a quarter of the shapes,
-and to all but one board. Each fit is scored on the rows that were held out. Two rooflines are scored on the same
-rows. The first uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel. The second has three fitted numbers
-per kind, held out in the same way. The table shows mean / median absolute relative errors in per cent. `make ladder`
-prints them by board, and the gain of each effect of the model.
+and to all but one board, and scored on what was held out. Beside it are two rooflines: one of 72 % of the peak, 80 % of
+the bandwidth and 2 µs per kernel, and one with three fitted numbers per kind, held out in the same way. The table shows
+mean / median absolute relative errors in per cent. `make ladder` prints them by board.
 
-The forms of the model were chosen with all of these rows in view. Only the coefficients were fitted without the
-held-out rows, so other sources may have somewhat larger errors. A coefficient that depends on one board alone keeps
-its built-in value when that board is held out. Whole models come last, with each family held out in turn. Their
-roofline adds up the kernels one after another.
+The forms of the model were chosen with all of these rows in view, so other sources may have somewhat larger errors. A
+coefficient that depends on one board alone keeps its built-in value when that board is held out. Whole models come
+last, with each family held out in turn.
 """
 
 LEFT_TEXT: Final = """\
@@ -131,35 +124,28 @@ LEFT_TEXT: Final = """\
 For each of these, a correction did not lower held-out errors, or a single board would determine its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6
-  %, so neither clock nor memory is the cause. Without split-K, the error is 26.7 %. The missing time grows with the
-  number of outputs: 1.5 clocks of a unit per output would lower the error to 17.8 %. This suggests an epilogue of
-  scales that is not overlapped. Products on H200, to which the quantization was fitted, show no such epilogue.
+  %, so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
+  suggests an epilogue of scales that is not overlapped. Products on H200 show none.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on this board, where
-  3.0 to 3.2 are predicted. Their tiles have 8 rows, so padding is not the cause. This explains a quarter of the
-  difference. The rest is unexplained.
+  3.0 to 3.2 are predicted: a quarter of the difference. The rest is unexplained.
 - **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of
-  the same die with 92 of 142 units reaches 103 to 109. Decode, and products that are bound by weights, are predicted
-  correctly. On that L40, a product of 0.46 s runs at 54 TFLOP/s, where the power cap allows 135. An L40S of the same
-  die at 350 W sustains 276 in products of 0.2 s. Heat or a lower power limit may have slowed the boards; the rows do
-  not say.
+  the same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On that L40, a product of 0.46 s
+  runs at 54 TFLOP/s, where the power cap allows 135. Heat or a lower power limit may have slowed the boards.
 - **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows (130 to 180
   TFLOP/s if counted as 128 rows), four times the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
-  prediction. A kernel that scales blocks and pads rows would behave like this. The kernel in AIConfigurator's rows on
-  H200 does not, and the rows do not name their kernels.
+  prediction, as of a kernel that scales blocks and pads rows. The rows do not name their kernels.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Two chips measured on the same model, precision, batch and runtime form a pair. A prediction is correct if it orders
-them as the measurement does. Pairs of rates share model, precision and runtime, and each chip has the batch of its
-row.
+Pairs of chips were measured on the same model, precision, batch and runtime; a prediction is correct if it orders
+them alike. Rates have the batch of each row.
 """
 
 EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
-The measured energy per inference is stated in the row, or is power over rate. Pairs share model, precision, batch and
-runtime; rates have the batch of each row. Boards are compared with boards, and systems at the wall plug with systems
-in the same scope. The prediction is the energy of the board, or of the system for systems. In a system with few
+The energy per inference is measured, or is power over rate. Boards are compared with boards, and systems at the wall
+plug with systems in the same scope. The prediction is that of the board, or of the system. In a system with few
 devices, the host contributes much of the measured energy.
 """
 
@@ -270,9 +256,9 @@ ORDER BY part
 TAIL: Final = """\
 ## How do I add my own measurements?
 Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
-columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in
-view. A file with an invalid line is refused as a whole, with the lines and the expected values. A row that is already
-stored is not stored twice.
+columns.
+`scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in view. A file
+with an invalid line is refused as a whole.
 """
 
 
@@ -468,15 +454,19 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 
 
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
-    """Yield a list item per public table: what it is, where it is from, what it leaves out."""
-    for one in tables:
-        rows = one.read_served() if one.is_served else one.read()
-        yield item(
-            f"`{one.address}`: {one.title}. {len(rows):,} rows; {one.source}; {one.licence}."
-            + (f" Excluded: {'; '.join(one.left_out)}." if one.left_out else "")
-            + (f" Uncertain: {one.doubt}." if one.doubt else "")
-        )
-    yield ""
+    """Yield a table of the public tables: content, rows, and rows that are not scored."""
+    yield from table(
+        ("table", "content", "rows", "scored"),
+        (
+            (
+                f"`{one.address}`",
+                one.title,
+                f"{len(one.read_served() if one.is_served else one.read()):,}",
+                "no" if one.doubt else "yes",
+            )
+            for one in tables
+        ),
+    )
 
 
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:

@@ -23,9 +23,10 @@ import duckdb
 import numpy as np
 
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.address import MEMORY_BANDWIDTH, UNIT_COUNT, Address
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path as NumberPath, point_hardware
+from joulemap.model.change import point_hardware
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.total import evaluate_points
 from joulemap.model.workload import Floats
@@ -60,25 +61,25 @@ def add() -> float:
     return time.process_time() - start
 
 
-def vary(hardware: Hardware) -> dict[NumberPath, Floats]:
+def vary(hardware: Hardware) -> dict[Address, Floats]:
     """Return a grid over units, clock, bandwidth and capacity, with what follows from units and clock."""
     units, clock, bandwidth, capacity = np.ix_(*[np.linspace(0.5, 2.0, EDGES)] * 4)
     count = np.maximum(np.rint(hardware.unit_count.value * units), 1.0)
     share = count / hardware.unit_count.value
-    last = len(hardware.memory_levels) - 1
-    varied: dict[NumberPath, Floats] = {
-        ("unit_count",): count,
-        ("memory_bandwidth",): hardware.memory_bandwidth.value * bandwidth,
-        ("memory_levels", last, "capacity"): hardware.memory_levels[last].capacity.value * capacity,
-        ("tdp",): np.array([4.0 * hardware.tdp.value]),
+    last = hardware.memory_levels[-1]
+    varied: dict[Address, Floats] = {
+        UNIT_COUNT: count,
+        MEMORY_BANDWIDTH: hardware.memory_bandwidth.value * bandwidth,
+        Address("memory", last.name, "capacity"): last.capacity.value * capacity,
+        Address("quantity", "tdp"): np.array([4.0 * hardware.tdp.value]),
     }
     for name in ("clock", "clock_base", "clock_boost", "clock_die"):
         if (quantity := getattr(hardware, name)) is not None:
-            varied[name,] = quantity.value * clock
+            varied[Address("quantity", name)] = quantity.value * clock
     for name, peak in hardware.peaks.items():
-        varied["peaks", name, "rate"] = peak.rate.value * clock * share
-        varied["peaks", name, "unit_count"] = np.maximum(np.rint(peak.unit_count * share), 1.0)
-        varied["peaks", name, "clock_hz"] = peak.clock_hz * clock
+        varied[Address("peak", name, "rate")] = peak.rate.value * clock * share
+        varied[Address("peak", name, "unit_count")] = np.maximum(np.rint(peak.unit_count * share), 1.0)
+        varied[Address("peak", name, "clock_hz")] = peak.clock_hz * clock
     return varied
 
 
@@ -97,8 +98,8 @@ def evaluate(evaluator: Evaluator, chip: Hardware, configuration: Configuration,
 
     Points a second of processor time, the same where the loop takes its time, seconds by the clock on the wall.
     """
-    varied = {**vary(chip), ("tdp",): np.array([cap_w])}
-    evaluate_points(evaluator, chip, configuration, {path: column[:1] for path, column in varied.items()})
+    varied = {**vary(chip), Address("quantity", "tdp"): np.array([cap_w])}
+    evaluate_points(evaluator, chip, configuration, {address: column[:1] for address, column in varied.items()})
     loop, start, wall = add(), time.process_time(), time.perf_counter()
     evaluate_points(evaluator, chip, configuration, varied)
     rate = EDGES**4 / (time.process_time() - start)
@@ -119,7 +120,7 @@ def measure(evaluator: Evaluator, chips: list[str], jobs: int) -> None:
             one, several, capped = run(1, free_w), run(jobs, free_w), run(jobs, cap_w)
             rate, normal = several[:, 0].sum(), several[:, 1].sum()
             start = time.process_time()
-            evaluator.evaluate(point_hardware(chip, {("tdp",): np.array([free_w])}, 0), configuration)
+            evaluator.evaluate(point_hardware(chip, {Address("quantity", "tdp"): np.array([free_w])}, 0), configuration)
             ledger = time.process_time() - start
             ratios = f"{rate / one[0, 0]:>9.2f} {jobs * one[0, 2] / several[:, 2].max():>9.2f}"
             told = f"{normal:>9,.0f} {capped[:, 1].sum():>9,.0f} {1e3 * ledger:>6.1f} ms"

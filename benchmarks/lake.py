@@ -33,7 +33,7 @@ from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.settings import Settings
 from joulemap.model.version import formula_version
 from joulemap.plan.source import Source
-from joulemap.wing.explore.answer.pose import pose
+from joulemap.wing.explore.design.question import prepare_question
 from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.wing.explore.lake.fill import fill, run_task
 from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, write_shard
@@ -226,8 +226,9 @@ def hand_out(size: int, folder: Path) -> None:
     vary = {"clock": "x0.5:x1:40", "units": "1,2,4,8"}
     vary |= {"dram.bandwidth": "x0.5:x2:100", "memory.cmem.capacity": f"x0.5:x2:{size // 100}"}
     source = Source(path=folder / "asked.duckdb")
-    posed = pose(source, ["resnet50"], Settings(hardware="tpu_v4", precision="bf16"), vary, {}, None, 0, keeps=True)
-    parts = cut_blocks(posed.groups, size)
+    settings = Settings(hardware="tpu_v4", precision="bf16")
+    question = prepare_question(source, ["resnet50"], settings, vary, {}, None, 0, keeps=True)
+    parts = cut_blocks(question.groups, size)
     spent = []
     for count in (10, 110):
         start = time.process_time()

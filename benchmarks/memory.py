@@ -45,7 +45,7 @@ LIMIT: Final = "allocator_stream_limit"
 
 
 def allocated_bytes(run_bytes: float, hardware: Hardware, *, stream_count: int) -> float:
-    """Return the peak that torch's caching allocator reports on a GPU, as the SQL's macro of this name does.
+    """Return the peak that torch's caching allocator reports on a GPU, as the view `scored_measurements` does.
 
     `stream_count` is of the process, not of the model: 1 where nothing but eager calls ran, 3 after the first captured
     graph (the default stream, the one that warms up, the one that captures), one more with each further graph.

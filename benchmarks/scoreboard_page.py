@@ -25,6 +25,8 @@ SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
 TABLES: Final = ("serving", "mamf_ceilings", "aic_gemm_fp8")
 """Public tables that have rows which nothing was chosen with."""
 
+OWN: Final = "joulemap on one NVIDIA H200"
+
 WIDTH: Final = 120
 FEW: Final = 5
 """Rows below which a line is not drawn."""
@@ -57,32 +59,26 @@ HEAD: Final = """\
 
 ![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
 
-Errors are |predicted / measured - 1| on rows that other people measured. `median` and `mean` are taken over the rows.
-`bias` is the signed mean; above 0, times or energies are predicted too high. **No coefficient, calibration or
-interval was chosen with a row of this page in view**, with two exceptions:
+Errors are |predicted / measured - 1| in per cent, on rows that other people measured; `bias` is the signed mean, above
+0 if predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page in view**,
+except [single operators](#operators-with-each-board-held-out), and fp8 on L40S: these errors corrected the form of the
+quantization kernel, whose numbers come from H200 and B200 alone.
 
-- [single operators](#operators-with-each-board-held-out), as their section explains;
-- fp8 on L40S. The form of the quantization kernel was corrected with these errors in view; its numbers come from H200
-  and B200 alone.
-
-[Rows that were in view](#rows-that-are-not-here) are counted below. Intervals are judged on held-out groups: the
-board for whole models, the source for served models. Four of five should hold. joulemap was given model, chip,
-precision, engine and batch. [Accuracy](accuracy.md) explains how errors are counted and reports those of rows in
-view.
+Intervals are judged on held-out groups: the board for whole models, the source for served models. Four of five should
+hold. joulemap was given model, chip, precision, engine and batch. [Accuracy](accuracy.md) reports the errors of
+[rows in view](#rows-that-are-not-here).
 """
 
 BESIDE: Final = """\
-The mean or the median of the other predictor is lower. Both are scored on the rows that both predict. `nearer` is the
-share of these rows on which joulemap is nearer. Predictions of others are as published, row by row; none was computed
-here.
+The mean or the median of the other predictor is lower, on the rows that both predict. `nearer` is the share of them on
+which joulemap is nearer. Predictions of others are as published.
 """
 
 
 BOARDS: Final = """\
-These rows were used for fitting, and are scored as if they were not. The GPU class is fitted to all boards except one
-and scored on that board, for each board in turn (`benchmarks/ladder.py`, about one row in sixteen, drawn by shape).
-The forms of the model were chosen with all rows in view. The first roofline uses 72 % of the peak, 80 % of the
-bandwidth and 2 us. The second has three numbers per kind, fitted in the same way.
+The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one
+row in sixteen, drawn by shape). The forms of the model were chosen with all rows in view. The first roofline uses 72 %
+of the peak, 80 % of the bandwidth and 2 us, the second three numbers per kind, fitted in the same way.
 """
 
 
@@ -132,6 +128,11 @@ class Line:
 
 def percent(value: float) -> str:
     return f"{100.0 * value:.1f} %"
+
+
+def per_cent(value: float) -> str:
+    """Return a fraction as tables show it, whose unit is in the text or the heading."""
+    return f"{100.0 * value:.1f}"
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -197,15 +198,15 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
         "joulemap's median",
         "mean",
         "bias",
-        "nearer",
+        "nearer, %",
     )
     yield from _rows(
         header,
         (
             (
                 one.name, one.of, one.row_count, one.peer,
-                *map(percent, (one.peer_median, one.peer_mean, one.peer_bias, one.median, one.mean, one.bias)),
-                f"{100.0 * one.nearer_count / one.row_count:.0f} %",
+                *map(per_cent, (one.peer_median, one.peer_mean, one.peer_bias, one.median, one.mean, one.bias)),
+                f"{100.0 * one.nearer_count / one.row_count:.0f}",
             )
             for one in lines
         ),
@@ -214,9 +215,9 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
     yield from _rows(
-        (*header, "rows", "median", "mean", "bias", "in the 80 % interval"),
+        (*header, "rows", "median", "mean", "bias", "% in the 80 % interval"),
         (
-            (one.name, one.of, f"{one.row_count:,}", *map(percent, (one.median, one.mean, one.bias)), _cover(one))
+            (one.name, one.of, f"{one.row_count:,}", *map(per_cent, (one.median, one.mean, one.bias)), _cover(one))
             for one in lines
         ),
     )
@@ -226,29 +227,39 @@ def _cover(one: Line) -> str:
     if not one.interval_count:
         return "-"
     few = "" if one.interval_count == one.row_count else f" of {one.interval_count}"
-    return f"{100.0 * one.covered_count / one.interval_count:.0f} %{few}"
+    return f"{100.0 * one.covered_count / one.interval_count:.0f}{few}"
 
 
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
     yield "## Rows that are not here"
     yield textwrap.fill(
-        f"{count:,} measured numbers were in view when a coefficient was chosen. Public tables of single operators "
-        "among them are scored above by fits without their board.",
+        f"{count:,} measured numbers were in view when a coefficient was chosen. Those of single operators are "
+        "scored above by fits without their board.",
         WIDTH,
     )
     yield ""
-    yield from _rows(
-        ("source", "used for", "numbers"), ((one.name, one.quantity, f"{one.row_count:,}") for one in seen)
-    )
+    yield from _rows(("source", "used for", "numbers"), _group_uses(seen))
     yield "Rows that could not be predicted:"
     yield ""
     yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
 
 
+def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
+    """Yield each source with its largest use, the number of further ones, and all of its numbers."""
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for one in seen:
+        name = OWN if one.name.startswith("joulemap measurement") else one.name
+        groups[name.partition(" (")[0].partition(" docs/")[0]].append(one)
+    for name, lines in sorted(groups.items()):
+        lines.sort(key=lambda one: -one.row_count)
+        further = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+        yield name, lines[0].quantity.partition(";")[0] + further, f"{sum(one.row_count for one in lines):,}"
+
+
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
-    yield "The commands print all rows of a source, rows in view included. `--by split` separates them."
+    yield "The commands print all rows of a source. `--by split` separates those in view."
     yield ""
     told = list(dict.fromkeys(one.name for one in lines))
     for name in told:
@@ -286,7 +297,7 @@ def _cite(name: str) -> str:
 
 def _stated() -> Iterator[str]:
     yield "## Errors that other tools report"
-    yield "Published figures, not computed row by row. None refers to the rows above."
+    yield "As published, on other rows than those above."
     yield ""
     yield from _rows(
         ("tool", "quantity", "error", "why it is not compared row by row"),

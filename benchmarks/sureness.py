@@ -23,17 +23,15 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-This section tests the intervals of [doubt.md](doubt.md) on whole models. Each interval is computed without the rows
-that it is judged on: first without the board, then without the model family. The intervals of a calibration are those
-that runs state. Their errors come from held-out model families, while the rows judged here were used for fitting. 80
-% of the rows of a part should be covered. `width` is the median half-width.
+The [intervals](doubt.md) of whole models, computed without the board that they are judged on, then without the model
+family. Those of a calibration come from held-out families, while the rows judged here were used for fitting. 80 % of
+the rows should be covered. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
 ### Called and right
-For each pair of chips measured on the same model and batch, the faster one is called with a probability. The
-intervals are computed without either board, unless a calibration has its own. About 90 % of the pairs called with
-about 90 % should be right.
+The faster of two chips is called with a probability, from intervals without either board, unless a calibration has its
+own. About 90 % of the pairs called with about 90 % should be right.
 """
 
 

@@ -129,6 +129,7 @@ CREATE TABLE internal.action_role (
     role VARCHAR NOT NULL,
     amount DOUBLE NOT NULL CHECK (amount >= 0),
     way VARCHAR NOT NULL,
+    step VARCHAR NOT NULL,
     PRIMARY KEY (architecture, component, action)
 );
 COMMENT ON TABLE internal.action_role IS 'What each action is for, in roles that all classes of hardware share; replaced when the catalogue changes';
@@ -137,6 +138,7 @@ COMMENT ON COLUMN internal.action_role.component IS 'Of the action';
 COMMENT ON COLUMN internal.action_role.action IS 'What the component does';
 COMMENT ON COLUMN internal.action_role.role IS 'What it is for: mac, operand, memory_read, instruction ...';
 COMMENT ON COLUMN internal.action_role.amount IS 'How much of the role''s unit one count is; 0 of what comes with an act that is counted';
+COMMENT ON COLUMN internal.action_role.step IS 'Name of one count of an action that tells a unit what to do, such as an instruction or a token; empty for all others';
 COMMENT ON COLUMN internal.action_role.way IS 'How the class does what the role is for; empty where it does as all do';
 
 CREATE TABLE internal.event (
@@ -261,7 +263,8 @@ CREATE TABLE internal.workload (
     tracer_version VARCHAR NOT NULL,
     notes VARCHAR[] NOT NULL,
     created_at TIMESTAMP NOT NULL,
-    content_digest VARCHAR NOT NULL DEFAULT ''
+    content_digest VARCHAR NOT NULL DEFAULT '',
+    dimensions MAP(VARCHAR, VARCHAR) NOT NULL DEFAULT MAP {}
 );
 COMMENT ON TABLE internal.workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN internal.workload.workload_id IS 'Number used in the tables of its parts';
@@ -279,6 +282,7 @@ COMMENT ON COLUMN internal.workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN internal.workload.torchvision_version IS 'torchvision that built it';
 COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
 COMMENT ON COLUMN internal.workload.notes IS 'What the trace had to assume';
+COMMENT ON COLUMN internal.workload.dimensions IS 'Value of each dimension that a wing declares, such as the phase of a pass; none where it is the default';
 COMMENT ON COLUMN internal.workload.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN internal.workload.content_digest IS 'Of this row and those of its operators, tensors, accesses, edges, buffers and subgraphs, eight digits each; `joulemap db check` compares them';
 

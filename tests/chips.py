@@ -16,6 +16,13 @@ ALL: Final = tuple(attrs.evolve(one, compiler=None) for one in load_catalogue().
 """Each as if its compiler ran every operator: what falls to a host has tests of its own."""
 
 
+LEAST_BYTES: Final = 1e8
+"""Memory of the smallest chip that holds the models of most tests; microcontrollers have tests of their own."""
+
+ROOMY: Final = tuple(one for one in ALL if one.memory_capacity.value >= LEAST_BYTES)
+"""Chips whose memory holds the models of most tests."""
+
+
 def find(name: str) -> Hardware:
     """Return the chip of an id."""
     return next(one for one in ALL if one.id == name)
@@ -27,15 +34,15 @@ def form(hardware: Hardware) -> tuple[object, ...]:
     return hardware.architecture, frozenset(hardware.geometry), levels
 
 
-FORMS: Final = tuple({form(one): one for one in reversed(ALL)}.values())
+FORMS: Final = tuple({form(one): one for one in reversed(ROOMY)}.values())
 """The first chip of each form."""
 
 
 def _parameters(quick: Collection[Hardware]) -> tuple[ParameterSet, ...]:
-    return tuple(pytest.param(one, id=one.id, marks=() if one in quick else pytest.mark.slow) for one in ALL)
+    return tuple(pytest.param(one, id=one.id, marks=() if one in quick else pytest.mark.slow) for one in ROOMY)
 
 
 EVERY: Final = _parameters(FORMS)
 """Every chip; those with the form of an earlier one are slow."""
-CLASSES: Final = _parameters(list({one.architecture: one for one in reversed(ALL)}.values()))
+CLASSES: Final = _parameters(list({one.architecture: one for one in reversed(ROOMY)}.values()))
 """Every chip; those of the class of an earlier one are slow."""

@@ -52,7 +52,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     )
     connection.execute(
         "INSERT INTO internal.workload "
-        "VALUES (1, 'k', 'net', 's', 'i', '3', 1, 1, 0, 0, 'model', 't', 'v', 1, [], TIMESTAMP '2020-01-01', '')"
+        "VALUES (1, 'k', 'net', 's', 'i', '3', 1, 1, 0, 0, 'model', 't', 'v', 1, [], '2020-01-01', '', MAP {})"
     )
     connection.execute(
         "INSERT INTO internal.cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "

@@ -10,7 +10,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -57,10 +59,25 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
     return [] if "slow" in marks and collector.config.option.markexpr == "not slow" else None
 
 
+WING_COMMANDS: Final = frozenset({"explore", "fleet", "lake", "llm", "place", "train", "verify"})
+
+
+def needs_wings(item: pytest.Item) -> bool:
+    """Return True for a test that is marked so, and for a case whose parameter is a command of a wing."""
+    given = getattr(item, "callspec", None)
+    values = given.params.values() if given else ()
+    words = [one.split(maxsplit=1) if isinstance(one, str) else one for one in values if isinstance(one, str | tuple)]
+    return bool(item.get_closest_marker("wings")) or any(
+        one and isinstance(one[0], str) and one[0] in WING_COMMANDS for one in words
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to `make test-slow` what samples leave out, before slow ones are."""
+    """Leave to `make test-slow` what samples leave out, and leave out tests whose wings are absent."""
     sample(items)
+    if find_spec("joulemap.wing") is None:
+        items[:] = [item for item in items if not needs_wings(item)]
 
 
 def pytest_collection_finish() -> None:

@@ -108,7 +108,7 @@ class Book:
         number = self._workloads[key] = len(self._workloads) + 1
         self._connection.execute(
             "INSERT INTO internal.workload "
-            "VALUES (?, ?, ?, 's', 'i', '3', ?, 1, ?, 0, 'model', 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
+            "VALUES (?, ?, ?, 's', 'i', '3', ?, 1, ?, 0, 'model', 't', 'tv', 1, [], '2020-01-01', '', MAP {})",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):

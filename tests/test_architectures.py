@@ -13,8 +13,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.sentence import PARTS, find_share, name_action
+from joulemap.answer.compare import architecture as text
+from joulemap.answer.compare.architecture import PARTS, ArchitecturesAnswer, find_largest, find_share, name_action
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
@@ -185,7 +185,7 @@ def test_a_nearest_precision_is_one_that_the_hardware_has() -> None:
 def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
     answer = workspace.architectures("resnet18", precision="fp32")
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
-    assert "dpu_b4096_kv260 has no fp32, so it is shown in int8" in answer.remarks()
+    assert text.REPLACED(name="dpu_b4096_kv260", asked="fp32", precision="int8") in answer.remarks()
     assert answer.scope.settings.precision == ("fp32", "int8")
     places = [list(CLASS_HARDWARE).index(row.architecture) for row in answer.rows]
     assert places == sorted(places)
@@ -242,17 +242,27 @@ def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: 
 
 def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
     ordered = sorted(answer.rows, key=lambda row: row.energy_fj or 0)
-    assert answer.place(ordered[0])[0].startswith("least energy of 8; ")
-    least, second = (row.energy_fj or 0 for row in ordered[:2])
-    assert answer.place(ordered[1])[0].startswith(f"2nd of 8 by energy, {second / least:.3g}x that of ")
+    dynamic = sorted(answer.rows, key=lambda row: (row.energy_fj or 0) - (row.static_fj or 0))
+    places = {row.hardware: dynamic.index(row) + 1 for row in ordered}
+    least, second = ordered[:2]
+    assert answer.place(least)[0] == text.BEST(total=8, dynamic=places[least.hardware])
+    ratio = (second.energy_fj or 0) / (least.energy_fj or 1)
+    ranked = text.RANK(place=2, total=8, ratio=ratio, best=least.architecture, dynamic=places[second.hardware])
+    assert answer.place(second)[0] == ranked
     for row in answer.rows:
-        largest = answer.place(row)[1]
-        assert ("is static power" in largest) == (row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS))
-        assert len(answer.place(row)) == 3
+        is_static = row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS)
+        assert (find_largest(row) == "static") == is_static
+        assert len(answer.place(row)) == 2 + is_static
     by_arithmetic = sorted(answer.rows, key=lambda row: row.compute_per_mac_j or 0.0)
-    (alone,) = (line for line in answer.contrast() if "arithmetic alone" in line)
-    assert f"({by_arithmetic[0].architecture}) to " in alone
-    assert f"({by_arithmetic[-1].architecture}), " in alone
+    low, high = by_arithmetic[0], by_arithmetic[-1]
+    assert low.compute_per_mac_j and high.compute_per_mac_j
+    assert answer.contrast()[-1] == text.SPREAD(
+        low=low.compute_per_mac_j,
+        least=low.architecture,
+        high=high.compute_per_mac_j,
+        most=high.architecture,
+        ratio=high.compute_per_mac_j / low.compute_per_mac_j,
+    )
 
 
 OWN = """
@@ -274,7 +284,7 @@ def test_an_own_model_and_one_without_macs(workspace: Workspace, tmp_path: Path)
     bare = workspace.architectures(f"{path}:elementwise")
     assert [(row.mac_count, row.energy_per_mac_j, row.macs_per_order) for row in bare.rows] == [(0, None, None)] * 8
     titles = [section.title for section in bare.document().shown]
-    assert "pJ for one MAC, with all that happens around it" not in titles
+    assert text.PRICE_TABLE not in titles
     assert all(row.energy_fj == sum(getattr(row, f"{part}_fj") for part in PARTS) for row in bare.rows)
 
 
@@ -307,6 +317,6 @@ def test_csv_has_the_table_of_the_level_and_json_has_all(joulemap: Run, level: s
 
 
 def test_every_level_proves_its_sums(answer: ArchitecturesAnswer) -> None:
-    texts = [text for section in answer.document(by="category").shown for text in section.texts]
-    assert sum("(exact)" in text for text in texts) == 8
+    written = [line for section in answer.document(by="category").shown for line in section.texts]
+    assert sum("(exact)" in line for line in written) == 8
     assert len(answer.document(by="action").shown) >= 8

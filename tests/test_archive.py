@@ -347,7 +347,7 @@ def test_json_has_units_in_its_keys(source: Path, tmp_path: Path) -> None:
     ("ask_export", "error", "message"),
     [
         (lambda one, place: one.export_runs(place / "new", [99]), UnknownNameError, "unknown run '99'"),
-        (lambda one, place: one.export_runs(place), UsageError, "is there already"),
+        (lambda one, place: one.export_runs(place), UsageError, "exists: name a new"),
         (lambda one, place: one.export_runs(place / "a" / "b"), UsageError, "cannot write"),
         (lambda one, place: one.export_runs(place / "new", form="xml"), UsageError, "unknown archive format 'xml'"),
     ],

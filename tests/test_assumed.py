@@ -8,7 +8,17 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.assumed import describe_assumed, describe_assumed_gap, is_whole, show_assumed
+from joulemap.answer.assumed import (
+    BASIS,
+    OF_BOTH,
+    OF_MANY,
+    PART,
+    STATIC_BASIS,
+    describe_assumed,
+    describe_assumed_gap,
+    is_whole,
+    show_assumed,
+)
 from joulemap.answer.candidate import find_chip
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share
@@ -38,10 +48,11 @@ def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
 def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
     found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
     said = describe_assumed("energy of a, b, c and d", found)
-    kind = "based on assumed numbers, mostly static power"
-    assert said == f"90.0 % of the energy of b is {kind}, over a third of that of 2 others"
+    shares = {"a": "50.0 %", "b": "90.0 %", "c": "40.0 %"}
+    parts = {name: PART(share=share, hardware=name) for name, share in shares.items()}
+    assert said == OF_MANY(part=parts["b"], basis=STATIC_BASIS, count=2)
     both = describe_assumed("energy of a and c", found)
-    assert both == "50.0 % of the energy of a and 40.0 % of the energy of c are based on assumed numbers"
+    assert both == OF_BOTH(parts=[parts["a"], parts["c"]], basis=BASIS)
 
 
 def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
@@ -56,9 +67,10 @@ def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace)
     assert shares["xeon_8490h"].fraction > shares["l4"].fraction > 1.0 / 3.0
     energies = {find_chip(row): show_quantity(row.energy_per_inference_j, "J") for row in recommended.rows}
     answers = {
-        "energy per inference": (recommended, workspace.pareto("resnet18", asked)),
+        "energy per inference without host": (recommended,),
+        "energy per inference": (workspace.pareto("resnet18", asked),),
         "energy": (workspace.compare("resnet18", asked),),
-        "least energy per inference": (workspace.sweep("resnet18", asked),),
+        "lowest energy per inference": (workspace.sweep("resnet18", asked),),
     }
     for heading, found in answers.items():
         for answer in found:

@@ -21,12 +21,11 @@ from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
-from joulemap.wing.fleet.demand import Demand
 from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
 SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
-UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine")
+UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45")
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
 WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
@@ -91,6 +90,9 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
 
 
 HOSTS = {
+    "alif_e7_m55", "andes_d25f", "andes_d45", "efr32mg24", "m467", "max78000", "ndp120", "ndp120_0v9", "nrf52840",
+    "nrf5340", "psoc62", "ra6m4", "ra8d1", "rp2040", "rx65n", "stm32f746", "stm32f769", "stm32g0b1", "stm32h747",
+    "stm32h7a3", "stm32l4r5", "stm32l552", "stm32u575",
     "altra_max_m128_30", "ampereone_a192_32x", "ampereone_m_a192_32m", "apple_m4_cpu", "apple_m4_neural_engine",
     "epyc_9654", "epyc_9754", "epyc_9755", "epyc_9965", "grace", "graviton3", "graviton4", "imx8m_plus_npu",
     "jetson_agx_orin_cpu", "jetson_agx_orin_dla", "jetson_orin_nx_16gb", "jetson_orin_nx_cpu", "jetson_orin_nx_dla",
@@ -114,6 +116,7 @@ def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Worksp
     assert {name: found[name] for name in unstated} == expected
 
 
+@pytest.mark.wings
 def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> None:
     shares = {"xeon_8490h": 0.0, "rk3588_npu": 0.0, "l4": 0.4, "h100_sxm5": 0.4, "mi300a": 0.0}
     asked = Settings(hardware=tuple(shares), batch=1, precision="int8")
@@ -122,6 +125,8 @@ def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> N
         row.hardware: (row.total_power_w or 0.0) / (row.average_power_w or math.nan) - 1.0
         for row in workspace.recommend("mobilenet_v2", asked).rows
     }
+    from joulemap.wing.fleet.demand import Demand
+
     demand = Demand(rate_per_s=10.0, p99_s=1.0)
     served = {
         row.hardware: (row.host_power_w or 0.0) / (row.power_w or math.nan)
@@ -207,18 +212,22 @@ def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
 
 @pytest.mark.slow
 def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:
-    hardware = ("--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
-    cost = joulemap("cost", "resnet18", *hardware, "--pay", "bought").stdout
+    asked = ("resnet18", "--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
+    cost = joulemap("cost", *asked, "--pay", "bought").stdout
     assert cost.splitlines()[2].startswith("hailo_8 int8 batch ")
     assert "~kpu_t256" in cost and "~hailo_8" not in cost
-    text = joulemap("recommend", "resnet18", *hardware, "--objective", "edp").stdout
-    assert text.splitlines()[2].startswith("hailo_8 int8 batch ")
-    assert "- if it could be bought: ~kpu_t" in text
-    every = joulemap("recommend", "resnet18", *hardware, "--objective", "edp", "--all").stdout
-    assert every.splitlines()[2].startswith("~kpu_t") and "if it could be" not in every
-    front = joulemap("pareto", "resnet18", *hardware).stdout
-    assert "if they could be bought" in front
-    assert "if they could be bought" not in joulemap("pareto", "resnet18", *hardware, "--all").stdout
+    found, every = (
+        json.loads(joulemap("recommend", *asked, "--objective", "edp", *more, "--format", "json").stdout)
+        for more in ((), ("--all",))
+    )
+    assert found["best"]["is_available"] and found["projection"]["hardware"].startswith("kpu_t")
+    assert every["best"]["hardware"] == found["projection"]["hardware"] and every["projection"] is None
+    assert any(line.startswith("~kpu_t") for line in found["insights"])
+    front, whole = (
+        json.loads(joulemap("pareto", *asked, *more, "--format", "json").stdout) for more in ((), ("--all",))
+    )
+    assert "projection" in {row["status"] for row in front["rows"]} and front["insights"]
+    assert "projection" not in {row["status"] for row in whole["rows"]} and "insights" not in whole
 
 
 def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> None:
@@ -244,8 +253,10 @@ def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
 
 
 def test_where_nothing_can_be_had_the_rest_is_ranked_and_said_to_be_so(joulemap: Run) -> None:
-    done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS)
-    assert done.stdout.splitlines()[2].startswith("nothing of what can be bought or rented; if it could be, ~kpu_t64")
+    done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS, "--format", "json")
+    answer = json.loads(done.stdout)
+    assert answer["best"]["hardware"].startswith("kpu_t64") and not answer["best"]["is_available"]
+    assert answer["answer"].startswith("~kpu_t64")
 
 
 def test_a_host_share_below_nothing_is_refused() -> None:

@@ -13,11 +13,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.change import Change, change_hardware, word_changes
+from joulemap.domain.address import Address
+from joulemap.domain.change import Change, word_changes
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
+from joulemap.model.change import change_hardware
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
@@ -33,10 +35,7 @@ def change(hardware: Hardware, **values: float) -> Hardware:
     named = {name.replace("__", "."): value for name, value in values.items()}
     return change_hardware(
         hardware,
-        tuple(
-            Change(name=name, kind=known[name].kind, value=value, before=known[name].value, unit=known[name].unit)
-            for name, value in named.items()
-        ),
+        tuple(Change.of(known[name], value) for name, value in named.items()),
     )
 
 
@@ -246,7 +245,7 @@ def test_each_constant_can_be_set_and_is_there_again(name: str) -> None:
 
 def test_the_digest_tells_what_was_set() -> None:
     def one(value: float) -> Change:
-        return Change(name="tdp", kind="quantity", value=value, before=72.0, unit="W")
+        return Change(address=Address.read("tdp"), value=value, before=72.0, unit="W")
 
     assert word_changes(()) == ""
     assert word_changes((one(70.0),)) != word_changes((one(71.0),))

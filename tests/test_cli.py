@@ -14,6 +14,8 @@ import pytest
 from cell import assert_part, read_table
 from command import list_steps
 from conftest import Run
+from joulemap.answer.compare.text import BEST_TITLE
+from joulemap.answer.database import SOUND
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import ExitCode
 from sample import thin
@@ -287,17 +289,17 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     done = joulemap("compare", "mlp", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("Recommendations", "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
+    for word in (BEST_TITLE, "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
         assert word in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
     steps = re.findall(r"^Next: joulemap (.*)$", done.stdout, re.MULTILINE)
     assert len(steps) == 3
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
-    assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
+    assert joulemap("db", "check").stdout == f"{SOUND}\n"
     alone = joulemap("compare", "mlp", "--hardware", "tpu_v4").stdout
     assert "Comparison" in alone
-    assert "Recommendations" not in alone
+    assert BEST_TITLE not in alone
 
 
 @pytest.mark.sample(1)

@@ -38,7 +38,7 @@ def test_the_list_filters(joulemap: Run) -> None:
     assert {row["hardware"] for row in cheap} == {
         row["hardware"] for row in everything if row["price_purchase_usd"] and float(row["price_purchase_usd"]) <= 100
     }
-    assert json.loads(joulemap("hardware", "list", "--max-power", "0.5W", "--format", "json").stdout) == []
+    assert json.loads(joulemap("hardware", "list", "--max-power", "1mW", "--format", "json").stdout) == []
 
 
 def test_the_list_marks_what_cannot_be_had(joulemap: Run) -> None:

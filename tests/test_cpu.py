@@ -23,7 +23,11 @@ from variants import uncapped
 
 MACS = 2**30
 MIB = 2**20
-CPUS = [one for one in load_catalogue().hardware.values() if one.architecture == "cpu"]
+CPUS = [
+    one
+    for one in load_catalogue().hardware.values()
+    if one.architecture == "cpu" and one.memory_levels[0].kind == "cache"
+]
 SETTINGS = [pytest.param(one, precision, id=f"{one.id}-{precision}") for one in CPUS for precision in one.peaks]
 
 

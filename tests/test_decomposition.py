@@ -12,13 +12,12 @@ import torch
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.compiler import HOST_OPERATIONS
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import UNMEASURED
+from joulemap.domain.doubt import DOUBTED, UNMEASURED
 from joulemap.domain.workload import BATCHED, SPREAD, Operator
 from joulemap.model.bulk import Total, evaluate_all
-from joulemap.model.doubt import _find_scale
 from joulemap.model.workload import columns_of
 from joulemap.system.units import FS_PER_S
+from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace
 from models import Function, trace
 
@@ -143,10 +142,18 @@ def test_a_workload_of_steps_is_of_a_sort_that_nobody_measured() -> None:
     assert any("in fp32 or wider" in note for note in lone.notes)
     for name in ("h100_sxm5", "xeon_8490h", "tpu_v4"):
         hardware = load_catalogue().hardware[name]
-        for quantity in ("latency", "energy"):
+        for quantity in DOUBTED:
             size = max(peak.rate.value for peak in hardware.peaks.values())
-            scale = _find_scale(load_doubt(), quantity, hardware, Configuration(hardware=name), lone.work, size)
-            assert scale.half_width >= UNMEASURED, (name, quantity)
+            subject = Subject(
+                work=lone.work,
+                architecture=hardware.architecture,
+                runtime="fused",
+                precision="fp32",
+                hardware=name,
+                ops_per_s=size,
+            )
+            scale = find_scale(load_doubt().scales, quantity, subject)
+            assert scale is not None and scale.half_width >= UNMEASURED, (name, quantity)
 
 
 def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ def test_rows_of_a_page_stand_under_their_headings(page: str) -> None:
         assert len({line.count("|") - line.count("\\|") for line in lines}) == 1, lines[0]
 
 
+@pytest.mark.wings
 @each(PAGES)
 def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", TEXTS[page], re.DOTALL))

@@ -14,7 +14,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.edp.answer import EdpAnswer
+from joulemap.answer.part import text
+from joulemap.answer.part.edp import EdpAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
 from joulemap.present.format import write
@@ -302,31 +303,32 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
-    text = write(compared.document(by=level, limit=5), form)
-    for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Next steps",
-                    "The same subgraph on other hardware", "The most that could be gained"):  # fmt: skip
-        assert section in text
+    written = write(compared.document(by=level, limit=5), form)
+    titles = (text.EDP_FACTS_TABLE, text.EDP_TABLE(by=level), text.PATTERN_TABLE, text.BESIDE_TABLE, text.BOUND_TABLE)
+    for title in (*titles, "Next steps"):
+        assert title in written
     rows = getattr(compared, f"{level}s")
-    assert rows[0].name in text
+    assert rows[0].name in written
     noun = "operators and their biases" if level == "operator" else "subgraphs"
-    assert f"{len(rows) - 5} of {len(rows)} {noun} not shown, " in text.replace("\n ", " ")
-    assert "(exact)" in text
-    assert "~kpu_t256" in text
-    assert "unsupported: coral_edge_tpu has no fp32" in text
+    assert f"{len(rows) - 5} of {len(rows)} {noun} not shown, " in written.replace("\n ", " ")
+    assert "(exact)" in written
+    assert "~kpu_t256" in written
+    assert "unsupported: coral_edge_tpu has no fp32" in written
     whole = write(compared.document(by=level, limit=100), form)
     assert all(row.name in whole for row in rows)
     assert "more subgraphs" not in whole
 
 
 def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
-    text = "\n".join(compared.insights())
-    total, top = compared.total, compared.subgraphs[0]
-    half = compared.cuts[0]
-    assert f"top {half.top_count} of 23 subgraphs = {half.reached_fraction * 100:.1f} % of it" in text
-    assert f"halving energy and time of {top.name} alone would take {top.halving_fraction * 100:.1f} % off" in text
-    launch = next(row for row in compared.bounds if row.remedy == "no_launch")
-    assert f"the fixed cost of kernels: without it, {launch.saving_fraction * 100:.1f} % would go" in text
-    assert f"fusing saves {(1 - total.edp_js / total.separate_edp_js) * 100:.1f} %" in text
+    total, bound = compared.total, compared.bounds[0]
+    best = [row.hardware for row in compared.comparison if row.is_best]
+    first, *others = compared.insights()
+    assert f"{best.count(max(set(best), key=best.count))}" in first
+    assert others == [
+        text.BOUNDS[bound.remedy](bound, saving=bound.saving_fraction),
+        text.FUSION_SAVES(total, saved=1 - total.edp_js / total.separate_edp_js),
+    ]
+    assert f"{compared.cuts[0].top_count} of 23 subgraphs" in compared.headline()
 
 
 def change(answer: EdpAnswer, **total: Any) -> EdpAnswer:
@@ -343,11 +345,13 @@ def test_what_is_not_so_is_not_said(compared: EdpAnswer) -> None:
         patterns=attrs.evolve(compared.patterns, rows=compared.patterns.rows[:1]),
         comparison=attrs.evolve(compared.comparison, rows=()),
     )
-    assert len(plain.insights()) == 3
+    halving = text.HALVING(plain.subgraphs[0])
+    assert plain.insights() == [halving]
     costly = change(plain, separate_edp_js=compared.total.edp_js / 2)
-    assert "fusing costs here" in "\n".join(costly.insights())
-    assert "without launches by the host (--runtime graph)" in "\n".join(change(costly, runtime="eager").insights())
-    assert len(change(costly, runtime="graph").insights()) == 3
+    assert costly.insights() == [text.FUSION_COSTS(costly.total), halving]
+    eager = change(costly, runtime="eager")
+    assert eager.insights() == [text.LAUNCH_COSTS(eager.total), halving]
+    assert change(costly, runtime="graph").insights() == [halving]
 
 
 def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.analyze.answer import AnalyzeAnswer
+from joulemap.answer.part.analyze import AnalyzeAnswer
 from joulemap.catalog.event import load_events, resolve_events
 from joulemap.catalog.load import list_architectures, load_catalogue, load_class
 from joulemap.catalog.schema import EventEntry

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,15 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
+from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explain.pair import find_role, say_why
+from joulemap.answer.explain.pair import find_role, name_cause
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.role import load_roles, resolve_roles
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
-from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
 from joulemap.store.library import find_query
@@ -101,7 +102,7 @@ def test_acts_of_one_role_are_paired_whatever_they_are_called(book: Book) -> Non
     assert not unpaired["array.mac"]["is_shared"]
     write(
         "INSERT INTO internal.action_role VALUES "
-        "('any', 'compute', 'act', 'mac', 1, ''), ('any', 'array', 'mac', 'mac', 2, 'w')"
+        "('any', 'compute', 'act', 'mac', 1, '', ''), ('any', 'array', 'mac', 'mac', 2, 'w', '')"
     )
     (row,) = [row for row in ask(book, "explain.role") if row["role"] == "mac"]
     # 4 MACs at 1 J against 6 pairs at 1 J, 12 at 0.5 J: 8 more at the mean of 0.75 J, and the rest is the price
@@ -128,7 +129,7 @@ def test_the_purposes_of_a_pass_worked_out_by_hand(book: Book) -> None:
     book.connection.execute(change.format("kind = 'matmul', aten = 'aten.scaled_dot_product_attention.default'", 1))
     book.connection.execute(change.format("kind = 'communication', aten = 'all_reduce'", 2))
     book.connection.execute("UPDATE internal.action SET common_category = 'off_chip_memory' WHERE part = 'memory'")
-    book.connection.execute("INSERT INTO internal.action_role VALUES ('any', 'control', 'act', 'launch', 1, '')")
+    book.connection.execute("INSERT INTO internal.action_role VALUES ('any', 'control', 'act', 'launch', 1, '', '')")
     rows = {row["purpose"]: row for row in ask(book, "explain.purpose")}
     energies = {name: (row["energy_a_j"], row["energy_b_j"]) for name, row in rows.items()}
     # what is read for attention is the cache's, what control takes the host's, whatever it is done for
@@ -233,7 +234,8 @@ def test_sentences_say_what_the_numbers_say(
     value_a, value_b = answer.values
     if value_a != value_b:
         less, more = answer.names if value_a < value_b else answer.names[::-1]
-        assert re.search(rf"^{less} needs .*less .* than {more} ", headline)
+        assert headline.startswith(f"{less} {text.VERBS[metric]} ")
+        assert f" less {text.QUANTITIES.get(metric, METRIC[metric].label)} than {more} " in headline
     assert len(told) <= 3
     _check_causes(answer, told)
     exact = sum(term.difference_exact for term in answer.metric_terms or ())
@@ -250,20 +252,22 @@ def _check_causes(answer: ExplainAnswer, told: Sequence[str]) -> None:
         assert role.is_shared or 0 in (role.energy_a_fj, role.energy_b_fj)
     for row in answer.categories:
         assert row.by_count_exact + row.by_price_exact + row.by_presence_exact == row.difference_exact
-        assert bool(say_why(row)) == bool(row.difference_exact)
+        assert bool(name_cause(row)) == bool(row.difference_exact)
     if answer.metric != "memory":
         assert sum(row.difference_exact for row in answer.categories) == answer.difference_exact
     if answer.metric == "energy":
         shares = {find_role(row).noun: row.share_fraction or 0.0 for row in answer.roles}
         for line in told:
-            causes = [noun for noun in shares if line.removeprefix("against that, ").startswith(noun)]
-            assert all((shares[noun] < 0.0) == line.startswith("against that") for noun in causes)
+            causes = [noun for noun in shares if line.removeprefix(text.AGAINST).startswith(noun)]
+            assert all((shares[noun] < 0.0) == line.startswith(text.AGAINST) for noun in causes)
 
 
 def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
     for metric in PART_METRICS[:1]:
         answer = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric=metric)
-        assert "exactly as much" in answer.sentences()[0]
+        quantity = METRIC[metric].label
+        same = {"a": "tpu_v4", "b": "tpu_v4", "verb": text.VERBS[metric], "quantity": quantity, "where": "at batch 1"}
+        assert answer.sentences()[0] == text.EQUAL(**same)
         assert not any(term.difference_exact for term in answer.metric_terms or ())
         assert answer.terms.rows == ()
 
@@ -293,7 +297,7 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
     assert_cells(joulemap("db", "diff", 1, 2, "-f", "csv", "--db", database).stdout, document["constants"])
     shown = joulemap("db", "diff", 1, 2, "--db", database, "--details").stdout
     assert "NOT EXACT" not in shown
-    assert all(one in shown for one in ("Settings that differ", "Constants that differ", "sum of all terms", "exact"))
+    assert all(one in shown for one in (SETTINGS_TABLE, CONSTANTS_TABLE, text.SUM, "exact"))
     gone = joulemap("db", "diff", 1, 99_999, "--db", database)
     assert (gone.returncode, "unknown run '99999'" in gone.stderr) == (ExitCode.UNKNOWN_NAME, True)
 

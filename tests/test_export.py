@@ -345,7 +345,7 @@ def test_a_module_of_a_program_is_exported(tmp_path: Path) -> None:
     with workspace.export(module, torch.zeros(2, 8), "h100_sxm5") as pieces:
         assert next(pieces) is not None
     with (
-        pytest.raises(UsageError, match="is no saved program"),
+        pytest.raises(UsageError, match="is not a saved program"),
         workspace.export(module, torch.zeros(2, 8), "h100_sxm5", "explorer"),
     ):
         pass
@@ -355,9 +355,9 @@ def test_a_module_of_a_program_is_exported(tmp_path: Path) -> None:
     ("asked", "keywords", "message"),
     [
         (("xml",), {}, "unknown export format 'xml'; known: pprof, perfetto, explorer"),
-        (("perfetto",), {"against": "tpu_v4"}, "only a pprof profile is told against another hardware"),
+        (("perfetto",), {"against": "tpu_v4"}, "only pprof compares two hardware"),
         (("explorer",), {"metric": "cost"}, "unknown metric 'cost'"),
-        (("explorer",), {}, "resnet18 is no saved program"),
+        (("explorer",), {}, "resnet18 is not a saved program"),
         (("pprof",), {"batch": (1, 2)}, "export"),
     ],
 )
@@ -397,7 +397,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
         ),
         (("perfetto", "resnet18", "tpu_v4", "-o", "x.csv"), ExitCode.USAGE, "a trace in JSON: name it x.json"),
         (("perfetto", "resnet18", "tpu_v4", "-o", "x.pb.gz"), ExitCode.USAGE, "x.pb.gz would hold a trace in JSON"),
-        (("explorer", "resnet18", "tpu_v4", "-o", "x.json"), ExitCode.USAGE, "resnet18 is no saved program"),
+        (("explorer", "resnet18", "tpu_v4", "-o", "x.json"), ExitCode.USAGE, "resnet18 is not a saved program"),
         (("explorer", "resnet18", "tpu_v4", "--metric", "cost"), ExitCode.USAGE, "'cost' is not one of"),
         (("perfetto", "resnet18", "tpu_v4", "-o", "no/x.json"), ExitCode.USAGE, "there is no folder"),
         (("perfetto", "resnet18", "tpu_v4,h100_sxm5"), ExitCode.USAGE, "is 2 hardware, expected one"),

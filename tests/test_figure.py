@@ -69,6 +69,7 @@ def draw(workspace: Workspace) -> Draw:
     return plot
 
 
+@pytest.mark.wings
 def test_every_figure_has_a_question() -> None:
     assert {*QUESTIONS, *(name for wing in list_wings() for name in wing.figures)} == set(FIGURES)
 
@@ -220,9 +221,9 @@ def test_a_figure_is_as_wide_as_it_shall_be(draw: Draw) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("tornado", "resnet18", "l4", "t4"), "tornado is about one hardware: found 2"),
-        (("waterfall", "resnet18", "l4"), "waterfall is about two hardware after the model, A and B: found 1"),
-        (("sweep", "resnet18", "l4", "--metric", "energy"), "sweep has no metric to choose: leave out energy"),
+        (("tornado", "resnet18", "l4", "t4"), "tornado needs one hardware, found 2"),
+        (("waterfall", "resnet18", "l4"), "waterfall needs two hardware after the model, A and B, found 1"),
+        (("sweep", "resnet18", "l4", "--metric", "energy"), "sweep takes no metric: leave out energy"),
         (("sweep", "resnet18", "l4", "-o", "s.bmp"), ".bmp is not a format of figures"),
         (("sweep", "resnet18", "l4", "-o", "sweep"), "sweep has no suffix"),
         (("tornado", "resnet18", "l4", "--metric", "memory"), "unknown metric 'memory'"),

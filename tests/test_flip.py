@@ -200,7 +200,7 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
         values = {one.hardware: one.edp_js or 0.0 for one in rows}
         assert row.winner == ("A" if values["l4"] < values["h100_sxm5"] else "B")
     assert {row.batch for row in answer.batches} >= {1, 2, 128}
-    assert "batch" in answer.say_winner()
+    assert "batch" in answer.describe_winner()
 
 
 @pytest.mark.parametrize(

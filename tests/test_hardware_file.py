@@ -178,7 +178,7 @@ REFUSED = {
     "bytes for GB": (
         'memory_capacity = { value = 16, unit = "GB"',
         'memory_capacity = { value = 16, unit = "B"',
-        "memory_capacity: 16 B is outside 1e+06 to 1e+15 B",
+        "memory_capacity: 16 B is outside 100000 to 1e+15 B",
     ),
     "bus against bandwidth": ("tdp = {", f"{BUS}tdp = {{", "256 bit x 20 GT/s / 8 = 640 GB/s, but it is 400 GB/s"),
     "negative": ("tdp = { value = 50", "tdp = { value = -50", "tdp: -50 W is outside"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import tomllib
 from collections import Counter
@@ -19,7 +18,7 @@ from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.row.explain import Effect, EnergyTerm
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
-from joulemap.store.include import CALL, fill_columns, include, view
+from joulemap.store.include import CALL, include
 from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
@@ -110,52 +109,6 @@ def test_a_call_that_cannot_be_is_refused(call: str, reason: str, tmp_path: Path
         expand(f"SELECT a FROM {call}", tmp_path)
 
 
-VIEW = """/*
-name = "own.view"
-version = 1
-schema = 1
-summary = "s"
-grain = "one row per subgraph"
-from = "cube.place(run_ids := [$run_id])"
-columns = ["name", "energy_fj AS exact_fj"]
-order = ["latency_fs descending", "place_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
-*/
-"""
-
-
-def look(path: Path, old: str = "", new: str = "") -> Query:
-    query = read(VIEW.replace(old, new) if old else VIEW, path, "view")
-    query = view(query, find_query)
-    return attrs.evolve(query, sql=include(query.written, "cube.place".__eq__, find_query))
-
-
-def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, opened: Connection) -> None:
-    query = look(tmp_path)
-    assert [(column.name, column.type, column.unit) for column in query.columns] == [
-        ("name", "VARCHAR", ""), ("exact_fj", "HUGEINT", "fJ")
-    ]  # fmt: skip
-    rows = run_query(opened, query, {"run_id": 1}).rows
-    whole = opened.execute("SELECT sum(line_energy_fj) FROM energy_ledger WHERE run_id = 1").fetchall()
-    assert sum(row[1] for row in rows) == whole[0][0]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ('"name"', '"nome"', "a column nome"),
-        ('"name"', '"operator_index"', "a column operator_index"),
-        ("*/\n", "*/\nSELECT 1\n", "has no SQL"),
-        ("(run_ids := [$run_id])", "", "is not a call"),
-        ('columns = ["name", "energy_fj AS exact_fj"]', "columns = []", "no columns"),
-    ],
-)
-def test_a_view_that_cannot_be_is_refused(old: str, new: str, reason: str, tmp_path: Path) -> None:
-    with pytest.raises(SqlError, match=reason):
-        look(tmp_path, old, new)
-
-
 def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opened: Connection) -> None:
     records: dict[str, type[Row]] = {
         "shares": EdpShare,
@@ -210,19 +163,13 @@ def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
     assert sql == find_query("edp.bound").sql.replace("$run_id", "7")
 
 
-def test_files_of_ones_own_call_none(tmp_path: Path) -> None:
-    read(VIEW, tmp_path, "view")
-    with pytest.raises(SqlError, match="queries that ship"):
-        find_query("own.view", tmp_path)
-
-
 def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) -> None:
     statement = "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
     known = {name for (name,) in opened.execute(statement).fetchall()}
     seen: set[str] = set()
     for query in list_queries():
         text = query.path.read_text()
-        if not query.called and CALL.search(text.partition("\n*/\n")[2]):
+        if CALL.search(text.partition("\n*/\n")[2]):
             own = re.findall(r"^(?:WITH )?(\w+) (?:\([\w, ]*\) )?AS (?:MATERIALIZED )?\($", text, re.MULTILINE)
             assert not known & set(own), query.name
             seen.update(own)
@@ -254,12 +201,6 @@ def test_every_division_of_places_adds_up_to_the_run(level: str, opened: Connect
         assert sorted(row["rank"] for row in mine) == list(range(1, len(mine) + 1))
 
 
-def test_every_view_says_where_its_rows_come_from() -> None:
-    views = [query for query in list_queries() if query.called]
-    assert len(views) > 10
-    assert all(query.called.startswith("cube.") for query in views)
-
-
 @pytest.fixture
 def opened(database: Path) -> Connection:
     return duckdb.connect(str(database), read_only=True)
@@ -276,29 +217,9 @@ def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -
     assert alone["padding_fraction"].null
 
 
-@pytest.mark.parametrize(
-    ("cells", "spelled", "wrong"),
-    [
-        ("r.{columns},\n    1 AS b", "\n    r.a,\n    1 AS b,\n    r.c\n", ""),
-        ("{columns}", "\n    a,\n    b,\n    c\n", ""),
-        ("{columns},\n    1 AS d", "", "header: d"),
-        ("1 AS a", "", "last SELECT"),
-    ],
-)
-def test_a_select_names_what_is_computed_alone(cells: str, spelled: str, wrong: str, tmp_path: Path) -> None:
-    columns = '[columns]\na = { type = "INTEGER", meaning = "m" }\nb = {}\nc = {}\n*/\n'
-    query = read(
-        f'/*\nsummary = "s"\ngrain = "one row"\n{columns}SELECT\n    {cells}\nFROM t AS r\nORDER BY a, r.b DESC\n',
-        tmp_path,
-    )
-    assert query.order == ("a", "b descending")
-    with pytest.raises(SqlError, match=wrong) if wrong else contextlib.nullcontext():
-        assert spelled in fill_columns(query).written
-
-
 def test_a_word_is_what_several_queries_do_not_declare() -> None:
     words = tomllib.loads((folder("queries") / "words.toml").read_text())
-    files = [(query, parse_query(query.path)) for query in list_queries() if not query.called]
+    files = [(query, parse_query(query.path)) for query in list_queries()]
     for kind, told in words.items():
         taken = Counter(
             one.name

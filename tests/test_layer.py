@@ -183,6 +183,7 @@ def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     )
 
 
+@pytest.mark.wings
 def test_every_room_is_in_the_plan() -> None:
     assert {room for room, _ in modules()} == set(BELOW) | {f"wing.{name}" for name in BUILT_IN}
 

@@ -11,8 +11,6 @@ from joulemap.cli.value import read_as
 from joulemap.domain.settings import Limits
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.explore.option import DesignOptions
-from joulemap.wing.llm.option import ServingOptions
 
 
 @frozen(kw_only=True)
@@ -56,13 +54,24 @@ def test_a_column_without_values_or_with_one_alone_is_left_out_where_that_is_ask
     assert drawn.headings == ("label", "a step", "cost")
 
 
+def test_a_value_is_shown_with_its_interval() -> None:
+    """exp(0.1) is 1.105."""
+    drawn = lay(ROWS, "label | cost cost:half_width | step step_s:half_width")
+    assert [row[2] for row in drawn.rows] == ["2 ms (1.8\N{EN DASH}2.2)", ""]
+    assert drawn.rows[1][1] == "12.34 USD"
+
+
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:
     first, then = ROWS
     assert take(Row, first, then) == attrs.asdict(first)
     assert take(Row, object(), then)["label"] == "t4"
 
 
+@pytest.mark.wings
 def test_options_are_read_by_their_names_and_units() -> None:
+    from joulemap.wing.explore.option import DesignOptions
+    from joulemap.wing.llm.option import ServingOptions
+
     limits = read_as(Limits, DesignOptions(max_power="15W", max_latency="33ms"))
     assert limits == Limits(max_power_w=15.0, max_latency_s=0.033)
     serving = ServingOptions(rate="4/s", in_flight=None, prompt=100, output_tokens="7").read()

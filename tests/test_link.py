@@ -155,4 +155,4 @@ def test_sql_and_show_say_what_the_file_says(database: Path, joulemap: Run) -> N
     assert_close(nvlink.latency_s, link("h100_pcie", "nvlink").latency.value, rel=1e-9)
     shown = joulemap("hardware", "show", "gb200", "--details").stdout
     assert "Links, in one direction" in shown
-    assert re.search(r"nvlink +5 +device +switch +18 +900 GB/s +72", shown)
+    assert re.search(r"nvlink +5 +device +18 +900 GB/s +switch +72", shown)

@@ -68,9 +68,9 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
 ELSEWHERE: Final = {
     "db export": "its --format is that of an archive",
     "hardware sanity": "as `hardware show`, in minutes",
-    "lake check": "needs a lake; tests/test_lake.py",
-    "lake clean": "needs a lake; tests/test_lake.py",
-    "lake list": "needs a lake; tests/test_lake.py",
+    "lake check": "needs a lake; tests/explore/test_lake.py",
+    "lake clean": "needs a lake; tests/explore/test_lake.py",
+    "lake list": "needs a lake; tests/explore/test_lake.py",
     "measure": "runs on this machine; tests/test_measure.py",
 }
 
@@ -107,6 +107,7 @@ def prepare(folder: Path) -> None:
     (folder / "mine.toml").write_text(done.stdout, encoding="utf-8")
 
 
+@pytest.mark.wings
 def test_every_command_with_a_format_is_asked() -> None:
     assert set(list_formatted()) == set(ASKED) | set(ELSEWHERE)
 
@@ -152,6 +153,7 @@ main()
 
 
 @pytest.mark.parametrize("form", ["json", pytest.param("csv", marks=pytest.mark.slow)])
+@pytest.mark.wings
 def test_a_solver_that_prints_leaves_stdout_to_the_document(form: str, tmp_path: Path) -> None:
     """The search alone leaves a gap for inception_v3 on this box, so that the solver is made and runs."""
     pytest.importorskip("highspy")

@@ -126,6 +126,7 @@ def test_a_call_that_takes_too_long_is_ended(database: Path) -> None:
     session(server, work)
 
 
+@pytest.mark.wings
 def test_the_schema_of_a_tool_is_that_of_its_command() -> None:
     tools = list_tools()
     explain, fleet = tools["explain"].schema, tools["fleet"].schema["properties"]

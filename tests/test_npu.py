@@ -203,7 +203,7 @@ def test_images_follow_one_another_through_resident_weights() -> None:
 
 def test_a_model_that_does_not_fit_a_chip_without_dram_or_host_memory_is_refused() -> None:
     small = attrs.evolve(fabric(), memory_capacity=number(1e5, "B"))
-    with pytest.raises(UnsupportedError, match=r"toy_npu has 0\.0001 GB of memory"):
+    with pytest.raises(UnsupportedError, match=r"toy_npu has 0\.1 MB of memory"):
         run(small, "int8", convolution())
 
 

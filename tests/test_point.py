@@ -63,6 +63,7 @@ def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     assert _flags(workspace) == [(1, True), (2, True)]
 
 
+@pytest.mark.wings
 def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
     path = tmp_path / "served.duckdb"
     workspace = Workspace(path)
@@ -72,12 +73,12 @@ def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_pa
     flags = _flags(workspace)
     assert len(flags) > 6
     assert not any(has_ledger for _, has_ledger in flags)
-    bounds = "SELECT run_id, bound, latency_fs FROM bounds_of((SELECT list(run_id) FROM runs)) ORDER BY ALL"
-    totals = workspace.sql(bounds).rows
+    runs = {"run_ids": [run_id for run_id, _ in flags]}
+    totals = workspace.query("cube.bound", runs).rows
     assert {row[1] for row in totals} >= {"compute", "memory", "communication"}
     whole = workspace.llm("llama-3.2-1b", asked, serving=serving, ledger=True)
     assert _flags(workspace) == [(run_id, True) for run_id, _ in flags]
-    assert workspace.sql(bounds).rows == totals
+    assert workspace.query("cube.bound", runs).rows == totals
     assert whole.rows.rows == first.rows.rows
     assert check_database(path) == []
 

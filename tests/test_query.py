@@ -72,6 +72,7 @@ def test_what_is_shown_of_a_query_is_a_whole_query_file(tmp_path: Path) -> None:
             assert getattr(shown, field) == getattr(query, field), (query.name, field)
 
 
+@pytest.mark.wings
 def test_the_types_of_rows_are_what_the_headers_say() -> None:
     places = (*(PACKAGE / "row").glob("[!_]*.py"), *PACKAGE.glob("wing/*/row.py"))
     files = {path: path.read_text() for path in places}

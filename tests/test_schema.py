@@ -73,6 +73,7 @@ def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> 
             check(wrong, found)
 
 
+@pytest.mark.wings
 def test_the_schema_and_its_page_are_those_of_the_records() -> None:
     made = make_schema()
     assert next(iter(made.values())) == GENERATED

@@ -17,8 +17,9 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.change import Change, change_hardware, check_value
+from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
@@ -28,6 +29,7 @@ from joulemap.domain.quantity import BASES
 from joulemap.domain.reference import EnergyReference
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
+from joulemap.model.change import change_hardware
 from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import evaluate
 from joulemap.model.variation import FAILURES, Varied
@@ -62,7 +64,7 @@ def is_price(row: Sensitivity) -> bool:
 
 
 def given(**values: object) -> Constant:
-    usual = {"name": "x", "kind": "price", "value": 2.0, "unit": "J", "basis": "assumed", "source": "s"}
+    usual = {"address": Address.read("x.y"), "value": 2.0, "unit": "J", "basis": "assumed", "source": "s"}
     return Constant(**{**usual, **values})  # type: ignore[arg-type]
 
 
@@ -251,12 +253,12 @@ def test_variations_together_take_what_each_takes_alone(
         hardware = hardware.with_host(anchor_hardware(CATALOGUE[host]), is_counted=True)
     varied = Varied.of(collective(model) if model == ALL_REDUCE else shipped(model, batch), precision, runtime)
     base, changed, timed = varied.evaluate(hardware), list[Hardware](), list[Any]()
-    for name, one in list_constants(hardware).items():
+    for one in list_constants(hardware).values():
         for factor in (1.0 / 3.0, 3.0) if one.value > 0.0 else ():
             value = max(1.0, round(one.value * factor)) if one.is_whole else one.value * factor
             with suppress(ValueError):
                 check_value(one, value)
-                change = Change(name=name, kind=one.kind, value=value, before=one.value, unit=one.unit)
+                change = Change.of(one, value)
                 changed.append(change_hardware(hardware, (change,)))
 
     def time(*args: Any) -> Timed:
@@ -296,7 +298,7 @@ def test_variations_that_run_together_are_those_that_run_alone(name: str, precis
 
     def change(name: str, factor: float) -> Hardware:
         one = constants[name]
-        changed = Change(name=name, kind=one.kind, value=one.value * factor, before=one.value, unit=one.unit)
+        changed = Change.of(one, one.value * factor)
         return change_hardware(hardware, (changed,))
 
     fitting = [change("memory_bandwidth", factor) for factor in (0.25, 0.5, 2.0)]
@@ -323,14 +325,12 @@ def test_a_spread_is_the_range_of_the_constant_then_that_of_its_class_then_its_b
     assert_close(own.count(0.25), 2.0, rel=1e-12)
     assert_close(own.count(16.0), 2.0, rel=1e-12)
     assert_close(own.log, 1.5 * math.log(2.0), rel=1e-12)
-    fitted = find_spread(given(kind="coefficient", name="coefficient.x"), {"x": 0.1})
+    fitted = find_spread(given(address=Address.read("coefficient.x")), {"x": 0.1})
     assert_close(fitted.up, math.exp(0.1), rel=1e-12)
     assert fitted.origin == "class"
-    assert (
-        find_spread(given(kind="coefficient", name="coefficient.x", basis="measured"), {"x": 0.1}).origin == "measured"
-    )
+    assert find_spread(given(address=Address.read("coefficient.x"), basis="measured"), {"x": 0.1}).origin == "measured"
     assert find_spread(given(low=0.0, high=3.0), {}).down == BASIS_SPREAD["assumed"]
-    exact = find_spread(given(kind="quantity", name="unit_count", basis="published"), {})
+    exact = find_spread(given(address=Address.read("unit_count"), basis="published"), {})
     assert (exact.down, exact.up, exact.origin, exact.count(2.0)) == (1.0, 1.0, "exact", math.inf)
 
 

@@ -72,6 +72,7 @@ def test_long_tables_stand_on_the_site() -> None:
         assert "The site (`make docs`) has" not in pages[name]
 
 
+@pytest.mark.wings
 def test_every_public_name_is_documented_once() -> None:
     pages = "\n".join(write_library().values())
     assert Counter(re.findall(r"^\.\. auto\w+:: joulemap\.(\w+)$", pages, re.MULTILINE)) == Counter(joulemap.__all__)

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.store.computed import load_errors
+from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading
 from joulemap.uncertainty.probability import Powers
 from joulemap.uncertainty.standing import Candidate, rank_candidates
@@ -49,7 +49,7 @@ def standing(
         Candidate(place=run, run_id=run, powers=Powers.of(METRIC[metric]), cost=cost) for run, cost in costs.items()
     ]
     with reading(workspace.path) as connection:
-        errors = load_errors(connection, [{"run_id": run} for run in costs], "run_id")
+        errors = load_facts(connection, [{"run_id": run} for run in costs], ["run_id"]).errors
     return {one.place: (one.probability_best, one.probability_ahead) for one in rank_candidates(candidates, errors)}
 
 

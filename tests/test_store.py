@@ -145,14 +145,14 @@ def test_a_database_of_the_schemas_before_the_baseline_is_refused(own_database: 
 def other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the program another macro, another view and one more."""
     known = load_surface()
-    text = known.sql.replace("'poor', 'very poor']", "'poor', 'worst']")
+    text = known.sql.replace("AS list_position(\n    ['latency_s',", "AS list_position(\n    ['worst',")
     text = text.replace("CREATE VIEW run_uncertainty AS\nSELECT", "CREATE VIEW run_uncertainty AS\nSELECT 42 AS more,")
-    assert text.count("42 AS more") == text.count("'worst']") == 1
-    other = attrs.evolve(known, sql=text + "\nCREATE VIEW one_more AS SELECT grades()[5] AS worst;")
+    assert text.count("42 AS more") == text.count("'worst'") == 1
+    other = attrs.evolve(known, sql=text + "\nCREATE VIEW one_more AS SELECT quantity_place('worst') AS worst;")
     monkeypatch.setattr(surface, "load_surface", lambda: other)
 
 
-ASKED = "SELECT DISTINCT grades()[5], u.more, o.worst FROM run_uncertainty AS u CROSS JOIN one_more AS o"
+ASKED = "SELECT DISTINCT quantity_place('worst'), u.more, o.worst FROM run_uncertainty AS u CROSS JOIN one_more AS o"
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_a_reader_asks_with_its_own_macros_and_views(own_database: Path, monkeyp
     with monkeypatch.context() as elsewhere:
         other_surface(elsewhere)
         own_database.chmod(0o444)
-        assert workspace.sql(ASKED).rows == (("worst", 42, "worst"),)
+        assert workspace.sql(ASKED).rows == ((1, 42, 1),)
         assert len(workspace.query("run.list")) > 0  # on a connection beside the first
         assert workspace.check().findings.rows == ()
     assert own_database.read_bytes() == before
@@ -179,7 +179,7 @@ def test_a_writer_replaces_macros_and_views_and_leaves_none(tmp_path: Path, monk
             plain.execute('CREATE VIEW "my own" AS SELECT 1 AS one')
         workspace.evaluate("gemm(m=8,n=8,k=8)", hardware="tpu_v4")
         with contextlib.closing(duckdb.connect(str(own_database), read_only=True)) as plain:
-            assert plain.execute(ASKED).fetchall() == [("worst", 42, "worst")]
+            assert plain.execute(ASKED).fetchall() == [(1, 42, 1)]
     workspace.evaluate("gemm(m=8,n=8,k=9)", hardware="tpu_v4")
     assert [row.place for row in workspace.check().findings] == ["view my own"]
     assert workspace.sql('FROM "my own"').rows == ((1,),)

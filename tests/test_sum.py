@@ -58,6 +58,8 @@ def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
     evaluator, asked = Evaluator(shipped(model)), _list_asked(FORMS)
     runs, points = evaluator.evaluate_all(asked), evaluator.evaluate_totals(asked)
     assert {one.architecture for one, _ in asked} == {one.architecture for one in FORMS}
+    done = [run for run in runs if isinstance(run, RunColumns)]
+    slow = {run.hardware.id for run in done if run.latency_fs >= joulemap.model.sum.MOST}
     for run, point in zip(runs, points, strict=True):
         if not isinstance(run, RunColumns):
             assert str(point) == str(run)
@@ -65,7 +67,7 @@ def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
         assert isinstance(point, RunTotals | RunColumns)
         expected = _sum_by_hand(run)
         if isinstance(point, RunColumns):
-            assert evaluator.falls_back(point.hardware)
+            assert point.hardware.id in slow or evaluator.falls_back(point.hardware)
             assert _sum_by_hand(point) == expected
             continue
         found = {name: getattr(point, name) for name in expected}

@@ -17,7 +17,8 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.answer import HEADINGS, SweepAnswer
+from joulemap.answer.sweep.answer import SweepAnswer
+from joulemap.answer.sweep.text import BEYOND_BUDGET, HEADINGS, OVERTAKES, REPLACES
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
@@ -233,8 +234,11 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     assert len(lines) == len({(row.model, row.precision, row.metric) for row in answer.winners})
     text = "\n".join(lines)
     moves = [row for row in answer.winners if row.is_change]
-    assert text.count("overtakes it from batch") == sum(row.is_overtaking for row in moves)
-    assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
+    assert moves
+    for row in moves:
+        told = OVERTAKES if row.is_overtaking else REPLACES
+        names = {"winner": row.winner, "previous_winner": row.previous_winner}
+        assert told(batch=row.batch, **{key: answer.scope.mark(name or "") for key, name in names.items()}) in text
 
 
 @pytest.mark.sample(4)
@@ -242,11 +246,14 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
 @pytest.mark.parametrize("level", HEADINGS)
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
     text = write(answer.document(by=level), form)
-    for section in ("Best batch of each hardware", "is best from batch", "overtakes", "Notes", "Next steps"):
+    for section in (HEADINGS[level], *answer.changes(), "Notes", "Next steps"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):
         assert name in text
-    assert "exceeds 20 ms at every batch" in text
+    beyond = next(row for row in answer.series if row.budget_batch is None and row.least_latency_s is not None)
+    group = ", ".join((beyond.model, beyond.precision))
+    note = BEYOND_BUDGET(beyond, group=f"{group}: ", hardware=answer.scope.mark(beyond.hardware), budget=0.02)
+    assert note in text
 
 
 def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: SweepAnswer) -> None:

@@ -24,7 +24,6 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.surrounding import KEPT, Surrounding
-from joulemap.model.doubt import half_widths
 from joulemap.model.pipeline import Evaluator, evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.total import evaluate_totals
@@ -32,11 +31,11 @@ from joulemap.model.variation import Varied
 from joulemap.model.workload import columns_of
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import CalibrationUse
-from joulemap.plan.change import find_target
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
+from joulemap.wing.explore.design.doubt import half_widths
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 
@@ -211,7 +210,7 @@ def test_energies_anchored_at_the_wall_are_counted_once() -> None:
 def bind(settings: Settings, name: str) -> Hardware:
     selection = select_hardware(settings)
     ((entry, mode),) = ((entry, mode) for entry, mode in selection.pairs if entry.id == name)
-    return find_target(selection, entry, mode, CalibrationUse("none"), settings.boundary).bind(CATALOGUE[name])
+    return selection.target(entry, mode, CalibrationUse("none"), settings.boundary).bind(CATALOGUE[name])
 
 
 def host_w(hardware: Hardware) -> float:

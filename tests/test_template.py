@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import joulemap
-from joulemap.present.template import Template, format_value
+from joulemap.present.template import INTERVAL, Template, format_value
 from joulemap.system.record import frozen
 
 
@@ -35,7 +35,13 @@ ROW = Row(latency_s=0.0025, share_fraction=0.125, probability=None)
         (1, "n subgraph", "1 subgraph"),
         (1200, "n query|queries", "1,200 queries"),
         (("a", "b", "c"), "and", "a, b and c"),
+        (("a", "b", "c"), "few", "a, b and c"),
+        (("a", "b", "c", "d", "e"), "few", "a, b, c and 2 more"),
         (("1 J", "2 J"), "range", "1\N{EN DASH}2 J"),
+        ((0.036, 0.4), "interval J", "36 mJ (24\N{EN DASH}54)"),
+        ((0.036, None), "interval J", "36 mJ"),
+        ((0.0009, 0.4), "interval J", "900 \N{MICRO SIGN}J (600 \N{MICRO SIGN}J\N{EN DASH}1.3 mJ)"),
+        (1340.0, "~", "1.34k"),
         ("l4", "", "l4"),
     ],
 )
@@ -68,6 +74,12 @@ def test_a_value_with_spaces_is_one_word_of_a_command() -> None:
     ]  # fmt: skip
 
 
+def test_a_list_becomes_the_words_of_a_command_and_an_option_is_left_out_with_its_name() -> None:
+    words = Template("analyze {model} [--runtime {runtime}] {repeated}")
+    assert words.words(model="m", runtime="", repeated=["--db", "a b"]) == ["analyze", "m", "--db", "a b"]
+    assert words.words(model="m", runtime="eager", repeated=()) == ["analyze", "m", "--runtime", "eager"]
+
+
 def _list_templates() -> Iterator[tuple[str, Template]]:
     for module in pkgutil.walk_packages(joulemap.__path__, "joulemap."):
         if module.name.endswith(".text") or ".answer." in module.name:
@@ -78,11 +90,16 @@ def _list_templates() -> Iterator[tuple[str, Template]]:
                         yield f"{module.name}.{name}", one
 
 
+COLUMNS = " | "
+"""Separator of the columns of a table, which are no sentence."""
+
+
 def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> None:
-    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "list", "range", ""}
+    kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "few", "list", "range", "", "~"}
     for name, template in _list_templates():
         for _, form in template.places:
-            example = ("a", "b") if form in ("and", "list", "range") else 1.0 if form else "a"
+            example: object = ("a", "b") if form in ("and", "few", "list", "range") else 1.0 if form else "a"
+            example = (1.0, 0.1) if form.startswith(INTERVAL) else example
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name
-        for sentence in template.text.split(". "):
+        for sentence in template.text.split(". ") if COLUMNS not in template.text else ():
             assert len(sentence.split()) <= 40, name

@@ -130,6 +130,7 @@ UNTITLED: Final = {
 beside measurements, and placements."""
 
 
+@pytest.mark.wings
 def test_every_command_has_a_title_that_is_tested_or_none() -> None:
     assert TITLED.keys() | UNTITLED == set(list_commands())
     assert not TITLED.keys() & UNTITLED

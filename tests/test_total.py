@@ -14,10 +14,11 @@ from torch import nn
 
 from chips import FORMS, find
 from compare import assert_close
+from joulemap.domain.address import STATIC_POWER, UNIT_COUNT, Address, read_number
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path, point_hardware, read_number
 from joulemap.model.bulk import Together, form_joined, join
+from joulemap.model.change import point_hardware
 from joulemap.model.column import list_numbers
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
@@ -26,9 +27,6 @@ from joulemap.model.run import RunColumns
 from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
 from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.decoder.step import Step
 from lazy import Lazy
 from models import SelfAttention, columns, shipped
 from own_decoder import HEADS, LAYERS, SIZE, Stacked
@@ -55,36 +53,40 @@ def _evaluator(name: str) -> Evaluator:
                 return Evaluator(columns(Stacked(), torch.zeros(1, 1, dtype=torch.int64), past))
 
 
+TDP = Address("quantity", "tdp")
+
 EVALUATORS: Lazy[str, Evaluator] = Lazy(_evaluator)
 
 
-def vary_clock(hardware: Hardware, ratio: Floats) -> dict[Path, Floats]:
+def vary_clock(hardware: Hardware, ratio: Floats) -> dict[Address, Floats]:
     """Return clocks and peaks that follow them."""
     names = ("clock", "clock_base", "clock_boost", "clock_die")
-    varied: dict[Path, Floats] = {
-        (name,): quantity.value * ratio for name in names if (quantity := getattr(hardware, name)) is not None
+    varied: dict[Address, Floats] = {
+        Address("quantity", name): quantity.value * ratio
+        for name in names
+        if (quantity := getattr(hardware, name)) is not None
     }
     for name, peak in hardware.peaks.items():
-        varied["peaks", name, "rate"] = peak.rate.value * ratio
-        varied["peaks", name, "clock_hz"] = peak.clock_hz * ratio
+        varied[Address("peak", name, "rate")] = peak.rate.value * ratio
+        varied[Address("peak", name, "clock_hz")] = peak.clock_hz * ratio
     return varied
 
 
-def vary_any(hardware: Hardware, precision: str, seed: int) -> dict[Path, Floats]:
+def vary_any(hardware: Hardware, precision: str, seed: int) -> dict[Address, Floats]:
     """Return random numbers of a hardware: a power cap that holds some points, and whatever formulas ask for."""
     draw = np.random.default_rng(seed)
     varied = vary_clock(hardware, draw.choice([0.5, 0.8, 1.0, 1.3], POINTS))
-    for path, own in list_numbers(hardware, precision).items():
-        if path in varied or path[0] == "peaks" or "clock" in str(path[0]) or own == 0.0 or draw.random() > 0.4:
+    for address, own in list_numbers(hardware, precision).items():
+        if address in varied or address.kind == "peak" or "clock" in address.name or own == 0.0 or draw.random() > 0.4:
             continue
         values = own * np.exp(draw.normal(0.0, 0.5, POINTS))
-        if path[0] in ("geometry", "unit_count"):
-            values = np.maximum(np.rint(values), own if path[0] == "unit_count" else 1.0)
-        if any(share in str(path[-1]) for share in SHARES):
+        if address.kind == "geometry" or address == UNIT_COUNT:
+            values = np.maximum(np.rint(values), own if address == UNIT_COUNT else 1.0)
+        if any(share in (address.field or address.name) for share in SHARES):
             values = np.minimum(values, own)
-        varied[path] = values
+        varied[address] = values
     cap = np.maximum(hardware.tdp.value * draw.choice([0.3, 1.0, 3.0], POINTS), hardware.static_power.value * 1.2)
-    return {**varied, ("tdp",): cap, ("static_power",): np.full(POINTS, hardware.static_power.value)}
+    return {**varied, TDP: cap, STATIC_POWER: np.full(POINTS, hardware.static_power.value)}
 
 
 def assert_sums(found: PointColumns, index: int, run: RunColumns) -> None:
@@ -151,14 +153,17 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
     configuration = Configuration(hardware=hardware.id, precision="int8", runtime="fused")
     varied = {
         **vary_clock(hardware, np.linspace(0.5, 1.2, 40)),
-        ("tdp",): np.linspace(hardware.static_power.value * 1.1, hardware.tdp.value, 40),
-        ("memory_levels", 2, "capacity"): np.geomspace(1e5, 1e8, 40),
+        TDP: np.linspace(hardware.static_power.value * 1.1, hardware.tdp.value, 40),
+        Address("memory", hardware.memory_levels[2].name, "capacity"): np.geomspace(1e5, 1e8, 40),
     }
     together = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, varied)
     assert len(np.unique(together.clock_fraction)) > 5
     some = [3, 11, 12, 39]
     apart = evaluate_points(
-        EVALUATORS["convolutions"], hardware, configuration, {path: column[some] for path, column in varied.items()}
+        EVALUATORS["convolutions"],
+        hardware,
+        configuration,
+        {address: column[some] for address, column in varied.items()},
     )
     for field in attrs.fields(PointColumns):
         if field.name != "spent_fj":
@@ -168,17 +173,17 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
 @pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS, ids=lambda one: one.id)
 def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
     configuration = Configuration(hardware=hardware.id, precision=next(iter(hardware.peaks)), runtime="fused")
-    last = len(hardware.memory_levels) - 1
+    last = Address("memory", hardware.memory_levels[-1].name, "capacity")
     clocks = vary_clock(hardware, np.array([0.5, 1.0, 1.3])[:, None, None])
-    base = read_number(hardware, ("memory_levels", last, "capacity"))
+    base = read_number(hardware, last)
     tdp = hardware.static_power.value + (hardware.tdp.value - hardware.static_power.value) * np.array([-0.01, 0.1, 4.0])
-    grid: dict[Path, Floats] = {
+    grid: dict[Address, Floats] = {
         **clocks,
-        ("memory_levels", last, "capacity"): base * np.array([1e-3, 1.0])[:, None],
-        ("tdp",): tdp,
-        ("reference", "dram.read"): read_number(hardware, ("reference", "dram.read")) * np.array([1.0, 2.0])[:, None],
+        last: base * np.array([1e-3, 1.0])[:, None],
+        TDP: tdp,
+        Address.read("dram.read"): read_number(hardware, Address.read("dram.read")) * np.array([1.0, 2.0])[:, None],
     }
-    row = {path: np.broadcast_to(column, (3, 2, 3)).ravel() for path, column in grid.items()}
+    row = {address: np.broadcast_to(column, (3, 2, 3)).ravel() for address, column in grid.items()}
     together = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, grid)
     apart = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, row)
     assert 6 <= (together.refusal != "").sum() < 18
@@ -204,9 +209,9 @@ def test_totals_of_chips_are_those_of_their_runs() -> None:
     assert any(str(one) for one in found.refusal)
 
 
-def refusals(hardware: Hardware, varied: Mapping[Path, list[float]]) -> list[str]:
+def refusals(hardware: Hardware, varied: Mapping[Address, list[float]]) -> list[str]:
     configuration = Configuration(hardware=hardware.id, precision="bf16", runtime="graph")
-    arrays = {path: np.array(column) for path, column in varied.items()}
+    arrays = {address: np.array(column) for address, column in varied.items()}
     found = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, arrays)
     return [str(one) for one in found.refusal]
 
@@ -214,29 +219,32 @@ def refusals(hardware: Hardware, varied: Mapping[Path, list[float]]) -> list[str
 def test_a_point_is_refused_in_the_words_of_its_record() -> None:
     chip = find("tpu_v4")
     static_w = chip.static_power.value
-    assert refusals(chip, {("tdp",): [static_w, 2.0 * static_w]}) == [
+    assert refusals(chip, {TDP: [static_w, 2.0 * static_w]}) == [
         f"static_power: {static_w:g} W is not below the tdp of {static_w:g} W",
         "",
     ]
-    memory = refusals(chip, {("memory_capacity",): [1e6, 1e9]})
-    assert memory == ["tpu_v4 has 0.001 GB of memory; this configuration needs 0.0 GB", ""]
+    memory = refusals(chip, {Address.read("memory_capacity"): [1e6, 1e9]})
+    assert memory == ["tpu_v4 has 1 MB of memory; this configuration needs 26.9 MB", ""]
     with pytest.raises(KeyError, match=r"no number geometry\.nothing"):
-        refusals(chip, {("geometry", "nothing"): [1.0, 2.0]})
+        refusals(chip, {Address.read("geometry.nothing"): [1.0, 2.0]})
     with pytest.raises(ValueError, match="numbers of 2 and 3 points"):
-        refusals(chip, {("tdp",): [200.0, 300.0], ("memory_capacity",): [1e9, 2e9, 3e9]})
+        refusals(chip, {TDP: [200.0, 300.0], Address.read("memory_capacity"): [1e9, 2e9, 3e9]})
 
 
 def test_a_record_of_a_point_has_its_numbers() -> None:
     chip = find("tpu_v4")
-    varied: dict[Path, Floats] = {("peaks", "bf16"): np.array([1e14]), ("reference", "dram.read"): np.array([5e3])}
+    varied: dict[Address, Floats] = {
+        Address.read("peak.bf16"): np.array([1e14]),
+        Address.read("dram.read"): np.array([5e3]),
+    }
     point = point_hardware(chip, varied, 0)
-    assert read_number(point, ("peaks", "bf16")) == 1e14
+    assert read_number(point, Address.read("peak.bf16")) == 1e14
     before, after = chip.peaks["bf16"], point.peaks["bf16"]
     assert_close(after.operations_per_clock / before.operations_per_clock, 1e14 / before.rate.value, rel=1e-12)
-    assert read_number(point, ("reference", "dram.read")) == 5e3
+    assert read_number(point, Address.read("dram.read")) == 5e3
     assert point.digest != chip.digest
-    static = point_hardware(chip, {("static_power",): np.array([50.0])}, 0)
-    assert read_number(static, ("reference", "chip.static_power")) == 50e15
+    static = point_hardware(chip, {STATIC_POWER: np.array([50.0])}, 0)
+    assert read_number(static, Address.read("chip.static_power")) == 50e15
 
 
 def test_kinds_stand_for_all_kernels() -> None:
@@ -260,8 +268,13 @@ def _each_alone(cls: type[Kinds], kernels: KernelColumns) -> Kinds:
     )
 
 
+@pytest.mark.wings
 def test_layers_of_a_divided_model_are_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass of 32 equal layers on two devices has the kinds of one layer, and the totals of all layers one by one."""
+    from joulemap.wing.llm.decoder.column import pass_columns
+    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.step import Step
+
     asked = [(Step(cached=1000, devices=2, chunk=chunk), batch) for chunk in (0, 500) for batch in (1, 16)]
     model = find_decoder("llama-3.1-8b")
     assert model is not None

@@ -12,8 +12,8 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.answer.utilization.sentence import tell_flag
+from joulemap.answer.utilization import text
+from joulemap.answer.utilization.answer import UtilizationAnswer, describe_flag
 from joulemap.answer.utilization.variant import rebatch
 from joulemap.present.format import write
 from joulemap.store.library import find_query
@@ -312,10 +312,9 @@ def test_flags_are_raised_where_the_rows_say(answer: UtilizationAnswer) -> None:
         }[flag.flag]
         assert value is not None
         assert_close(flag.value_fraction, value, rel=1e-9)
-        sentence = tell_flag(flag)
-        assert f"{value * 100:.1f} %" in sentence
-        assert f"bound by {flag.bottleneck}" in sentence
-        assert flag.subgraph in sentence
+        sentence = describe_flag(flag)
+        assert sentence.startswith(text.LEVELS[flag.flag](flag, value_fraction=value))
+        assert f"bound by {flag.bottleneck}; {flag.subgraph} " in sentence
     assert "low_compute" in seen
 
 
@@ -357,20 +356,14 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_people_see_every_hardware_and_its_flags(form: str, answer: UtilizationAnswer) -> None:
-    text = write(answer.document(), form)
-    for section in (
-        "Utilization",
-        "What would use it better",
-        "Which hardware suits which size of model",
-        "Notes",
-        "Next steps",
-    ):
-        assert section in text
-    assert all(row.hardware in text for row in answer.rows)
-    assert "~kpu_t256" in text
-    assert "unsupported: coral_edge_tpu has no fp32" in text
+    written = write(answer.document(), form)
+    for title in (text.USE_TABLE, text.REMEDY_TABLE, text.PAIRING_TABLE, "Notes", "Next steps"):
+        assert title in written
+    assert all(row.hardware in written for row in answer.rows)
+    assert "~kpu_t256" in written
+    assert "unsupported: coral_edge_tpu has no fp32" in written
     plain = attrs.evolve(answer, pairings=None)
-    assert "suits" not in write(plain.document(), form)
+    assert text.PAIRING_TABLE not in write(plain.document(), form)
 
 
 def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
@@ -432,7 +425,7 @@ def test_batches_of_an_input_that_was_given(joulemap: Run, tmp_path: Path) -> No
     assert done.returncode == 0
     assert [zone["batches"] for zone in fixed["zones"]] == [[1]]
     assert "larger batch" not in {row["remedy"] for row in fixed["remedies"]}
-    assert [note for note in fixed["notes"] if note.startswith("other batches were not tried: ")]
+    assert [note for note in fixed["notes"] if note.startswith(text.UNTRACED(untraced=""))]
 
 
 @pytest.mark.parametrize(

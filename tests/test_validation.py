@@ -12,7 +12,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_described as find_stored
-from joulemap.answer.validate import describe_total
+from joulemap.answer.validate import SCORED, SUBJECTS, TOTAL, describe_total
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
@@ -123,9 +123,8 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
     for row in (latency, power):
         assert (row["total_measurement_count"], row["total_score_count"], row["is_served"]) == (4, 8, False)
-    assert (
-        describe_total(workspace.validate("gaudi3")) == "scored: 8 quantities of 4 measurements of models and operators"
-    )
+    total = TOTAL(scores=8, measurements=4, subject=SUBJECTS[False])
+    assert describe_total(workspace.validate("gaudi3")) == SCORED(totals=[total])
     assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()

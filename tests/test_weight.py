@@ -26,15 +26,12 @@ from joulemap.domain.weight import (
     read_weight_format,
     spell_precision,
 )
+from joulemap.model.bulk import Together
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.decoder.config import Decoder as Config
-from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.decoder.step import Step
-from joulemap.wing.llm.serving.deployment import Book
 from joulemap.workspace import Workspace
 from models import columns
 
@@ -109,12 +106,21 @@ def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> No
     assert read_weight_format(found.name) == found
 
 
+@pytest.mark.wings
 def test_experts_are_stored_apart_from_all_else() -> None:
+    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.serving.deployment import Book
+
+    def describe_step(name: str) -> Together:
+        model = find_decoder(name)
+        assert model is not None
+        return Book(model).describe([(Step(tokens=1), 1)])
+
     found = read_weight_format("gguf_mxfp4")
     assert found.name == "mxfp4+q8_0" and read_weight_format(found.name) == found
     assert "of experts" in found.describe()
-    book = Book(find_model("gpt-oss-20b"))
-    asked = book.describe([(Step(tokens=1), 1)])
+    asked = describe_step("gpt-oss-20b")
 
     def weigh(name: str) -> float:
         return asked.sizes("bf16", "graph", weight_precision=name)[0][0]
@@ -127,16 +133,10 @@ def test_experts_are_stored_apart_from_all_else() -> None:
     others = 24 * (2880 * 64 * (64 + 8 + 8) + 64 * 64 * 2880 + 2880 * 32) + 201_088 * 2880
     assert_close(narrow - weigh("mxfp4+q8_0"), others * (2 - 8.5 / 8), rel=1e-9)
     # of a model without experts it is what all else is stored at
-    dense = Book(find_model("llama-3-8b")).describe([(Step(tokens=1), 1)])
+    dense = describe_step("llama-3-8b")
     kinds = ("mxfp4+q8_0", "q8_0")
     first, second = (dense.sizes("bf16", "graph", weight_precision=kind)[0][0] for kind in kinds)
     assert first == second
-
-
-def find_model(name: str) -> Config:
-    found = find_decoder(name)
-    assert found is not None
-    return found
 
 
 def test_what_products_take_as_it_is_differs_by_its_scales() -> None:

@@ -28,6 +28,7 @@ def ask(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=variables)
 
 
+@pytest.mark.wings
 def test_each_wing_that_ships_is_there_and_names_what_exists() -> None:
     wings = {wing.name: wing for wing in list_wings()}
     assert wings.keys() >= set(BUILT_IN)

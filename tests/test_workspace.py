@@ -221,6 +221,7 @@ def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
     assert 1.0 < float(speedup) <= 2.0
 
 
+@pytest.mark.wings
 def test_the_public_names_exist() -> None:
     for name in joulemap.__all__:
         assert getattr(joulemap, name) is not None
@@ -228,6 +229,7 @@ def test_the_public_names_exist() -> None:
         _ = joulemap.nonsense  # type: ignore[attr-defined]
 
 
+@pytest.mark.wings
 def test_what_is_public_is_what_the_library_hands_out() -> None:
     for place, text in spell_stubs().items():
         assert place.read_text(encoding="utf-8") == text, "make rows"
@@ -241,6 +243,7 @@ def spell_names(parameters: Iterable[str]) -> list[str]:
     return [name for name in parameters if name not in ("self", "source", "database", "keywords")]
 
 
+@pytest.mark.wings
 def test_a_question_is_a_method_as_its_stub_and_its_declaration_say() -> None:
     stub = ast.parse(Path(joulemap.workspace.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body[-1]
     assert isinstance(stub, ast.ClassDef)

@@ -1,18 +1,18 @@
 /*
 record = "BottleneckShare"
-summary = "What bounds a run: subgraphs, time and energy by bottleneck"
+summary = "Subgraphs, time and energy of a run by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
 order = ["compute, memory, launch"]
 [columns]
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs that it bounds" }
-latency_fs = { type = "HUGEINT", unit = "fs", meaning = "of the subgraphs that it bounds, exact" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of the subgraphs that it bounds" }
-latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the subgraphs that it bounds, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "of the subgraphs that it bounds" }
-energy_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
-busy_s = { type = "DOUBLE", unit = "s", meaning = "its own time in all subgraphs; compute and memory overlap" }
+subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with this bottleneck" }
+latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the subgraphs with this bottleneck, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the subgraphs with this bottleneck" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the subgraphs with this bottleneck, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the subgraphs with this bottleneck" }
+energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
+busy_s = { type = "DOUBLE", unit = "s", meaning = "time of this resource in all subgraphs; compute and memory overlap" }
 */
 WITH part AS (
     SELECT
@@ -39,10 +39,12 @@ bound AS (
     GROUP BY p.resource.position, p.resource.bottleneck
 )
 SELECT
-    {columns},
+    bottleneck, subgraph_count, latency_fs,
     seconds(latency_fs) AS latency_s,
     fraction(latency_fs, sum(latency_fs) OVER ()) AS latency_fraction,
+    energy_fj,
     joules(energy_fj) AS energy_j,
-    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction,
+    busy_s
 FROM bound
 ORDER BY position

@@ -1,11 +1,11 @@
 /*
 record = "CategoryShare"
-summary = "Where a run's energy goes, by category of its architecture"
+summary = "Energy of a run by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
-from = "cube.category(run_ids := [$run_id])"
-columns = [
-    "category", "common_categories", "parts", "kind_count", "energy_fj", "energy_j", "share_fraction",
-    "largest_action", "largest_action_fraction",
-]
 order = ["energy_fj descending", "category"]
 */
+SELECT
+    v.category, v.common_categories, v.parts, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,
+    v.largest_action, v.largest_action_fraction
+FROM cube.category(run_ids := [$run_id]) AS v
+ORDER BY v.energy_fj DESC, v.category

@@ -1,19 +1,19 @@
 /*
 record = "EventCount"
-summary = "What a run does, in events: instructions, cache lines with hits and misses, branches, warps, tokens, tiles, padding"
-grain = "one row per event; those that no operator causes are left out"
+summary = "Events of a run: instructions, cache lines with hits and misses, branches, warps, tokens, tiles, padding"
+grain = "one row per event; events that no operator causes are omitted"
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
 [columns]
-component = { type = "VARCHAR", meaning = "where it happens" }
-per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of that event; null for none" }
-energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy over count; null where no action pays for it" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "of the energy of the run or of the subgraph" }
-meaning = { type = "VARCHAR", meaning = "in words" }
-formula = { type = "VARCHAR", meaning = "how the count follows from actions of the ledger, operator by operator, with the numbers of the hardware" }
-energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
+component = { type = "VARCHAR", meaning = "component of the event" }
+per = { type = "VARCHAR", meaning = "unit of the event: instruction, line, warp, token ..." }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the event `part_of`; null for none" }
+energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy over count; null where no action pays for the event" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run or of the subgraph" }
+meaning = { type = "VARCHAR", meaning = "description of the event" }
+formula = { type = "VARCHAR", meaning = "count formula in terms of ledger actions, operator by operator, with the numbers of the hardware" }
+energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "exact energy of the actions that pay for the event, which may pay for other events too; null where none does" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the same actions" }
 */
 WITH chosen AS (
     SELECT r.run_id, r.hardware_digest, v.architecture, g.subgraph_index

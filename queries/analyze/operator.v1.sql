@@ -1,14 +1,17 @@
 /*
 record = "OperatorShare"
-summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
+summary = "Operators of a run: energy by part, latency, share, and the saving by fusion"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
-from = "cube.place(run_ids := [$run_id], division := 'operator')"
-columns = [
-    "operator_index", "subgraph_index", "name", "operation", "kind", "mac_count", "energy_fj", "energy_j",
-    "compute_energy_j", "memory_energy_j", "control_energy_j", "static_energy_j",
-    "energy_fraction AS share_fraction", "latency_fs", "latency_s", "latency_fraction", "edp_share_js",
-    "edp_share_fraction", "is_fused", "separate_energy_j", "separate_latency_s", "saved_energy_j", "saved_latency_s",
-    "dram_bytes", "pass_bytes", "bias_addition_count", "bias_element_count",
-]
 order = ["operator_index"]
+[columns]
+share_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
 */
+SELECT
+    v.operator_index, v.subgraph_index, v.name, v.operation, v.kind, v.mac_count, v.energy_fj, v.energy_j,
+    v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
+    v.energy_fraction AS share_fraction,
+    v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.is_fused,
+    v.separate_energy_j, v.separate_latency_s, v.saved_energy_j, v.saved_latency_s, v.dram_bytes, v.pass_bytes,
+    v.bias_addition_count, v.bias_element_count
+FROM cube.place(run_ids := [$run_id], division := 'operator') AS v
+ORDER BY v.operator_index

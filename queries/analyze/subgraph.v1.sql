@@ -1,15 +1,18 @@
 /*
 record = "SubgraphShare"
-summary = "A run subgraph by subgraph: energy by part, latency, bottleneck, allocation"
+summary = "Subgraphs of a run: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
-from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
-columns = [
-    "subgraph_index", "name", "fusion_pattern", "operator_count", "kernel_count", "mac_count", "energy_fj",
-    "energy_j", "compute_energy_j", "memory_energy_j", "control_energy_j", "static_energy_j",
-    "energy_fraction AS share_fraction", "latency_fs", "latency_s", "latency_fraction", "edp_share_js",
-    "edp_share_fraction", "bottleneck", "compute_s", "memory_s", "launch_s", "dram_bytes", "units_used_count",
-    "units_total_count", "unit_name", "tile_count", "wave_count", "wave_fill_fraction", "executed_mac_count", "padding_fraction",
-    "compute_utilization_fraction", "bandwidth_utilization_fraction", "pass_bytes",
-]
 order = ["subgraph_index"]
+[columns]
+share_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
 */
+SELECT
+    v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.kernel_count, v.mac_count, v.energy_fj,
+    v.energy_j, v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
+    v.energy_fraction AS share_fraction,
+    v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.bottleneck, v.compute_s,
+    v.memory_s, v.launch_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
+    v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.compute_utilization_fraction,
+    v.bandwidth_utilization_fraction, v.pass_bytes
+FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v
+ORDER BY v.subgraph_index

@@ -1,21 +1,21 @@
 /*
 record = "RunTotal"
-summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
+summary = "Totals of one run: energy by part, time, utilization, power cap, memory, allocation"
 grain = "one row"
-from = "cube.run(run_ids := [$run_id], rows := 'evaluated')"
-columns = [
-    "model", "hardware", "architecture", "batch", "precision", "runtime", "is_projection", "energy_fj", "energy_j",
-    "compute_energy_j", "memory_energy_j", "control_energy_j", "static_energy_j", "overhead_energy_j",
-    "overhead_fraction", "energy_per_inference_j", "assumed_energy_fraction", "recalled_energy_fraction",
-    "latency_fs", "latency_s", "throughput_per_s", "edp_js", "average_power_w", "static_power_w", "tdp_w",
-    "clock_fraction", "clock_hz", "voltage_factor", "uncapped_power_w", "interval_s", "throughput_limit",
-    "mac_count", "attained_ops_per_s", "peak_ops_per_s", "compute_utilization_fraction", "dram_bytes", "pass_bytes",
-    "memory_bandwidth_bytes_per_s", "bandwidth_utilization_fraction", "peak_memory_bytes", "weight_bytes",
-    "activation_bytes", "memory_capacity_bytes", "memory_fraction", "unit_name", "units_used_count",
-    "units_total_count", "tile_count", "wave_count", "wave_fill_fraction", "executed_mac_count", "padding_fraction",
-    "subgraph_count", "operator_count", "kernel_count", "run_id",
-]
 order = ["run_id"]
 [parameters]
-run_id = { type = "INTEGER", meaning = "run, as `run.list` shows it" }
+run_id = { type = "INTEGER", meaning = "run, as listed by `run.list`" }
 */
+SELECT
+    v.model, v.hardware, v.architecture, v.batch, v.precision, v.runtime, v.is_projection, v.energy_fj, v.energy_j,
+    v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j, v.overhead_energy_j,
+    v.overhead_fraction, v.energy_per_inference_j, v.assumed_energy_fraction, v.recalled_energy_fraction,
+    v.latency_fs, v.latency_s, v.throughput_per_s, v.edp_js, v.average_power_w, v.static_power_w, v.tdp_w,
+    v.clock_fraction, v.clock_hz, v.voltage_factor, v.uncapped_power_w, v.interval_s, v.throughput_limit, v.mac_count,
+    v.attained_ops_per_s, v.peak_ops_per_s, v.compute_utilization_fraction, v.dram_bytes, v.pass_bytes,
+    v.memory_bandwidth_bytes_per_s, v.bandwidth_utilization_fraction, v.peak_memory_bytes, v.weight_bytes,
+    v.activation_bytes, v.memory_capacity_bytes, v.memory_fraction, v.unit_name, v.units_used_count,
+    v.units_total_count, v.tile_count, v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction,
+    v.subgraph_count, v.operator_count, v.kernel_count, v.run_id
+FROM cube.run(run_ids := [$run_id], rows := 'evaluated') AS v
+ORDER BY v.run_id

@@ -1,14 +1,14 @@
 /*
 record = "ArchitectureAction"
-summary = "What one MAC takes on each architecture, action by action: count for a MAC x energy per action"
+summary = "Energy of one MAC on each architecture by action: count per MAC x energy per action"
 grain = "one row per evaluated run and action; those of a run sum to its energy, exactly"
-from = "cube.cause(run_ids := $run_ids)"
-columns = [
-    "architecture", "hardware", "rank", "category_rank", "common_category", "category", "component", "action", "per",
-    "action_count", "count_per_mac", "energy_per_action_j", "energy_fj", "energy_j", "energy_per_mac_j",
-    "share_fraction", "basis", "source", "run_id",
-]
 order = ["position", "run_id", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 */
+SELECT
+    v.architecture, v.hardware, v.rank, v.category_rank, v.common_category, v.category, v.component, v.action, v.per,
+    v.action_count, v.count_per_mac, v.energy_per_action_j, v.energy_fj, v.energy_j, v.energy_per_mac_j,
+    v.share_fraction, v.basis, v.source, v.run_id
+FROM cube.cause(run_ids := $run_ids) AS v
+ORDER BY v.position, v.run_id, v.rank

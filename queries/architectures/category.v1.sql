@@ -1,18 +1,18 @@
 /*
 record = "ArchitectureCategory"
-summary = "Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural overhead"
+summary = "Energy of the run and of one MAC by common category, with the categories that are architectural overhead"
 grain = "one row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly"
 order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, static" }
-common_category = { type = "VARCHAR", meaning = "which of those" }
-is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor board nor static" }
-categories = { type = "VARCHAR", meaning = "what the architecture calls it, most energy first; empty where it has no such action" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, static" }
+common_category = { type = "VARCHAR", meaning = "common category" }
+is_overhead = { type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board nor static" }
+categories = { type = "VARCHAR", meaning = "names of its actions on the architecture, most energy first; empty where it has none" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
 */
 WITH kind (category_index, common_category) AS (
     VALUES

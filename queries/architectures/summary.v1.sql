@@ -1,69 +1,58 @@
 /*
 record = "ArchitectureSummary"
-summary = "What each architecture spends a model's joules on: energy by common category, of the run and of one MAC, and what a MAC takes"
-grain = "one row per run asked for, refused ones included with null figures"
+summary = "Energy of a model on each architecture by common category, of the run and of one MAC, with the counts per MAC"
+grain = "one row per requested run; refused ones have null figures"
 order = ["position in run_ids", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one MAC with all that happens around it; null without MACs" }
-dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same without static energy" }
-compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "arithmetic, of MACs and of all other operations, exact" }
-register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "registers, exact" }
-on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "caches and scratchpads, of a unit or of the chip, exact" }
-interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "wires and switches between units and memories, links between devices, exact" }
-off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "off-chip memory and its controller, exact" }
-control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
-board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "voltage regulators, and what the power limit says beyond all prices, exact" }
-static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
-compute_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-register_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-interconnect_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-control_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-board_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-static_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
-overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic nor off-chip memory nor board nor static" }
-overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over the energy of arithmetic" }
-order_name = { type = "VARCHAR", null = true, meaning = "what tells a unit what to do: an instruction, a token, a read of a configuration" }
-order_count = { type = "DOUBLE", null = true, meaning = "how many of those" }
-macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs for each of them; null where there is none" }
-unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written in memories of one unit" }
-chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written in memories that all units share" }
-off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written off chip" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one MAC including everything around it; null without MACs" }
+dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one MAC without static energy" }
+compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of arithmetic, MACs and all other operations, exact" }
+register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of registers, exact" }
+on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of caches and scratchpads, of a unit or of the chip, exact" }
+interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of wires and switches between units and memories, and of links between devices, exact" }
+off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of off-chip memory and its controller, exact" }
+control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of instructions, tokens, configuration and scheduling, exact" }
+board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators, and the energy that only the power limit implies, exact" }
+static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x time between batches, exact" }
+compute_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+register_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+control_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+board_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+static_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
+register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
+on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, on chip memory" }
+interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, interconnect" }
+off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, off chip memory" }
+control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, control" }
+board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, board" }
+static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
+overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board nor static" }
+overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }
+order_name = { type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
+order_count = { type = "DOUBLE", null = true, meaning = "number of these events" }
+macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs per such event; null where there is none" }
+unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories of one unit" }
+chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories shared by all units" }
+off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written off chip" }
 */
-WITH order_action (architecture, component, action, order_name) AS (
-    VALUES
-        ('cpu', 'instruction_cache', 'fetch', 'instruction'),
-        ('gpu', 'instruction_cache', 'fetch', 'warp instruction'),
-        ('tpu', 'vliw_bundle', 'fetch', 'VLIW bundle'),
-        ('dsp', 'vliw_packet', 'fetch', 'VLIW packet'),
-        ('npu', 'instruction', 'fetch', 'instruction'),
-        ('dpu', 'instruction', 'fetch', 'instruction'),
-        ('kpu', 'token', 'dispatch', 'token'),
-        ('cgra', 'functional_unit', 'configuration_read', 'configuration read')
-),
-priced AS (
+WITH priced AS (
     SELECT
         t.run_id,
         a.common_category,
         a.per,
         t.energy_fj,
         CAST(t.action_count AS DECIMAL(38, 6)) AS action_count,
-        o.order_name,
-        CASE WHEN o.order_name IS NOT NULL THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
+        nullif(o.step, '') AS order_name,
+        CASE WHEN o.step <> '' THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
     FROM internal.run_action AS t
     JOIN internal.action AS a ON a.action_id = t.action_id
-    LEFT JOIN order_action AS o
+    LEFT JOIN internal.action_role AS o
         ON o.architecture = a.architecture AND o.component = a.component AND o.action = a.action
     WHERE t.run_id IN (SELECT unnest($run_ids))
 ),
@@ -80,7 +69,7 @@ spent AS (
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN common_category = 'board' THEN energy_fj ELSE 0 END) AS board_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
-        sum_overhead(common_category, energy_fj) AS overhead_fj,
+        sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END) AS overhead_fj,
         CAST(sum(CASE WHEN common_category = 'unit_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)
             AS unit_memory_bytes,
         CAST(sum(CASE WHEN common_category = 'chip_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)

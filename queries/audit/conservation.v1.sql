@@ -1,14 +1,14 @@
 /*
 record = "Finding"
-summary = "Every rule that the tables must keep; a healthy database returns no row"
+summary = "Broken rules of the tables; a sound database returns no row"
 grain = "one row per broken rule and place"
 [columns]
-rule = { type = "VARCHAR", meaning = "what is broken" }
+rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
 workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
-place = { type = "VARCHAR", meaning = "where" }
-expected = { type = "VARCHAR", meaning = "what it should be" }
-found = { type = "VARCHAR", meaning = "what it is" }
+place = { type = "VARCHAR", meaning = "table and key of the fault" }
+expected = { type = "VARCHAR", meaning = "expected value" }
+found = { type = "VARCHAR", meaning = "found value" }
 */
 -- The ledger is read once, summed up by operator, which is a twentieth as long. Every action of an operator sets a bit of
 -- its own, so fewer bits than lines mean that something stands twice; only the runs where that is so, where an operator
@@ -16,7 +16,9 @@ found = { type = "VARCHAR", meaning = "what it is" }
 --
 -- A sum of doubles depends on its order, and sums in order take ten times as long. So the sums of subgraphs are made in
 -- any order first, and only those that differ are made again in the order in which they were stored.
-WITH price AS (
+WITH evaluated AS (SELECT run_id FROM internal.run WHERE refusal IS NULL),
+total AS (FROM numpy.totals_of(evaluated)),
+price AS (
     SELECT
         e.hardware_digest,
         e.action_id,
@@ -336,7 +338,7 @@ broken AS (
             p.dram_bytes, p.moved_bytes, p.latency_half_width, p.energy_half_width),
         concat_ws(', ', t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
             t.dram_bytes, t.moved_bytes, t.latency_half_width, t.energy_half_width)
-    FROM totals_between(0, 2147483647) AS p
+    FROM total AS p
     FULL JOIN internal.run_total AS t ON t.run_id = p.run_id
     WHERE (p.latency_fs, p.interval_fs, p.energy_fj, p.mac_count, p.computed_mac_count, p.unit_fs, p.dram_bytes,
             p.moved_bytes, p.latency_basis, p.energy_basis, p.latency_group_count, p.energy_group_count)

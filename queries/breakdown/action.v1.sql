@@ -1,15 +1,23 @@
 /*
 record = "PartAction"
-summary = "Where the energy of each subgraph or operator goes, action by action: count x energy per action"
+summary = "Energy of each subgraph or operator by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
-from = "cube.cause(run_ids := $run_ids, division := $level, within := $subgraph)"
-columns = [
-    "run_id", "model", "hardware", "place_index AS part_index", "name", "operation AS kind", "fusion_pattern",
-    "category", "common_category", "component", "action", "part", "per", "action_count", "energy_per_action_j",
-    "energy_fj", "energy_j", "share_fraction", "run_fraction", "whole_energy_fj", "basis", "source",
-]
 order = ["position", "run_id", "place_index", "rank"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
+[columns]
+part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
+kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 */
+SELECT
+    v.run_id, v.model, v.hardware,
+    v.place_index AS part_index,
+    v.name,
+    v.operation AS kind,
+    v.fusion_pattern, v.category, v.common_category, v.component, v.action, v.part, v.per, v.action_count,
+    v.energy_per_action_j, v.energy_fj, v.energy_j, v.share_fraction, v.run_fraction, v.whole_energy_fj, v.basis,
+    v.source
+FROM cube.cause(run_ids := $run_ids, division := $level, within := $subgraph) AS v
+WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
+ORDER BY v.position, v.run_id, v.place_index, v.rank

@@ -1,16 +1,23 @@
 /*
 record = "PartCategory"
-summary = "Where the energy of each subgraph or operator goes, by category"
+summary = "Energy of each subgraph or operator by category"
 grain = "one row per part of a run and category; categories sum to their part and parts to the run, exactly"
-from = "cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common)"
-columns = [
-    "run_id", "model", "hardware", "place_index AS part_index", "name", "operation AS kind", "fusion_pattern",
-    "category", "common_categories", "kind_count", "energy_fj", "energy_j", "share_fraction", "run_fraction",
-    "whole_energy_fj", "largest_action", "largest_action_fraction",
-]
 order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
-is_common = { type = "BOOLEAN", default = false, meaning = "by the categories that all architectures share, not by their own" }
+run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
+is_common = { type = "BOOLEAN", default = false, meaning = "true for categories that all architectures share, false for the architecture's own" }
+[columns]
+part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
+kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 */
+SELECT
+    v.run_id, v.model, v.hardware,
+    v.place_index AS part_index,
+    v.name,
+    v.operation AS kind,
+    v.fusion_pattern, v.category, v.common_categories, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,
+    v.run_fraction, v.whole_energy_fj, v.largest_action, v.largest_action_fraction
+FROM cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common) AS v
+WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
+ORDER BY v.position, v.run_id, v.place_index, v.energy_fj DESC, v.category

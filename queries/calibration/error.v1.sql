@@ -1,26 +1,26 @@
 /*
 record = "CalibrationErrorRow"
-summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
+summary = "Errors of a calibration: with class defaults, as fitted, and with each family held out"
 grain = "one row per quantity and group of rows"
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
-runtime = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
-precision = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
-batch = { type = "INTEGER", null = true, meaning = "of the rows; null for all" }
-family = { type = "VARCHAR", null = true, meaning = "of the rows' models; null for all" }
-measurement_count = { type = "INTEGER", meaning = "rows" }
+runtime = { type = "VARCHAR", null = true, meaning = "runtime of the rows; null for all" }
+precision = { type = "VARCHAR", null = true, meaning = "precision of the rows; null for all" }
+batch = { type = "INTEGER", null = true, meaning = "batch of the rows; null for all" }
+family = { type = "VARCHAR", null = true, meaning = "family of the rows' models; null for all" }
+measurement_count = { type = "INTEGER", meaning = "number of measurements" }
 uncalibrated_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error with class defaults" }
-uncalibrated_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
+uncalibrated_median_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error with class defaults" }
 fitted_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error as fitted" }
-fitted_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
-cross_validated_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of fits that had not seen the row's family; null for a single family" }
-cross_validated_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
-cross_validated_worst_fraction = { type = "DOUBLE", null = true, meaning = "signed error of the row that such fits are furthest off; positive is predicted too high" }
-rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's of such fits, or as fitted for a single family; null below three rows" }
+fitted_median_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error as fitted" }
+cross_validated_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of fits without the row's family; null for a single family" }
+cross_validated_median_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of fits without the row's family" }
+cross_validated_worst_fraction = { type = "DOUBLE", null = true, meaning = "largest signed error of fits without the row's family; positive is predicted too high" }
+rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation of fits without the row's family, or as fitted for a single family; null below three rows" }
 */
 SELECT
-    e.{columns},
+    e.quantity, e.runtime, e.precision, e.batch, e.family,
     max(e.measurement_count) AS measurement_count,
     max(e.mean_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_mean_fraction,
     max(e.median_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_median_fraction,

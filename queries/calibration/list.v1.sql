@@ -1,37 +1,40 @@
 /*
 record = "StoredCalibration"
-summary = "Calibrations that runs have used, what they were fitted to, and how far they are from that"
+summary = "Calibrations that runs used, with their measurements and errors"
 grain = "one row per calibration"
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only of this hardware, an id; empty for all" }
-run_ids = { type = "INTEGER[]", default = [], meaning = "only those that these runs used; none for all" }
+hardware = { type = "VARCHAR", default = "", meaning = "id of a hardware to restrict to; empty for all" }
+run_ids = { type = "INTEGER[]", default = [], meaning = "runs to restrict to; empty for all" }
 [columns]
 calibration = { type = "VARCHAR", meaning = "name and first digits of the digest" }
-hardware = { type = "VARCHAR", meaning = "id of the hardware that it is for" }
-place = { type = "VARCHAR", meaning = "shipped, the file, or given by a program" }
+hardware = { type = "VARCHAR", meaning = "id of the calibrated hardware" }
+place = { type = "VARCHAR", meaning = "origin: shipped, the file, or given by a program" }
 hardware_generation = { type = "VARCHAR", meaning = "class, microarchitecture and process node of hardware that may inherit it" }
-inheritors = { type = "VARCHAR[]", meaning = "hardware of these runs that inherit it, in alphabetical order" }
-measurement_count = { type = "INTEGER", meaning = "measurements that it was fitted to" }
-family_count = { type = "INTEGER", meaning = "families of the models measured" }
-latency_credibility_fraction = { type = "DOUBLE", meaning = "how far coefficients went from the class to what fits best" }
-energy_credibility_fraction = { type = "DOUBLE", meaning = "the same of energy scales and static power" }
-moved_count = { type = "INTEGER", meaning = "numbers that it moved" }
-determined_count = { type = "INTEGER", meaning = "of them, those that the measurements determine" }
-most_moved = { type = "VARCHAR", null = true, meaning = "the number that it moved most; null where it moved none" }
-most_moved_ratio = { type = "DOUBLE", null = true, meaning = "after over before of that one" }
-precisions = { type = "VARCHAR[]", meaning = "of the measurements" }
-runtimes = { type = "VARCHAR[]", meaning = "of the measurements" }
-latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of latencies: of families left out, or as fitted where there is one alone" }
-energy_error_fraction = { type = "DOUBLE", null = true, meaning = "the same of energies; null where none was measured" }
+inheritors = { type = "VARCHAR[]", meaning = "hardware of these runs that inherits it, in alphabetical order" }
+measurement_count = { type = "INTEGER", meaning = "number of measurements fitted" }
+family_count = { type = "INTEGER", meaning = "number of model families measured" }
+latency_credibility_fraction = { type = "DOUBLE", meaning = "weight of the measurements in coefficients, against class defaults" }
+energy_credibility_fraction = { type = "DOUBLE", meaning = "weight of the measurements in energy scales and static power" }
+moved_count = { type = "INTEGER", meaning = "number of changed numbers" }
+determined_count = { type = "INTEGER", meaning = "number of changed numbers that the measurements determine" }
+most_moved = { type = "VARCHAR", null = true, meaning = "the number that changed most; null where none did" }
+most_moved_ratio = { type = "DOUBLE", null = true, meaning = "value after over value before of most_moved" }
+precisions = { type = "VARCHAR[]", meaning = "precisions of the measurements" }
+runtimes = { type = "VARCHAR[]", meaning = "runtimes of the measurements" }
+latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative latency error: with families held out, or as fitted for a single family" }
+energy_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative energy error, likewise; null where no energy was measured" }
 */
 SELECT
-    c.{columns},
+    c.calibration, c.hardware, c.place, c.hardware_generation,
     coalesce(h.inheritors, []) AS inheritors,
+    c.measurement_count,
     CAST(len(c.families) AS INTEGER) AS family_count,
+    c.latency_credibility_fraction, c.energy_credibility_fraction,
     coalesce(k.moved_count, 0) AS moved_count,
     coalesce(k.determined_count, 0) AS determined_count,
     k.most_moved,
-    k.most_moved_ratio
+    k.most_moved_ratio,
+    c.precisions, c.runtimes, c.latency_error_fraction, c.energy_error_fraction
 FROM calibrations AS c
 LEFT JOIN (
     SELECT

@@ -1,14 +1,14 @@
 /*
 record = "Placement"
-summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
+summary = "Placement, time and bottleneck of each subgraph of several runs"
 grain = "one row per evaluated run and subgraph"
-from = "cube.place(run_ids := $run_ids, division := 'subgraph', energy := 'whole')"
-columns = [
-    "hardware", "subgraph_index", "subgraph", "fusion_pattern", "latency_s", "latency_fraction", "bottleneck",
-    "compute_s", "memory_s", "launch_s", "units_used_count", "units_total_count", "unit_name", "tile_count",
-    "wave_count", "compute_utilization_fraction", "energy_j", "run_id",
-]
 order = ["position", "run_id", "latency_fs descending", "subgraph_index"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show; refused ones are omitted" }
 */
+SELECT
+    v.hardware, v.subgraph_index, v.subgraph, v.fusion_pattern, v.latency_s, v.latency_fraction, v.bottleneck,
+    v.compute_s, v.memory_s, v.launch_s, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
+    v.wave_count, v.compute_utilization_fraction, v.energy_j, v.run_id
+FROM cube.place(run_ids := $run_ids, division := 'subgraph', energy := 'whole') AS v
+ORDER BY v.position, v.run_id, v.latency_fs DESC, v.subgraph_index

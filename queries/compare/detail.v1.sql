@@ -1,17 +1,17 @@
 /*
 record = "RunFigure"
-summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
-grain = "one row per run asked for, refused ones included"
-from = "cube.run(run_ids := $run_ids)"
-columns = [
-    "model", "hardware", "architecture", "batch", "precision", "runtime", "status", "energy_fj", "energy_j",
-    "energy_per_inference_j", "compute_energy_j", "memory_energy_j", "control_energy_j", "static_energy_j",
-    "overhead_energy_j", "overhead_fraction", "latency_s", "throughput_per_s", "average_power_w", "edp_js",
-    "compute_utilization_fraction", "bandwidth_utilization_fraction", "units_used_count", "units_total_count",
-    "unit_name", "peak_memory_bytes", "activation_bytes", "weight_bytes", "memory_capacity_bytes",
-    "compute_bound_count", "memory_bound_count", "launch_bound_count", "compute_time_fraction",
-    "memory_time_fraction", "launch_time_fraction", "clock_fraction", "clock_hz", "voltage_factor",
-    "uncapped_power_w", "interval_s", "throughput_limit", "is_projection", "is_available", "reason", "run_id",
-]
+summary = "Totals of several runs: energy by part, time, utilization, memory, bottlenecks of their subgraphs"
+grain = "one row per requested run, refused ones included"
 order = ["model", "position", "run_id"]
 */
+SELECT
+    v.model, v.hardware, v.architecture, v.batch, v.precision, v.runtime, v.status, v.energy_fj, v.energy_j,
+    v.energy_per_inference_j, v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
+    v.overhead_energy_j, v.overhead_fraction, v.latency_s, v.throughput_per_s, v.average_power_w, v.edp_js,
+    v.compute_utilization_fraction, v.bandwidth_utilization_fraction, v.units_used_count, v.units_total_count,
+    v.unit_name, v.peak_memory_bytes, v.activation_bytes, v.weight_bytes, v.memory_capacity_bytes,
+    v.compute_bound_count, v.memory_bound_count, v.launch_bound_count, v.compute_time_fraction,
+    v.memory_time_fraction, v.launch_time_fraction, v.clock_fraction, v.clock_hz, v.voltage_factor,
+    v.uncapped_power_w, v.interval_s, v.throughput_limit, v.is_projection, v.is_available, v.reason, v.run_id
+FROM cube.run(run_ids := $run_ids) AS v
+ORDER BY v.model, v.position, v.run_id

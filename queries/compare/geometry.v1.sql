@@ -1,13 +1,13 @@
 /*
 record = "HardwareNumber"
-summary = "What the hardware of several runs is made of: geometry, memory, power and its modes, peaks"
+summary = "Hardware of several runs: geometry, memory, power and its modes, peaks"
 grain = "one row per run and number of its hardware"
 order = ["position in run_ids", "run_id", "section, in the order geometry, memory, power, peak", "fact_index"]
 [columns]
 section = { type = "VARCHAR", meaning = "geometry, memory, power or peak" }
-quantity = { type = "VARCHAR", meaning = "as in hardware_facts" }
+quantity = { type = "VARCHAR", meaning = "name of the number, as in hardware_facts" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
-value = { type = "DOUBLE", meaning = "in unit" }
+value = { type = "DOUBLE", meaning = "value in unit" }
 */
 WITH number AS (
     SELECT

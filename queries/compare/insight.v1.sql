@@ -1,20 +1,20 @@
 /*
 record = "Insight"
-summary = "What separates the runs: how much less energy the best takes than each other, and the category that explains most of it"
+summary = "Energy of the best run against each other run, with the category that explains most of the difference"
 grain = "one row per pair of the lowest-energy run with another"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in what the runs differ in" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in the labels" }
 [columns]
 best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy, per inference where batches differ, with its configuration where the runs differ in that" }
 other_hardware = { type = "VARCHAR", meaning = "run that it is compared with, likewise" }
-energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
-latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency over batch of the other over that of the best: their latencies as they are where batches are alike" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
-common_category = { type = "VARCHAR", meaning = "the category of the ledger, as all architectures share it, that differs most" }
-category_difference_j = { type = "DOUBLE", unit = "J", meaning = "that category's difference" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j; above 1 where others go the other way" }
-best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best" }
-other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other" }
+energy_ratio = { type = "DOUBLE", meaning = "energy of the other run over that of the best" }
+latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency per inference of the other run over that of the best" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other run minus that of the best; per batch, or per inference where batches differ" }
+common_category = { type = "VARCHAR", meaning = "common category with the largest difference" }
+category_difference_j = { type = "DOUBLE", unit = "J", meaning = "energy difference of that category" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j; above 1 where other categories have the opposite sign" }
+best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best run" }
+other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other run" }
 */
 WITH chosen AS (
     SELECT
@@ -25,7 +25,7 @@ WITH chosen AS (
         r.latency_s,
         r.average_power_w
     FROM runs AS r
-    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 best AS (

@@ -1,21 +1,21 @@
 /*
 record = "ModelFigure"
-summary = "Several models on several hardware: figures, and who is best of either"
-grain = "one row per model and hardware asked for, refused ones included"
+summary = "Figures of several models on several hardware, with the best of each"
+grain = "one row per requested model and hardware, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
-metric = { type = "VARCHAR", default = "energy", meaning = "a metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
 [columns]
-value = { type = "DOUBLE", null = true, meaning = "of the metric, in unit" }
-unit = { type = "VARCHAR", meaning = "of the metric" }
-hardware_rank = { type = "BIGINT", null = true, meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }
-hardware_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best of the model" }
-tied_count = { type = "BIGINT", meaning = "hardware with exactly the best for this model" }
-model_rank = { type = "BIGINT", null = true, meaning = "of this model on the hardware, 1 for the best; ties go to the first name" }
-model_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best on this hardware" }
-hardware_won_count = { type = "BIGINT", meaning = "models that this hardware is the first of, ties going to the first name" }
-model_count = { type = "BIGINT", meaning = "models that were asked for" }
+value = { type = "DOUBLE", null = true, meaning = "value of the metric, in unit" }
+unit = { type = "VARCHAR", meaning = "unit of the metric" }
+hardware_rank = { type = "BIGINT", null = true, meaning = "rank of this hardware for the model, 1 for the best; ties go to the first name" }
+hardware_ratio = { type = "DOUBLE", null = true, meaning = "value over the best of the model; at least 1" }
+tied_count = { type = "BIGINT", meaning = "number of hardware that exactly ties for the best of the model" }
+model_rank = { type = "BIGINT", null = true, meaning = "rank of this model on the hardware, 1 for the best; ties go to the first name" }
+model_ratio = { type = "DOUBLE", null = true, meaning = "value over the best on this hardware; at least 1" }
+hardware_won_count = { type = "BIGINT", meaning = "number of models for which this hardware is first; ties go to the first name" }
+model_count = { type = "BIGINT", meaning = "number of requested models" }
 */
 WITH asked AS (
     SELECT
@@ -23,7 +23,7 @@ WITH asked AS (
         r.average_power_w, r.edp_js, r.peak_memory_bytes, r.compute_utilization_fraction, r.mac_count, r.ops_per_j,
         r.parameter_count, r.is_projection, r.is_available, r.reason, r.run_id, r.workload_id, m.value,
         min(r.position) OVER (PARTITION BY r.workload_id) AS first_position,
-        as_cost(is_higher_better($metric), m.value) AS cost
+        as_cost(find_metric($metric).is_higher_better, m.value) AS cost
     FROM cube.run(run_ids := $run_ids) AS r
     LEFT JOIN (
         SELECT f.run_id, metric_value($metric, f) AS value FROM runs AS f WHERE f.run_id IN (SELECT unnest($run_ids))
@@ -47,12 +47,12 @@ SELECT
     model, batch, hardware, architecture, status,
     $metric AS metric,
     value,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     hardware_rank,
-    better_ratio(is_higher_better($metric), model_best, value) AS hardware_ratio,
+    better_ratio(find_metric($metric).is_higher_better, model_best, value) AS hardware_ratio,
     count(*) FILTER (WHERE value = model_best) OVER (PARTITION BY workload_id) AS tied_count,
     model_rank,
-    better_ratio(is_higher_better($metric), hardware_best, value) AS model_ratio,
+    better_ratio(find_metric($metric).is_higher_better, hardware_best, value) AS model_ratio,
     count(*) FILTER (WHERE hardware_rank = 1) OVER (PARTITION BY hardware) AS hardware_won_count,
     (SELECT count(DISTINCT workload_id) FROM asked) AS model_count,
     energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes, compute_utilization_fraction,

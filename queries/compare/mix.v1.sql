@@ -1,15 +1,15 @@
 /*
 record = "ModelMix"
-summary = "What the model of several runs is made of, by kind of operator"
-grain = "one row per workload of the runs asked for and kind of its operators, views apart"
+summary = "Operators of the model of several runs, by kind"
+grain = "one row per workload of the requested runs and kind of operator, without views"
 [columns]
-kind = { type = "VARCHAR", meaning = "what an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool ..." }
+kind = { type = "VARCHAR", meaning = "kind of operator: conv, depthwise_conv, linear, matmul, pool ..." }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the kind" }
 operator_count = { type = "BIGINT", meaning = "operators of the kind" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the batch" }
-mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs; null where there are none" }
-all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, those of views apart" }
-all_operator_count = { type = "BIGINT", meaning = "operators of the workload, views apart" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "share of all MACs; null where there are none" }
+all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, without those of views only" }
+all_operator_count = { type = "BIGINT", meaning = "operators of the workload, without views" }
 all_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the workload" }
 */
 WITH chosen AS (

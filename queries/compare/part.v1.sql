@@ -1,36 +1,30 @@
 /*
 record = "Contender"
-summary = "Each subgraph or operator on each hardware, and who runs it at the least cost"
+summary = "Each subgraph or operator on each hardware, with the one of least cost"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
-metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are omitted" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric: energy, latency, edp or memory" }
 [columns]
-model = {}
-part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
-name = { type = "VARCHAR", meaning = "of the operator, or of that which leads the subgraph" }
-kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
+part_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
+name = { type = "VARCHAR", meaning = "name of the operator, or of the subgraph's leading operator" }
+kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of its subgraph in order" }
-hardware = {}
-metric = {}
-value = { type = "DOUBLE", meaning = "of the metric, in unit" }
+value = { type = "DOUBLE", meaning = "value of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
-rank = { type = "BIGINT", meaning = "1 for the least; ties go to the first name" }
-ratio = { type = "DOUBLE", null = true, meaning = "value over the least; 1 for the least, null where that is 0 and this is not" }
-winner = { type = "VARCHAR", meaning = "hardware with the least" }
-is_winner = { type = "BOOLEAN", meaning = "this is it" }
-tied_count = { type = "BIGINT", meaning = "hardware with exactly the least; 1 for a winner of its own" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of its kernels, or its share of its kernel" }
-edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T of the run: metric edp" }
-memory_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip: metric memory; an operator's share by what crosses its kernel where the ledger has no dram" }
-bottleneck = { type = "VARCHAR", meaning = "what bounds its subgraph: compute, memory or launch" }
+rank = { type = "BIGINT", meaning = "rank by value, 1 for the least; ties go to the first name" }
+ratio = { type = "DOUBLE", null = true, meaning = "value over the least; 1 for the least, null where only the least is 0" }
+winner = { type = "VARCHAR", meaning = "hardware with the least value" }
+is_winner = { type = "BOOLEAN", meaning = "true for the hardware with the least value" }
+tied_count = { type = "BIGINT", meaning = "number of hardware with exactly the least value" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; for an operator, its share of its kernel" }
+edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2, which sums to E T of the run; metric edp" }
+memory_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip; metric memory. An operator's share is by the bytes that cross its kernel where the ledger has no DRAM" }
+bottleneck = { type = "VARCHAR", meaning = "bottleneck of its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
-unit_name = { type = "VARCHAR", meaning = "what one of those is called" }
-is_available = {}
-run_id = {}
-workload_id = {}
+unit_name = { type = "VARCHAR", meaning = "name of one unit" }
 */
 WITH valued AS (
     SELECT
@@ -59,14 +53,21 @@ ranked AS (
     )
 )
 SELECT
-    {columns},
+    model,
     place_index AS part_index,
+    name,
     operation AS kind,
+    fusion_pattern, hardware,
     $metric AS metric,
-    metric_unit($metric) AS unit,
+    value,
+    find_metric($metric).unit AS unit,
+    rank,
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
+    winner,
     rank = 1 AS is_winner,
     count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
-    dram_bytes AS memory_bytes
+    energy_j, latency_s, edp_share_js,
+    dram_bytes AS memory_bytes,
+    bottleneck, units_used_count, unit_name, is_available, run_id, workload_id
 FROM ranked
 ORDER BY model, workload_id, place_index, rank

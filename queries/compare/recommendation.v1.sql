@@ -1,29 +1,28 @@
 /*
 record = "Recommendation"
-summary = "The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the best that can be had"
+summary = "Best run for energy, latency, throughput, memory and energy x delay, of all runs and of some, and the best available one"
 grain = "one row per choice and goal"
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in what the runs differ in" }
-among_ids = { type = "INTEGER[]", default = [], meaning = "runs of these to choose from again, by themselves; empty for none" }
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in the labels" }
+among_ids = { type = "INTEGER[]", default = [], meaning = "runs among these for a second choice; empty for none" }
 [columns]
-is_among = { type = "BOOLEAN", meaning = "it is chosen from among_ids alone" }
-goal = { type = "VARCHAR", values = "MetricName", meaning = "a metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ energy_per_inference and edp_per_inference beside the others" }
+is_among = { type = "BOOLEAN", meaning = "true if chosen from among_ids alone" }
+goal = { type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
 hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
-value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
+value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the runner-up; null without one" }
-runner_up = {}
-tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
-probability_best = { type = "DOUBLE", null = true, meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
-probability_ahead = { type = "DOUBLE", null = true, meaning = "that it is better than the runner-up; null without one and for memory" }
-rivals = { type = "VARCHAR[]", meaning = "runs that cannot be told apart from the winner: better than it with a probability above 0.2" }
-ranked_ids = { type = "INTEGER[]", meaning = "all these runs, the best first" }
-probabilities = { type = "DOUBLE[]", meaning = "that each of them, in that order, is the best; empty for memory" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
-is_available = { type = "BOOLEAN", meaning = "the winner can be bought or rented, at a price that is no guess" }
-available_hardware = { type = "VARCHAR", null = true, meaning = "the best that can; null without one" }
-available_value = { type = "DOUBLE", null = true, meaning = "its value, in unit" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the runner-up to the winner; null without a runner-up" }
+tied_count = { type = "BIGINT", meaning = "number of runs that exactly tie, winner included" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
+probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one and for memory" }
+rivals = { type = "VARCHAR[]", meaning = "runs that are statistically tied with the winner: better with a probability above 0.2" }
+ranked_ids = { type = "INTEGER[]", meaning = "all these runs, best first" }
+probabilities = { type = "DOUBLE[]", meaning = "probability of each run in that order to be the best; empty for memory" }
+is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the winner are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "true if the winner can be bought or rented at a known price" }
+available_hardware = { type = "VARCHAR", null = true, meaning = "the best available run; null without one" }
+available_value = { type = "DOUBLE", null = true, meaning = "value of the best available run, in unit" }
 */
 WITH chosen AS (
     SELECT
@@ -39,7 +38,7 @@ WITH chosen AS (
         r.peak_memory_bytes,
         r.edp_js
     FROM runs AS r
-    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 valued AS (
@@ -113,13 +112,15 @@ told AS (
     GROUP BY r.question
 )
 SELECT
-    r.{columns},
+    r.is_among, r.goal, r.hardware, r.value, r.unit,
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
+    r.runner_up, r.tied_count,
     t.probabilities[1] AS probability_best,
     t.probability_ahead,
     t.rivals,
     t.ranked_ids,
-    t.probabilities
+    t.probabilities,
+    r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
 JOIN told AS t ON t.question = r.question
 WHERE r.rank = 1

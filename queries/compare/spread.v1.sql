@@ -1,20 +1,20 @@
 /*
 record = "UtilizationSpread"
-summary = "Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it"
+summary = "Compute utilization of each run: mean, minimum and maximum with the responsible subgraphs, and bottlenecks"
 grain = "one row per evaluated run"
 order = ["position in run_ids", "run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show; refused ones are omitted" }
 [columns]
-mean_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows within the latency of a batch: the mean of its subgraphs over time" }
-min_utilization_fraction = { type = "DOUBLE", null = true, meaning = "of the subgraph with MACs that attains least; null without one" }
-min_kind = { type = "VARCHAR", null = true, meaning = "operation that leads it; ties go to the first subgraph" }
-min_name = { type = "VARCHAR", null = true, meaning = "the operator that leads it" }
-max_utilization_fraction = { type = "DOUBLE", null = true, meaning = "of the subgraph with MACs that attains most" }
-max_kind = { type = "VARCHAR", null = true, meaning = "operation that leads it; ties go to the first subgraph" }
-max_name = { type = "VARCHAR", null = true, meaning = "the operator that leads it" }
-idle_kind = { type = "VARCHAR", null = true, meaning = "kind of subgraph without MACs that takes most time; null without one" }
-idle_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs without MACs" }
+mean_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows within the latency of a batch: the time-weighted mean over subgraphs" }
+min_utilization_fraction = { type = "DOUBLE", null = true, meaning = "share of the peak of the least utilized subgraph with MACs; null without one" }
+min_kind = { type = "VARCHAR", null = true, meaning = "operation that leads this subgraph; ties go to the first subgraph" }
+min_name = { type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
+max_utilization_fraction = { type = "DOUBLE", null = true, meaning = "share of the peak of the most utilized subgraph with MACs" }
+max_kind = { type = "VARCHAR", null = true, meaning = "operation that leads this subgraph; ties go to the first subgraph" }
+max_name = { type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
+idle_kind = { type = "VARCHAR", null = true, meaning = "kind of subgraph without MACs that takes the most time; null without one" }
+idle_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in subgraphs without MACs" }
 */
 WITH part AS MATERIALIZED (
     SELECT

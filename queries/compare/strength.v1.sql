@@ -1,29 +1,27 @@
 /*
 record = "Strength"
-summary = "What each of several runs is good and bad at, against the median of them and against its own peak"
+summary = "Strengths and weaknesses of several runs, against their median and their own peak"
 grain = "one row per evaluated run and aspect"
 order = ["position in run_ids", "run_id", "aspect in the order energy_per_inference, latency, power, utilization, idle, launch, memory"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are left out" }
-least_ratio = { type = "DOUBLE", default = 1.2, meaning = "times better than the median from which it is a strength, times worse from which it is a weakness" }
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades of utilization, as for `utilization.summary`: good or better is a strength, poor or worse a weakness" }
-least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the units idle, from which it is a weakness" }
-least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "of the time bound by launches, from which it is a weakness" }
-least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the time bound by memory, from which it is a weakness" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are omitted" }
+least_ratio = { type = "DOUBLE", default = 1.2, meaning = "ratio to the median from which an aspect is a strength or a weakness" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "thresholds of the grades, as for `utilization.summary`: good or better is a strength, poor or worse a weakness" }
+least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of idle units from which it is a weakness" }
+least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "share of launch-bound time from which it is a weakness" }
+least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of memory-bound time from which it is a weakness" }
 [columns]
-hardware = {}
-aspect = { type = "VARCHAR", meaning = "energy_per_inference, latency and power against the median; utilization of the peak; idle: units without work; launch and memory: time that they bound" }
+aspect = { type = "VARCHAR", meaning = "aspect: energy_per_inference, latency and power against the median; utilization, idle units, launch-bound and memory-bound time of its own" }
 verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
-value = { type = "DOUBLE", meaning = "in unit" }
-unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
-median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
-median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
-grade = { type = "VARCHAR", null = true, meaning = "of utilization; null for other aspects" }
-unit_name = {}
-run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
-run_id = {}
+value = { type = "DOUBLE", meaning = "value in unit" }
+unit = { type = "VARCHAR", meaning = "unit of value: J, s, W, or 1 for a fraction" }
+median_value = { type = "DOUBLE", meaning = "median over all requested evaluated runs" }
+median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is better than the median; null for an aspect of the run alone" }
+grade = { type = "VARCHAR", null = true, meaning = "grade of utilization; null for other aspects" }
+run_count = { type = "BIGINT", meaning = "number of evaluated runs behind the median" }
 */
-WITH one AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+one AS (
     SELECT
         c.run_id,
         c.hardware,
@@ -52,12 +50,13 @@ held AS (
         CASE
             WHEN said.unit <> '1' THEN median(said.value) OVER (PARTITION BY said.aspect) / nullif(said.value, 0e0)
         END AS median_ratio,
-        CASE WHEN said.aspect = 'utilization' THEN grade(said.value, $grade_bounds) END AS grade,
+        CASE WHEN said.aspect = 'utilization' THEN (SELECT min_by(g.grade, g.grade_index) FROM grade_step AS g WHERE said.value >= g.least_fraction) END
+            AS grade,
         count(*) OVER (PARTITION BY said.aspect) AS run_count
     FROM one
 )
 SELECT
-    {columns},
+    hardware, aspect,
     CASE
         WHEN median_ratio >= $least_ratio OR grade IN ('excellent', 'good') THEN 'strength'
         WHEN median_ratio * $least_ratio <= 1e0 OR grade IN ('poor', 'very poor') THEN 'weakness'
@@ -65,6 +64,7 @@ SELECT
         WHEN aspect = 'launch' AND value >= $least_launch_fraction THEN 'weakness'
         WHEN aspect = 'memory' AND value >= $least_memory_fraction THEN 'weakness'
         ELSE 'even'
-    END AS verdict
+    END AS verdict,
+    value, unit, median_value, median_ratio, grade, unit_name, run_count, run_id
 FROM held
 ORDER BY list_position($run_ids, run_id), run_id, position

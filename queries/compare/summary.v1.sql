@@ -1,16 +1,16 @@
 /*
 record = "Comparison"
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
-grain = "one row per run asked for, refused ones included"
+grain = "one row per requested run, refused ones included"
 order = ["energy_per_inference_j, refused runs last", "hardware", "run_id"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare, as `run.list` shows them" }
-baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the first run that was not refused" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare, as listed by `run.list`" }
+baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the first evaluated run" }
 [columns]
-label = { type = "VARCHAR", meaning = "hardware, in words with precision, batch and runtime where the runs differ in one" }
+label = { type = "VARCHAR", meaning = "hardware, with precision, batch and runtime where the runs differ in one" }
 energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference over the baseline's" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
-baseline_hardware = { type = "VARCHAR", null = true, meaning = "what the ratios are relative to, with its configuration where the runs differ in that" }
+baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration where the runs differ in that" }
 */
 SELECT
     r.model, r.batch, r.hardware, n.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
@@ -28,5 +28,5 @@ SELECT
     r.energy_high_j, r.energy_half_width, r.energy_doubt, r.latency_low_s, r.latency_high_s, r.latency_half_width,
     r.latency_doubt, r.is_projection, r.is_available, r.reason, r.run_id
 FROM cube.run(run_ids := $run_ids) AS r
-JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
 ORDER BY r.energy_per_inference_j NULLS LAST, r.hardware, r.run_id

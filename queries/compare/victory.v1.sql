@@ -1,22 +1,19 @@
 /*
 record = "Victory"
-summary = "Which kinds of subgraph or operator each hardware runs at the least cost"
-grain = "one row per workload, hardware and kind that the workload has"
+summary = "Kinds of subgraph or operator that each hardware runs at the least cost"
+grain = "one row per workload, hardware and kind of the workload"
 [parameters]
-metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory, as `compare.part` compares them" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric as in `compare.part`: energy, latency, edp or memory" }
 [columns]
-model = {}
-hardware = {}
-kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph" }
-part_count = { type = "BIGINT", meaning = "parts of this kind" }
-won_count = { type = "BIGINT", meaning = "of which it alone has the least" }
-tied_count = { type = "BIGINT", meaning = "of which it has the least together with others" }
+kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator" }
+part_count = { type = "BIGINT", meaning = "number of parts of this kind" }
+won_count = { type = "BIGINT", meaning = "number of parts of this kind for which it alone has the least" }
+tied_count = { type = "BIGINT", meaning = "number of parts of this kind for which it ties for the least" }
 won_fraction = { type = "DOUBLE", meaning = "won_count over part_count" }
-verdict = { type = "VARCHAR", meaning = "all, most (more than half), some or none of this kind are won" }
-hardware_won_count = { type = "HUGEINT", meaning = "parts of any kind that it alone has at the least" }
-hardware_tied_count = { type = "HUGEINT", meaning = "parts of any kind that it shares the least of" }
-all_part_count = { type = "HUGEINT", meaning = "parts of the workload" }
-workload_id = {}
+verdict = { type = "VARCHAR", meaning = "share in words: all, most (more than half), some or none of this kind are won" }
+hardware_won_count = { type = "HUGEINT", meaning = "number of parts of any kind for which it alone has the least" }
+hardware_tied_count = { type = "HUGEINT", meaning = "number of parts of any kind for which it ties for the least" }
+all_part_count = { type = "HUGEINT", meaning = "number of parts of the workload" }
 */
 WITH counted AS (
     SELECT
@@ -31,7 +28,7 @@ WITH counted AS (
     GROUP BY workload_id, model, hardware, kind
 )
 SELECT
-    {columns},
+    model, hardware, kind, part_count, won_count, tied_count,
     won_count / part_count AS won_fraction,
     CASE
         WHEN won_count = part_count THEN 'all'
@@ -41,7 +38,8 @@ SELECT
     END AS verdict,
     sum(won_count) OVER of_hardware AS hardware_won_count,
     sum(tied_count) OVER of_hardware AS hardware_tied_count,
-    sum(part_count) OVER of_hardware AS all_part_count
+    sum(part_count) OVER of_hardware AS all_part_count,
+    workload_id
 FROM counted
 WINDOW of_hardware AS (PARTITION BY workload_id, hardware)
 ORDER BY model, workload_id, hardware_won_count DESC, hardware, won_count DESC, kind

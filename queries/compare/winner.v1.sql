@@ -6,11 +6,11 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency or edp" }
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "subgraph" }
-name = { type = "VARCHAR", meaning = "operator that leads it" }
+name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go to the first name" }
-metric = { type = "VARCHAR", meaning = "what was compared" }
-value = { type = "DOUBLE", meaning = "the winner's, in unit" }
+winner = { type = "VARCHAR", meaning = "hardware with the lowest value; ties go to the first name" }
+metric = { type = "VARCHAR", meaning = "compared metric" }
+value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 */
 WITH candidate AS (
@@ -54,7 +54,7 @@ SELECT
     hardware AS winner,
     $metric AS metric,
     value,
-    metric_unit($metric) AS unit,
+    find_metric($metric).unit AS unit,
     runner_up,
     next_value / nullif(value, 0e0) AS advantage_ratio
 FROM ranked

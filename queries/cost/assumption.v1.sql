@@ -1,6 +1,6 @@
 /*
 record = "AssumedNumber"
-summary = "What a cost per inference assumes, each number with its source"
+summary = "Assumptions of a cost per inference, each with its source"
 grain = "one row per assumption"
 [parameters]
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
@@ -8,10 +8,10 @@ gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kW
 assumption_index = { type = "INTEGER", meaning = "fixed order" }
 assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity, host or grid" }
 unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
-basis = { type = "VARCHAR", meaning = "where the number comes from; given where it was asked for" }
-source = { type = "VARCHAR", meaning = "document or arithmetic; the question where it was asked for" }
-note = { type = "VARCHAR", meaning = "what a reader must know to use it well" }
-value = { type = "DOUBLE", meaning = "in unit" }
+basis = { type = "VARCHAR", meaning = "source of the number; `given` for a number of the question" }
+source = { type = "VARCHAR", meaning = "document or arithmetic; the question for a given number" }
+note = { type = "VARCHAR", meaning = "limits of the number" }
+value = { type = "DOUBLE", meaning = "value in unit" }
 */
 WITH given AS (
     SELECT unnest([

@@ -1,33 +1,33 @@
 /*
 record = "BreakEven"
-summary = "From how many inferences on the option with the higher price to begin with is the cheaper one"
-grain = "one row, or none where one of the options has no price"
+summary = "Number of inferences from which the option with the higher initial price is cheaper"
+grain = "one row; none where one of the options has no price"
 order = ["the only row"]
 [parameters]
-hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that can be had" }
+hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest available hardware" }
 way_a = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for bought where no hardware is named" }
 hardware_b = { type = "VARCHAR", default = "", meaning = "option B, likewise" }
 way_b = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for rented where no hardware is named" }
 [columns]
 hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power mode is not the default" }
-precision_a = { type = "VARCHAR", meaning = "its precision" }
-batch_a = { type = "INTEGER", meaning = "its batch" }
+precision_a = { type = "VARCHAR", meaning = "precision of A" }
+batch_a = { type = "INTEGER", meaning = "batch of A" }
 way_a = { type = "VARCHAR", meaning = "rented or bought" }
-fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference: the purchase price with the host's, 0 in a cloud" }
-variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million: rent, or electricity with the host's" }
-inferences_per_life_a = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
+fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "initial cost: purchase price including the host's; 0 in a cloud" }
+variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "cost of each further million inferences: rent, or electricity including the host's" }
+inferences_per_life_a = { type = "DOUBLE", null = true, meaning = "inferences of one bought chip in its lifetime; null in a cloud" }
 hardware_b = { type = "VARCHAR", meaning = "option B" }
-precision_b = { type = "VARCHAR", meaning = "its precision" }
-batch_b = { type = "INTEGER", meaning = "its batch" }
+precision_b = { type = "VARCHAR", meaning = "precision of B" }
+batch_b = { type = "INTEGER", meaning = "batch of B" }
 way_b = { type = "VARCHAR", meaning = "rented or bought" }
-fixed_b_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference" }
-variable_b_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million" }
-inferences_per_life_b = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
-break_even_inferences = { type = "DOUBLE", null = true, meaning = "where both have cost the same; null where one is cheaper at any volume, or both are alike" }
-cheaper_below = { type = "VARCHAR", null = true, meaning = "A or B, the cheaper one up to there or at any volume; null where both are alike" }
-cheaper_above = { type = "VARCHAR", null = true, meaning = "A or B, the cheaper one from there on" }
-is_within_life = { type = "BOOLEAN", null = true, meaning = "whether one bought chip of each option reaches it; null without one" }
-break_even_years = { type = "DOUBLE", null = true, unit = "year", meaning = "that the slower bought chip needs to reach it; null without one" }
+fixed_b_usd = { type = "DOUBLE", unit = "USD", meaning = "initial cost" }
+variable_b_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "cost of each further million inferences" }
+inferences_per_life_b = { type = "DOUBLE", null = true, meaning = "inferences of one bought chip in its lifetime; null in a cloud" }
+break_even_inferences = { type = "DOUBLE", null = true, meaning = "number of inferences at which both cost the same; null where one is always cheaper, or both cost the same" }
+cheaper_below = { type = "VARCHAR", null = true, meaning = "A or B: cheaper below that number, or always; null where both cost the same" }
+cheaper_above = { type = "VARCHAR", null = true, meaning = "A or B: cheaper above that number" }
+is_within_life = { type = "BOOLEAN", null = true, meaning = "true if one bought chip of each option reaches it; null without one" }
+break_even_years = { type = "DOUBLE", null = true, unit = "year", meaning = "time that the slower bought chip needs to reach it; null without one" }
 run_a = { type = "INTEGER", meaning = "run of A" }
 run_b = { type = "INTEGER", meaning = "run of B" }
 */

@@ -1,14 +1,14 @@
 /*
 record = "GridFootprint"
-summary = "Energy and carbon of a million inferences in each grid"
+summary = "Energy and carbon of a million inferences on each grid"
 grain = "one row per grid and evaluated run"
 [columns]
 region = { type = "VARCHAR", meaning = "id of the grid" }
-name = { type = "VARCHAR", meaning = "of the grid" }
-year = { type = "INTEGER", meaning = "of the figure" }
-gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "yearly average" }
-gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of it" }
-basis = { type = "VARCHAR", meaning = "where the grid's figure comes from" }
+name = { type = "VARCHAR", meaning = "name of the grid" }
+year = { type = "INTEGER", meaning = "year of the figure" }
+gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "carbon intensity, yearly average" }
+gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of a million inferences" }
+basis = { type = "VARCHAR", meaning = "basis of the grid's figure" }
 source = { type = "VARCHAR", meaning = "document" }
 */
 SELECT

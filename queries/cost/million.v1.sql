@@ -1,54 +1,37 @@
 /*
 record = "CostOption"
-summary = "What a million inferences cost, rented or bought, with their energy and carbon"
-grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
+summary = "Cost of a million inferences, rented or bought, with energy and carbon"
+grain = "one row per requested run and way of paying; one with way none where no price is known or the run was refused"
 order = ["status: ok, no price, unsupported", "the way that is asked for first", "the kind of seller that is ranked first", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
 [parameters]
-price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
-takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
+price_source = { type = "VARCHAR[]", default = [], meaning = "source of each price" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
-rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest in the way that is asked for; null in the other way, without a price, at another kind of seller, and for what cannot be had beside what can" }
-status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
-pay = {}
-is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware in the way that is asked for, whatever the power mode; without a price the one with the least energy" }
-hardware = {}
-architecture = {}
-precision = {}
-batch = {}
-runtime = {}
-way = { type = "VARCHAR", meaning = "rented by the hour; bought, and powered; none" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "all costs of a million inferences" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price that it rests on" }
-probability_cheapest = { type = "DOUBLE", null = true, meaning = "that it is the cheapest of those with a rank; null beyond the 40 cheapest" }
-likely_cheapest = { type = "BOOLEAN", meaning = "it is predicted to be the cheapest, or cannot be told apart from what is" }
-hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
-host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
-price = { type = "DOUBLE", null = true, meaning = "of the chip, board or kit, in price_unit" }
+rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the cheapest in the requested way of paying; null in the other way, without a price, for another kind of seller, and for unavailable hardware beside available" }
+status = { type = "VARCHAR", meaning = "status: ok, no price or unsupported" }
+is_best_of_hardware = { type = "BOOLEAN", meaning = "true for the cheapest run of its hardware in the requested way of paying, in any power mode; without a price, the one with the least energy" }
+way = { type = "VARCHAR", meaning = "way of paying: rented by the hour; bought, and powered; none" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "total cost of a million inferences" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, from throughput and price" }
+probability_cheapest = { type = "DOUBLE", null = true, meaning = "probability that it is the cheapest of the ranked ones; null beyond the 40 cheapest" }
+likely_cheapest = { type = "BOOLEAN", meaning = "true if it is predicted to be the cheapest, or statistically tied with it" }
+hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "rent, or purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rent contains it" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
+price = { type = "DOUBLE", null = true, meaning = "price of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
-price_basis = { type = "VARCHAR", null = true, meaning = "where the price comes from; given where it was asked for" }
-price_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, over sellers; 0 for a given one" }
-price_told = { type = "VARCHAR", null = true, meaning = "who asks it, and when; given where it was asked for" }
-seller_kind = { type = "VARCHAR", null = true, meaning = "kind of seller; empty for a given price and for one of a hardware's own description" }
+price_basis = { type = "VARCHAR", null = true, meaning = "basis of the price; `given` for a price of the question" }
+price_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, over sellers; 0 for a given price" }
+price_told = { type = "VARCHAR", null = true, meaning = "seller and date of the price; `given` for a price of the question" }
+seller_kind = { type = "VARCHAR", null = true, meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 compared_kind = { type = "VARCHAR", null = true, meaning = "kind of seller that is ranked in this way of paying" }
-is_alike = { type = "BOOLEAN", meaning = "its price is of the kind of seller that is ranked, or of no kind" }
+is_alike = { type = "BOOLEAN", meaning = "true if its price is of the ranked kind of seller, or of no kind" }
 price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
-price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, or what each seller asks" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "while it works" }
-throughput_limit = {}
-latency_s = {}
-energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference while it works, of the chip alone" }
-kwh_per_million = {}
-gco2_per_million = {}
-inferences_per_year = {}
-inferences_per_life = {}
-idle_power_w = {}
-idle_quantity = {}
-pue_ratio = {}
-host_share_ratio = {}
-is_available = { type = "BOOLEAN", meaning = "it can be had in this way, at a price that is no guess, or that is given; without a price, in any" }
-reason = { type = "VARCHAR", meaning = "why there is no cost; empty otherwise" }
-run_id = {}
+price_note = { type = "VARCHAR", null = true, meaning = "contents of the price, or of each seller's" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second while it works" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference while it works, of the chip alone" }
+is_available = { type = "BOOLEAN", meaning = "true if it is available in this way of paying, at a known or given price; without a price, in any way" }
+reason = { type = "VARCHAR", meaning = "reason for a missing cost; empty otherwise" }
 */
 WITH price AS MATERIALIZED (
     FROM cube.price(
@@ -154,19 +137,24 @@ contender AS (
 ),
 standing AS (FROM numpy.standing_among(contender))
 SELECT
-    {columns},
     CASE WHEN r.is_ranked THEN r.rank END AS rank,
     ['ok', 'no price', 'unsupported'][position] AS status,
+    pay,
     position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
+    hardware, architecture, "precision", batch, runtime, way, usd_per_million,
     sqrt(pow(metric_half_width('cost', t), 2) + pow(r.price_half_width, 2))
         AS usd_half_width,
     h.probability_best AS probability_cheapest,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
+    hardware_usd_per_million, energy_usd_per_million, host_usd_per_million, price, price_unit, price_basis,
     r.seller_half_width AS price_half_width,
+    price_told, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
+    latency_s, energy_per_inference_j, kwh_per_million, gco2_per_million, inferences_per_year, inferences_per_life,
+    idle_power_w, idle_quantity, pue_ratio, host_share_ratio, is_available,
     CASE
         WHEN position = 3 THEN r.reason
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
-        WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
+        WHEN position = 2 THEN 'the catalogue has no ' || find_metric('cost').missing
         ELSE ''
     END AS reason,
     r.run_id

@@ -1,19 +1,19 @@
 /*
-summary = "Runs divided by category of energy, in the run as a whole or in each subgraph or operator"
+summary = "Energy of runs by category, of the whole run or of each subgraph or operator"
 grain = "one row per evaluated run, place and category; energies sum to the run, exactly"
 [parameters]
-is_common = { type = "BOOLEAN", default = false, meaning = "categories that all architectures share, in place of the architecture's own" }
+is_common = { type = "BOOLEAN", default = false, meaning = "true for categories that all architectures share, false for the architecture's own" }
 [columns]
-name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
-operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
+name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the operator, or of the subgraph's leading operator" }
+operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
-category = { type = "VARCHAR", meaning = "the architecture's own, or one that all share" }
-common_categories = { type = "VARCHAR", meaning = "those of all architectures that its actions belong to, most energy first" }
-parts = { type = "VARCHAR", meaning = "which of compute, memory, control and static its actions are" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of its place: the run, subgraph or operator" }
-largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
-largest_action_fraction = { type = "DOUBLE", null = true, meaning = "how much of the category it takes" }
+category = { type = "VARCHAR", meaning = "category of the architecture, or the common one" }
+common_categories = { type = "VARCHAR", meaning = "common categories of its actions, most energy first" }
+parts = { type = "VARCHAR", meaning = "part of its actions: compute, memory, control or static" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place: run, subgraph or operator" }
+largest_action = { type = "VARCHAR", meaning = "component.action with the most energy of it" }
+largest_action_fraction = { type = "DOUBLE", null = true, meaning = "share of that action in the category" }
 */
 WITH act AS MATERIALIZED (
     SELECT

@@ -1,34 +1,34 @@
 /*
-summary = "Runs divided by what took the energy: each action, in the run as a whole or in each subgraph or operator"
+summary = "Energy of runs by action, of the whole run or of each subgraph or operator"
 grain = "one row per evaluated run, place and action; energies sum to the run, exactly"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
-division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }
-within = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are omitted" }
+division = { type = "VARCHAR", default = "run", meaning = "kind of place: run, subgraph or operator" }
+within = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
 [columns]
 place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
-subgraph_index = { type = "INTEGER", meaning = "of the subgraph; 0 for the run" }
-name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
-operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph; 0 for the run" }
+name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the operator, or of the subgraph's leading operator" }
+operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
 full_action = { type = "VARCHAR", meaning = "component.action" }
-price_fj = { type = "DOUBLE", unit = "fJ", meaning = "price of one at the voltage of the run" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
+price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy of one at the voltage of the run" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of lines, each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of its place; null where that takes nothing" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
-category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of its category in its place, exact" }
-category_j = { type = "DOUBLE", unit = "J", meaning = "of its category in its place" }
-category_fraction = { type = "DOUBLE", null = true, meaning = "of its category in its place" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "of its place that its category takes" }
-whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
-mac_count = { type = "BIGINT", null = true, meaning = "of the model; null without MACs" }
-count_per_mac = { type = "DOUBLE", null = true, meaning = "how often for one MAC of the model; null without MACs" }
-energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
-rank = { type = "BIGINT", meaning = "1 for the action with most energy in its place" }
-category_rank = { type = "BIGINT", meaning = "1 for the action with most energy of its common category in its place" }
-basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place; null where that takes nothing" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run" }
+category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of its category in its place, exact" }
+category_j = { type = "DOUBLE", unit = "J", meaning = "energy of its category in its place" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "share of its category in its place" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place that its category takes" }
+whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run, or of the requested subgraph" }
+mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates of the model; null without MACs" }
+count_per_mac = { type = "DOUBLE", null = true, meaning = "count per MAC of the model; null without MACs" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model; null without MACs" }
+rank = { type = "BIGINT", meaning = "rank by energy in its place" }
+category_rank = { type = "BIGINT", meaning = "rank by energy in its common category and place" }
+basis = { type = "VARCHAR", meaning = "basis of the price: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */
 WITH asked AS MATERIALIZED (

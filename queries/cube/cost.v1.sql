@@ -1,56 +1,56 @@
 /*
-summary = "Runs with what a million inferences need, cost and emit, as domain/use.py adds it up"
-grain = "one row per run asked for, refused ones included"
+summary = "Cost, energy and emissions of a million inferences of each run, as computed by domain/use.py"
+grain = "one row per requested run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
-price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and rented or bought, as l4:rented" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
-pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both: the cheaper way of each; empty for the way that more hardware that can be had has a price of, renting where as many" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "price of each, in USD per hour or USD" }
+pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way of each); empty for the way for which more available hardware has a price, renting on a tie" }
 [columns]
-inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at this utilization" }
-inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
-kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }
+inferences_per_year = { type = "DOUBLE", null = true, meaning = "inferences per year of one chip at this utilization" }
+inferences_per_life = { type = "DOUBLE", null = true, meaning = "inferences of one chip in its lifetime" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of work and idling, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
-rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, rented" }
-purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of a bought chip" }
-host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity" }
-bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, bought: the three together" }
-pay = { type = "VARCHAR", meaning = "rented, bought or both: how chips are paid for, the same in every row" }
-way = { type = "VARCHAR", null = true, meaning = "rented or bought: what usd_per_million pays for; null where that has no price of the kind of seller that is compared" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences in that way" }
-price_half_width = { type = "DOUBLE", meaning = "what the price leaves open of usd_per_million: of the 80 % interval of its natural logarithm; 0 for a given one" }
-seller = { type = "VARCHAR", meaning = "whose prices err together: the source of a rent, the maker of what is bought" }
-told = { type = "VARCHAR", meaning = "price that usd_per_million pays, who asks it, and when; empty without one" }
-rented_half_width = { type = "DOUBLE", meaning = "as price_half_width, of rented_usd_per_million" }
-bought_half_width = { type = "DOUBLE", meaning = "as price_half_width, of bought_usd_per_million, of which the price is a part" }
-rented_basis = { type = "VARCHAR", null = true, meaning = "where the rent comes from; given where it was asked for" }
-bought_basis = { type = "VARCHAR", null = true, meaning = "where the purchase price comes from; given where it was asked for" }
-rented_seller = { type = "VARCHAR", meaning = "as seller, of the rent" }
-bought_seller = { type = "VARCHAR", meaning = "as seller, of the purchase price" }
-rented_told = { type = "VARCHAR", meaning = "who asks the rent, and when" }
-bought_told = { type = "VARCHAR", meaning = "who asks the purchase price, and when" }
-bought_price_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the natural logarithm of the purchase price" }
-rented_alike = { type = "BOOLEAN", meaning = "the rent is of the kind of seller that is compared" }
-bought_alike = { type = "BOOLEAN", meaning = "the purchase price is of the kind of seller that is compared" }
-unlike_told = { type = "VARCHAR", meaning = "price and seller in the way that is asked for where it is of another kind of seller; empty elsewhere" }
-idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences, at the boundary of the energies" }
-idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
+rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, rented" }
+purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it the purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it electricity of a bought chip" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it the host that a bought chip needs, with its electricity" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, bought: the three together" }
+pay = { type = "VARCHAR", meaning = "rented, bought or both: way of paying, the same in every row" }
+way = { type = "VARCHAR", null = true, meaning = "rented or bought: the way that usd_per_million pays; null without a price of the compared kind of seller" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences in that way" }
+price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the price in usd_per_million; 0 for a given one" }
+seller = { type = "VARCHAR", meaning = "group of prices with a common error: the source of a rent, the maker of a bought chip" }
+told = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without one" }
+rented_half_width = { type = "DOUBLE", meaning = "price_half_width of rented_usd_per_million" }
+bought_half_width = { type = "DOUBLE", meaning = "price_half_width of bought_usd_per_million, of which the price is a part" }
+rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rent; `given` for one of the question" }
+bought_basis = { type = "VARCHAR", null = true, meaning = "basis of the purchase price; `given` for one of the question" }
+rented_seller = { type = "VARCHAR", meaning = "kind of seller of the rent" }
+bought_seller = { type = "VARCHAR", meaning = "kind of seller of the purchase price" }
+rented_told = { type = "VARCHAR", meaning = "seller and date of the rent" }
+bought_told = { type = "VARCHAR", meaning = "seller and date of the purchase price" }
+bought_price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the purchase price" }
+rented_alike = { type = "BOOLEAN", meaning = "true if the rent is of the compared kind of seller" }
+bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is of the compared kind of seller" }
+unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying where it is of another kind of seller; empty otherwise" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
+idle_quantity = { type = "VARCHAR", meaning = "origin of that power: idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
-host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
-host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host, as at the boundary system" }
-assumed_host = { type = "VARCHAR", meaning = "the computer whose static power is counted as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
-host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host beside average_power_w: the static power of assumed_host, else average_power_w * host_energy_share_ratio" }
-host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host beside energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are those of the chip alone" }
-total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference with the host" }
-total_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch with the host" }
+host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
+assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
+host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host in addition to average_power_w: static power of assumed_host, else average_power_w * host_energy_share_ratio" }
+host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host in addition to energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are of the chip alone" }
+total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference including the host" }
+total_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch including the host" }
 total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w + host_power_w" }
-utilization_fraction = { type = "DOUBLE", meaning = "part of the powered or rented hours that a chip works" }
-lifetime_years = { type = "DOUBLE", unit = "year", meaning = "that a bought chip serves" }
-hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "that a bought chip is powered" }
+utilization_fraction = { type = "DOUBLE", meaning = "share of the powered or rented hours in which a chip works" }
+lifetime_years = { type = "DOUBLE", unit = "year", meaning = "years that a bought chip serves" }
+hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "hours per year that a bought chip is powered" }
 usd_per_kwh = { type = "DOUBLE", unit = "USD/kWh", meaning = "price of electricity" }
-gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "of the grid" }
+gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "CO2 per kWh of the grid" }
 */
 WITH price AS MATERIALIZED (
     FROM cube.price(run_ids := $run_ids, price_of := $price_of, price_usd := $price_usd, seller := $seller)
@@ -113,19 +113,20 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-    LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
-    -- A stick or module has its host by itself, whose power does not follow that of the chip.
-    LEFT JOIN hardware AS w ON w.hardware = sole_host(v.needs_host) AND w.static_power_w > 0e0
+    -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
+    LEFT JOIN hardware AS w
+        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END
+        AND w.static_power_w > 0e0
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
     LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
     CROSS JOIN (
         SELECT
-            assumed('utilization', $utilization) AS utilization,
-            assumed('lifetime', $lifetime_years) AS lifetime_years,
-            assumed('hours', $hours_per_year) AS hours_per_year,
-            assumed('pue', $pue) AS pue,
-            assumed('electricity', $usd_per_kwh) AS usd_per_kwh,
-            assumed('host', $host_share) AS host_share,
+            CASE WHEN $utilization >= 0e0 THEN $utilization ELSE max(a.value) FILTER (a.assumption = 'utilization') END AS utilization,
+            CASE WHEN $lifetime_years >= 0e0 THEN $lifetime_years ELSE max(a.value) FILTER (a.assumption = 'lifetime') END AS lifetime_years,
+            CASE WHEN $hours_per_year >= 0e0 THEN $hours_per_year ELSE max(a.value) FILTER (a.assumption = 'hours') END AS hours_per_year,
+            CASE WHEN $pue >= 0e0 THEN $pue ELSE max(a.value) FILTER (a.assumption = 'pue') END AS pue,
+            CASE WHEN $usd_per_kwh >= 0e0 THEN $usd_per_kwh ELSE max(a.value) FILTER (a.assumption = 'electricity') END AS usd_per_kwh,
+            CASE WHEN $host_share >= 0e0 THEN $host_share ELSE max(a.value) FILTER (a.assumption = 'host') END AS host_share,
             CASE
                 WHEN $gco2_per_kwh >= 0e0 THEN $gco2_per_kwh
                 ELSE (
@@ -134,6 +135,7 @@ powered AS MATERIALIZED (
                     WHERE g.region = CASE WHEN $region = '' THEN 'world' ELSE $region END
                 )
             END AS gco2_per_kwh
+        FROM internal.cost_assumption AS a
     ) AS a
     -- `is_host` (domain/host.py): what is a host itself has the share that its record states, else none.
     CROSS JOIN LATERAL (
@@ -209,14 +211,16 @@ FROM (
         y.pay,
         p.{costs},
         p.rented_price_half_width AS rented_half_width,
-        coalesce(bought_spread(p.bought_price_half_width, purchase_usd_per_million, energy_usd_per_million), 0e0)
-            AS bought_half_width,
+        coalesce(
+            p.bought_price_half_width * purchase_usd_per_million / (purchase_usd_per_million + energy_usd_per_million), 0e0
+        ) AS bought_half_width,
         p.bought_price_half_width,
-        way_paid(
-            y.pay,
-            CASE WHEN p.rented_alike THEN rented_usd_per_million END,
-            CASE WHEN p.bought_alike THEN bought_usd_per_million END
-        ) AS way
+        CASE
+            WHEN y.pay <> 'bought' AND p.rented_alike AND rented_usd_per_million IS NOT NULL
+                AND NOT (y.pay = 'both' AND coalesce(p.bought_alike AND bought_usd_per_million < rented_usd_per_million, FALSE))
+                THEN 'rented'
+            WHEN y.pay <> 'rented' AND p.bought_alike AND bought_usd_per_million IS NOT NULL THEN 'bought'
+        END AS way
     FROM powered AS p
     CROSS JOIN asked AS y
 ) AS s

@@ -1,93 +1,86 @@
 /*
-summary = "Runs divided into subgraphs or operators: energy by part, time, what bounds it, bytes, allocation, shares"
+summary = "Subgraphs or operators of runs: energy by part, time, bottleneck, bytes, allocation, shares"
 grain = "one row per evaluated run and subgraph, or operator, that runs; energies and latencies sum to the run, exactly"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are omitted" }
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
-energy = { type = "VARCHAR", default = "parts", meaning = "what is read of the ledger: parts; whole, so that parts are 0; none, so that all energies are 0" }
+energy = { type = "VARCHAR", default = "parts", meaning = "ledger to read: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
-run_id = {}
-position = {}
-workload_id = {}
-model = {}
-hardware = {}
-is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
-place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
-subgraph_index = { type = "INTEGER", meaning = "of the subgraph, in the order of first operators" }
+is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought or rented at a known price" }
+place_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph, in the order of first operators" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
-name = { type = "VARCHAR", meaning = "of the operator: module path, with the operation where the module holds several; of a subgraph that of the operator that leads it" }
+name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several; for a subgraph, that of its leading operator" }
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads the subgraph" }
-operation = { type = "VARCHAR", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
-kind = { type = "VARCHAR", of = "operator", meaning = "what it is to a mapping model" }
+operation = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
+kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
 module_path = { type = "VARCHAR", of = "operator", meaning = "module that calls it; empty for the model itself" }
 aten = { type = "VARCHAR", of = "operator", meaning = "dispatched ATen operator" }
-output_shape = { type = "VARCHAR", of = "operator", meaning = "e.g. 1x64x56x56" }
+output_shape = { type = "VARCHAR", of = "operator", meaning = "shape of the output, e.g. 1x64x56x56" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of the subgraph, in order" }
-is_merged = { type = "BOOLEAN", meaning = "its subgraph is one kernel" }
-is_fused = { type = "BOOLEAN", meaning = "shares its kernel with other operators" }
+is_merged = { type = "BOOLEAN", meaning = "true if its subgraph is one kernel" }
+is_fused = { type = "BOOLEAN", meaning = "true if it shares its kernel with other operators" }
 operator_count = { type = "BIGINT", meaning = "operators of the subgraph that run" }
-kernel_index = { type = "INTEGER", of = "operator", meaning = "what orders kernels: the last operator of a subgraph where it is one kernel, else the operator" }
-kernel_count = { type = "INTEGER", meaning = "kernels launched; of an operator 1 where it leads a kernel, else 0" }
-mac_count = {}
+kernel_index = { type = "INTEGER", of = "operator", meaning = "order of the kernel: the last operator of a subgraph that is one kernel, else the operator" }
+kernel_count = { type = "INTEGER", meaning = "kernels launched; for an operator, 1 where it leads a kernel, else 0" }
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
-compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of arithmetic and its registers, exact" }
-memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of moving and keeping data, exact" }
-control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
-static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
-run_fj = {}
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
+compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of arithmetic and its registers, exact" }
+memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of moving and storing data, exact" }
+control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "energy of control and of regulator losses, exact" }
+static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x time between batches, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
-compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of arithmetic and its registers" }
-memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
-static_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "static power x the time from one batch to the next" }
-energy_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
-latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
-run_fs = { type = "HUGEINT", unit = "fs", meaning = "of the run, exact" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of its kernels; of an operator its share of its kernel's" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
-launch_fraction = { type = "DOUBLE", meaning = "of its latency that is the fixed cost of kernels" }
-is_computing = { type = "BOOLEAN", meaning = "what is left of its latency is bound by units, not by memory" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; does not add up" }
-edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
+compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of moving and storing data" }
+control_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "energy of control and of regulator losses" }
+static_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "static power x time between batches" }
+energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
+latency_fs = { type = "BIGINT", unit = "fs", meaning = "latency, exact" }
+run_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the run, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; of an operator its share of its kernel's" }
+latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency" }
+launch_fraction = { type = "DOUBLE", meaning = "share of its latency that is the fixed cost of kernels" }
+is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency is bound by units, not by memory" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; not additive" }
+edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; sums to E T" }
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
-rank = { type = "BIGINT", meaning = "by that share in its run, 1 for the largest" }
-cumulative_fraction = { type = "DOUBLE", meaning = "of this and all larger shares; 1 in the last row" }
-compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
-memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that data movement takes" }
-control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that control takes; its time is the fixed cost of kernels" }
-static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that static energy takes; it has no time of its own" }
-halving_fraction = { type = "DOUBLE", meaning = "of E T that goes if it takes half its energy and half its time" }
-bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time of its subgraph" }
-compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included, of its subgraph" }
-memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level, of its subgraph" }
+rank = { type = "BIGINT", meaning = "rank by that share in its run, 1 for the largest" }
+cumulative_fraction = { type = "DOUBLE", meaning = "share of this and all larger shares; 1 in the last row" }
+compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "arithmetic in its share: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
+memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "data movement in its share" }
+control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "control in its share; its time is the fixed cost of kernels" }
+static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "static energy in its share; it has no time of its own" }
+halving_fraction = { type = "DOUBLE", meaning = "share of E T that halving its energy and time would save" }
+bottleneck = { type = "VARCHAR", meaning = "largest of compute, memory and launch time of its subgraph" }
+compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units of its subgraph, padded tiles and partial waves included" }
+memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level of its subgraph" }
 launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels of its subgraph" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
-moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels; of an operator its part of it" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
-unit_name = { type = "VARCHAR", meaning = "what one of the units is called that do the work of its subgraph: of the hardware, or others that take what these leave" }
-units_used_count = { type = "INTEGER", meaning = "of those, with work in the fullest wave of its subgraph" }
-units_total_count = { type = "INTEGER", meaning = "of those, that there are at this precision" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes per MAC read and written off chip" }
+moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernels; for an operator, its part of them" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
+unit_name = { type = "VARCHAR", meaning = "name of the units that do the work of its subgraph: the hardware's, or others that take the remaining work" }
+units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
+units_total_count = { type = "INTEGER", meaning = "units available at this precision" }
 tile_count = { type = "DOUBLE", of = "subgraph", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", of = "subgraph", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "tiles over waves x units; null without tiles" }
 executed_mac_count = { type = "DOUBLE", of = "subgraph", meaning = "MAC slots of its tiles, padding included" }
-padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "part of those slots without a MAC" }
+padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of those slots without a MAC" }
 computed_mac_count = { type = "BIGINT", of = "subgraph", meaning = "MACs that the units compute" }
-compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over what the peak allows within its latency" }
+compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over those that the peak allows within its latency" }
 bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 where it has no MAC" }
-roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "its roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over its roof; null where it has no MAC" }
-ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
+roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over the roofline limit; null without MACs" }
+ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
-separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "as a kernel of its own, static energy included" }
-separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "as a kernel of its own" }
-saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "what fusing it saves: separate minus own; null where it is not fused" }
-saved_latency_s = { type = "DOUBLE", unit = "s", of = "operator", null = true, meaning = "what fusing it saves: separate minus own; null where it is not fused" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth of the off-chip memory, as published" }
+separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "energy as a kernel of its own, static energy included" }
+separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "separate latency, as a kernel of its own" }
+saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
+saved_latency_s = { type = "DOUBLE", unit = "s", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
 */
 WITH asked AS MATERIALIZED (
     SELECT
@@ -115,9 +108,30 @@ WITH asked AS MATERIALIZED (
             ELSE TRUE
         END
 ),
+-- subgraphs in which no unit of the hardware has a part: which others do the work
 other AS (
-    SELECT run_id, subgraph_index, unit_name, unit_count
-    FROM other_units_of($run_ids)
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        u.unit_name,
+        CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+    FROM internal.run_subgraph AS s
+    JOIN (
+        SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+        FROM (
+            SELECT run_id, subgraph_index, action_id
+            FROM internal.ledger_line
+            WHERE run_id IN (SELECT unnest($run_ids))
+            GROUP BY ALL
+        ) AS l
+        JOIN internal.action AS a ON a.action_id = l.action_id
+        LEFT JOIN other_units AS u ON u.component = a.component
+        GROUP BY l.run_id, l.subgraph_index
+    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    JOIN internal.run AS r ON r.run_id = s.run_id
+    LEFT JOIN other_units AS u ON u.place = o.place
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
+    WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
 ),
 spent AS (
     SELECT
@@ -210,9 +224,8 @@ placed AS (
         max(o.operator_index) OVER (PARTITION BY o.run_id, o.subgraph_index) AS last_index,
         o.kernel_count,
         q.mac_count,
-        bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-        bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-            AS bias_element_count,
+        q.bias_addition_count,
+        q.bias_element_count,
         o.latency_fs,
         o.dram_bytes,
         o.moved_bytes,
@@ -227,7 +240,7 @@ placed AS (
         s.units_used_count
     FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
     JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND s.run_id IN (SELECT unnest($run_ids)) AND $division = 'operator'
@@ -256,24 +269,31 @@ figure AS (
     LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
 )
 SELECT
-    f.{columns},
+    f.run_id,
     r.position,
     r.workload_id,
     r.model,
     r.hardware,
     r.is_available,
+    f.place_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
+    f.output_shape,
     f.pattern AS fusion_pattern,
     r.is_merged,
     r.is_merged AND f.operator_count > 1 AS is_fused,
+    f.operator_count,
     CASE WHEN r.is_merged THEN f.last_index ELSE f.operator_index END AS kernel_index,
+    f.kernel_count, f.mac_count, f.bias_addition_count, f.bias_element_count, f.energy_fj, f.compute_fj, f.memory_fj,
+    f.control_fj, f.static_fj, f.run_fj,
     joules(f.energy_fj) AS energy_j,
     joules(f.compute_fj) AS compute_energy_j,
     joules(f.memory_fj) AS memory_energy_j,
     joules(f.control_fj) AS control_energy_j,
     joules(f.static_fj) AS static_energy_j,
+    f.energy_fraction, f.latency_fs, f.run_fs,
     seconds(f.latency_fs) AS latency_s,
+    f.latency_fraction, f.launch_fraction,
     f.compute_s >= f.memory_s AS is_computing,
-    edp_of(f.energy_fj, f.latency_fs) AS edp_js,
+    joules(f.energy_fj) * seconds(f.latency_fs) AS edp_js,
     edp_share(f.energy_fj, f.latency_fs, f.run_fj, f.run_fs) AS edp_share_js,
     (f.energy_fraction + f.latency_fraction) / 2e0 AS edp_share_fraction,
     row_number() OVER by_share AS rank,
@@ -291,14 +311,19 @@ SELECT
     (fraction(f.control_fj, f.run_fj) + f.latency_fraction * f.launch_fraction) / 2e0 AS control_share_fraction,
     fraction(f.static_fj, f.run_fj) / 2e0 AS static_share_fraction,
     (f.energy_fraction + f.latency_fraction) / 2e0 - f.energy_fraction * f.latency_fraction / 4e0 AS halving_fraction,
+    f.bottleneck, f.compute_s, f.memory_s, f.launch_s, f.dram_bytes, f.moved_bytes, f.pass_bytes,
     coalesce(u.unit_name, r.unit_name) AS unit_name,
     coalesce(u.unit_count, f.units_used_count) AS units_used_count,
     coalesce(u.unit_count, r.units_total_count) AS units_total_count,
+    f.tile_count, f.wave_count,
     f.tile_count / nullif(f.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
+    f.executed_mac_count,
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
+    f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     f.dram_bytes / nullif(seconds(f.latency_fs), 0e0) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
+    f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,
     CASE WHEN f.computed_mac_count IS NOT NULL THEN f.roofline_ops_per_s END AS roofline_ops_per_s,
     utilization_of(f.computed_mac_count, f.latency_fs, nullif(f.roofline_ops_per_s, 0e0)) AS roofline_fraction,

@@ -1,25 +1,25 @@
 /*
-summary = "Prices of the hardware of runs, at the kind of seller that most of it has offers of"
+summary = "Prices of the hardware of runs, at the kind of seller with the most offers for it"
 grain = "one row per hardware version and way of paying that has a price"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs whose hardware is priced" }
-price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and rented or bought, as l4:rented" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
-price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "price of each, in USD per hour or USD" }
+price_source = { type = "VARCHAR[]", default = [], meaning = "source of each price" }
 [columns]
 hardware_digest = { type = "VARCHAR", meaning = "version of the hardware" }
 hardware_id = { type = "VARCHAR", meaning = "catalogue id, without a power mode" }
 way = { type = "VARCHAR", meaning = "rented or bought" }
-usd = { type = "DOUBLE", unit = "USD", meaning = "of one device, per hour where it is rented: the median over sellers" }
-half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the price's natural logarithm, over sellers; 0 for a given one" }
-basis = { type = "VARCHAR", meaning = "where the price comes from; given where it was asked for" }
-kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of a hardware's own description" }
-seller = { type = "VARCHAR", meaning = "whose prices err together: the one seller, or the kind of several with the hardware" }
-told = { type = "VARCHAR", meaning = "who asks it, and when" }
-is_alike = { type = "BOOLEAN", meaning = "it is of the kind of seller that is compared, or of no kind" }
-compared_kind = { type = "VARCHAR", meaning = "kind of seller that is compared; empty where no price is of a kind" }
+usd = { type = "DOUBLE", unit = "USD", meaning = "price of one device, per hour where it is rented: the median over sellers" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the price's logarithm, over sellers; 0 for a given one" }
+basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price of the question" }
+kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
+seller = { type = "VARCHAR", meaning = "group of prices with a common error: the one seller, or the kind of several sellers with the hardware" }
+told = { type = "VARCHAR", meaning = "seller and date of the price" }
+is_alike = { type = "BOOLEAN", meaning = "true if it is of the compared kind of seller, or of no kind" }
+compared_kind = { type = "VARCHAR", meaning = "compared kind of seller; empty where no price is of a kind" }
 price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives it" }
-price_note = { type = "VARCHAR", meaning = "what the price buys, or what each seller asks" }
+price_note = { type = "VARCHAR", meaning = "contents of the price, or of each seller's" }
 */
 WITH version AS (
     SELECT
@@ -47,7 +47,7 @@ offered AS (
         v.way,
         v.is_available,
         CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, price_spread(v.own_basis)) END AS half_width,
+        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
         CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,

@@ -1,91 +1,91 @@
 /*
-summary = "Runs as a whole: configuration, energy by part, time, rates, utilization, memory, what bounds them"
-grain = "one row per run asked for"
+summary = "Totals of runs: configuration, energy by part, time, rates, utilization, memory, bottlenecks"
+grain = "one row per requested run"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }
 rows = { type = "VARCHAR", default = "all", meaning = "all: refused runs too, with null figures; evaluated: no refused run" }
 [columns]
 hardware_id = { type = "VARCHAR", meaning = "catalogue id" }
-hardware_digest = { type = "VARCHAR", meaning = "of the hardware's numbers" }
-power_mode = { type = "VARCHAR", meaning = "operating point; default for that of its plain name" }
-label = { type = "VARCHAR", meaning = "the configuration in words" }
-series = { type = "VARCHAR", meaning = "what a sweep keeps apart" }
-status = { type = "VARCHAR", meaning = "ok or unsupported" }
-energy_fj = { type = "HUGEINT", null = "all", unit = "fJ", meaning = "per batch, static energy included, exact" }
-energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "per batch, static energy included" }
+hardware_digest = { type = "VARCHAR", meaning = "digest of the hardware's numbers" }
+power_mode = { type = "VARCHAR", meaning = "power mode; default for that of its plain name" }
+label = { type = "VARCHAR", meaning = "configuration as a text" }
+series = { type = "VARCHAR", meaning = "key of the run's series in a sweep" }
+status = { type = "VARCHAR", meaning = "status: ok or unsupported" }
+energy_fj = { type = "HUGEINT", null = "all", unit = "fJ", meaning = "energy per batch, static energy included, exact" }
+energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy per batch, static energy included" }
 energy_per_inference_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy over batch" }
-inferences_per_j = { type = "DOUBLE", null = "all", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
-compute_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "of arithmetic and its registers" }
-memory_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
-static_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "static power x the time from one batch to the next" }
-overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
-overhead_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that is architectural overhead" }
-assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is an assumption" }
-recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is a public number not checked against its source" }
-unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that no circuit explains: what the power limit says of busy units and memories beyond all other prices" }
-latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "per batch, exact" }
-latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "per batch" }
-interval_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+inferences_per_j = { type = "DOUBLE", null = "all", unit = "1/J", meaning = "efficiency: inferences per joule" }
+compute_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of moving and storing data" }
+control_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of control and of regulator losses" }
+static_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "static power x time between batches" }
+overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board nor static" }
+overhead_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that is architectural overhead" }
+assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is assumed" }
+recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is a public number that was not checked against its source" }
+unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that no circuit explains: energy that only the power limit implies" }
+latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "latency per batch, exact" }
+latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "latency per batch" }
+interval_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "time between batches in steady state: the latency where batches do not overlap" }
 throughput_per_s = { type = "DOUBLE", null = "all", unit = "1/s", meaning = "inferences per second" }
-placement = { type = "VARCHAR", meaning = "of a box: how the model is placed and the devices with a part; empty for a chip" }
-throughput_limit = { type = "VARCHAR", null = "all", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-average_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "energy over the time from one batch to the next" }
+placement = { type = "VARCHAR", meaning = "placement on a box: how the model is placed, and the devices with a part; empty for a chip" }
+throughput_limit = { type = "VARCHAR", null = "all", meaning = "throughput limit: latency, where a batch starts after another has ended; cores, devices or pipeline stage that always work; memory bandwidth; power cap" }
+average_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "energy over the time between batches" }
 edp_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy x latency" }
 edp_per_inference_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy of one inference x latency of its batch" }
-energy_low_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "of energy_j: below it one time in ten" }
-energy_high_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "above it one time in ten" }
-energy_half_width = { type = "DOUBLE", null = "all", meaning = "of that interval, of the natural logarithm" }
-energy_doubt = { type = "VARCHAR", null = "all", meaning = "what the interval of the energy follows from" }
-latency_low_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "of latency_s: below it one time in ten" }
-latency_high_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "above it one time in ten" }
-latency_half_width = { type = "DOUBLE", null = "all", meaning = "of that interval, of the natural logarithm" }
-latency_doubt = { type = "VARCHAR", null = "all", meaning = "what the interval of the latency follows from" }
+energy_low_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "lower end of the 80 % interval of energy_j" }
+energy_high_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "upper end of the 80 % interval of energy_j" }
+energy_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of that interval, of the logarithm" }
+energy_doubt = { type = "VARCHAR", null = "all", meaning = "origin of the energy interval" }
+latency_low_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "lower end of the 80 % interval of latency_s" }
+latency_high_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "upper end of the 80 % interval of latency_s" }
+latency_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of that interval, of the logarithm" }
+latency_doubt = { type = "VARCHAR", null = "all", meaning = "origin of the latency interval" }
 mac_count = { type = "BIGINT", null = "all", meaning = "multiply-accumulates of the batch" }
-attained_ops_per_s = { type = "DOUBLE", null = "all", unit = "ops/s", meaning = "two per MAC, over the time from one batch to the next" }
+attained_ops_per_s = { type = "DOUBLE", null = "all", unit = "ops/s", meaning = "operations, two per MAC, over the time between batches" }
 peak_ops_per_s = { type = "DOUBLE", null = "all", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
-compute_utilization_fraction = { type = "DOUBLE", null = "all", meaning = "operations computed over what the peak allows, in steady state" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", null = "all", unit = "B/s", meaning = "of the off-chip memory, as published" }
+compute_utilization_fraction = { type = "DOUBLE", null = "all", meaning = "operations computed over those that the peak allows, in steady state" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", null = "all", unit = "B/s", meaning = "memory bandwidth of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", null = "all", meaning = "attained over published off-chip bandwidth" }
 arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
 ops_per_j = { type = "DOUBLE", null = "all", unit = "ops/J", meaning = "attained operations per second and watt, two per MAC; 1e12 is one TOPS/W" }
 units_used_count = { type = "INTEGER", null = "all", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", null = "all", meaning = "units that have this precision" }
-idle_units_fraction = { type = "DOUBLE", null = "all", meaning = "1 - mean over time of the units with work over all" }
-dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written off chip" }
-pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written again by passes that the runtime adds and by kernels that move more than their operands, at any level" }
+idle_units_fraction = { type = "DOUBLE", null = "all", meaning = "1 - time-weighted mean of the units with work over all units" }
+dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "bytes per MAC read and written off chip" }
+pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "bytes read and written again by passes that the runtime adds and by kernels that move more than their operands, at any level" }
 peak_memory_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "weights and peak activations" }
-weight_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "parameters and buffers read, as they are stored" }
+weight_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "parameters and buffers read, as stored" }
 activation_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "peak of live activations" }
-memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "of the hardware's memory; a model that does not fit is refused" }
+memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity of the hardware's memory; a model that does not fit is refused" }
 memory_fraction = { type = "DOUBLE", null = "all", meaning = "peak memory over capacity" }
-clock_fraction = { type = "DOUBLE", null = "all", meaning = "of the full clock; below 1 where the power cap gives way" }
-clock_hz = { type = "DOUBLE", null = "all", unit = "Hz", meaning = "the clock that is left, in steady state" }
-voltage_factor = { type = "DOUBLE", null = "all", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
-uncapped_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+clock_fraction = { type = "DOUBLE", null = "all", meaning = "share of the full clock; below 1 where the power cap lowers it" }
+clock_hz = { type = "DOUBLE", null = "all", unit = "Hz", meaning = "remaining clock in steady state" }
+voltage_factor = { type = "DOUBLE", null = "all", meaning = "energy of an action on the chip at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "power at the full clock: above the cap where that lowers the clock" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
-static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
-process_node_nm = { type = "DOUBLE", null = true, unit = "nm", meaning = "of the chip" }
-dram_efficiency = { type = "DOUBLE", meaning = "part of the published off-chip bandwidth that its class sustains" }
+static_power_w = { type = "DOUBLE", unit = "W", meaning = "power drawn regardless of the work" }
+process_node_nm = { type = "DOUBLE", null = true, unit = "nm", meaning = "process node of the chip" }
+dram_efficiency = { type = "DOUBLE", meaning = "share of the published off-chip bandwidth that its class sustains" }
 subgraph_count = { type = "BIGINT", null = "all", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", null = "all", meaning = "operators that run" }
 kernel_count = { type = "HUGEINT", null = "all", meaning = "kernels launched" }
 tile_count = { type = "DOUBLE", null = "all", meaning = "tiles of all subgraphs" }
 wave_count = { type = "DOUBLE", null = "all", meaning = "rounds of tiles over the units, of all subgraphs" }
-wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null where nothing has a tile" }
+wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null without tiles" }
 computed_mac_count = { type = "DOUBLE", null = "all", meaning = "MACs that the units compute" }
 executed_mac_count = { type = "DOUBLE", null = true, meaning = "MAC slots of the tiles, padding included" }
-padding_fraction = { type = "DOUBLE", null = true, meaning = "part of those slots without a MAC" }
-compute_bound_count = { type = "BIGINT", null = "all", meaning = "subgraphs that compute bounds" }
-memory_bound_count = { type = "BIGINT", null = "all", meaning = "subgraphs that memory bounds" }
-launch_bound_count = { type = "BIGINT", null = "all", meaning = "subgraphs that their launch bounds" }
-compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that compute bounds" }
-memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
-launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that their launch bounds" }
+padding_fraction = { type = "DOUBLE", null = true, meaning = "share of those slots without a MAC" }
+compute_bound_count = { type = "BIGINT", null = "all", meaning = "number of compute-bound subgraphs" }
+memory_bound_count = { type = "BIGINT", null = "all", meaning = "number of memory-bound subgraphs" }
+launch_bound_count = { type = "BIGINT", null = "all", meaning = "number of launch-bound subgraphs" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in compute-bound subgraphs" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in memory-bound subgraphs" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in launch-bound subgraphs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }
-reason = { type = "VARCHAR", meaning = "why it is unsupported" }
-created_at = { type = "TIMESTAMP", unit = "UTC", meaning = "when it was stored" }
+reason = { type = "VARCHAR", meaning = "reason of refusal" }
+created_at = { type = "TIMESTAMP", unit = "UTC", meaning = "time of storing" }
 */
 WITH spent AS (
     SELECT
@@ -93,7 +93,7 @@ WITH spent AS (
         unnest(energy_by_part(a.part, a.common_category, l.energy_fj)),
         sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj,
-        sum(CASE WHEN is_unattributed(a.component, a.action) THEN l.energy_fj ELSE 0 END) AS unattributed_fj
+        sum(CASE WHEN a.component = 'board' AND starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END) AS unattributed_fj
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
     JOIN internal.action AS a ON a.action_id = l.action_id

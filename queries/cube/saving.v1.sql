@@ -1,58 +1,58 @@
 /*
-summary = "What fusing saves of a run, its fusion patterns, subgraphs or operators: as it ran, beside its operators as kernels of their own"
+summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, beside its operators as separate kernels"
 grain = "one row per place; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run whose operators are kernels of their own: the fused run itself, or one of the same workload in graph or eager" }
-run_b = { type = "INTEGER", meaning = "the fused run; an operator that it folds away costs nothing there" }
+run_a = { type = "INTEGER", meaning = "run with separate kernels: the fused run itself, or one of the same workload in graph or eager" }
+run_b = { type = "INTEGER", meaning = "fused run; an operator that it folds away costs nothing there" }
 division = { type = "VARCHAR", default = "run", meaning = "run, pattern, subgraph or operator" }
 [columns]
-subgraph_index = { type = "INTEGER", of = "subgraph, operator", meaning = "in the order of first operators" }
+subgraph_index = { type = "INTEGER", of = "subgraph, operator", meaning = "order of first operators" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
-name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
-kind = { type = "VARCHAR", of = "operator", meaning = "what it is to a mapping model" }
-operations = { type = "VARCHAR", of = "subgraph, operator", meaning = "what its kernel does, in order, and where a bias is part of it" }
+name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the operator, or of the subgraph's leading operator" }
+kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
+operations = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its kernel in order, and where a bias is part of it" }
 fusion_pattern = { type = "VARCHAR", of = "pattern, subgraph, operator", meaning = "operations of its subgraph in order" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs in it" }
 operator_count = { type = "BIGINT", meaning = "operators in it" }
 folded_count = { type = "BIGINT", meaning = "operators that depend on no input and are computed once: they run separately, and not fused" }
-is_folded = { type = "BOOLEAN", meaning = "depends on no input, so that a compiler computes it once and the fused run not at all" }
+is_folded = { type = "BOOLEAN", meaning = "true if it depends on no input, so that a compiler computes it once and the fused run not at all" }
 biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }
 bias_addition_count = { type = "BIGINT", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", meaning = "elements of its bias" }
 kernel_count = { type = "BIGINT", meaning = "1 where it leads a kernel" }
 separate_kernel_count = { type = "BIGINT", meaning = "1 where it leads a kernel of one ATen call" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "fused, exact" }
-separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "as a kernel of its own, exact" }
-latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused, exact" }
-separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "as a kernel of its own, exact" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: read and written off chip" }
-separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: read and written off chip" }
-moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: crossing kernel boundaries at any level" }
-separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: crossing its boundary" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: written and read again by passes that the runtime adds, an epilogue of a library's product" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: of such passes, a bias in a kernel of its own, a batch norm alone" }
-edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; adds up to E T of the fused run" }
-separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of the separate energies and latencies" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "fused" }
-separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as a kernel of its own" }
-saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate minus fused, exact; below 0 where fusing costs" }
-saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
-saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy that the run saves" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "fused" }
-separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as a kernel of its own" }
-saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate minus fused, exact; below 0 where fusing costs" }
-saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
-saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "of the latency that the run saves" }
-saved_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(dE_i (T + T') + (E + E') dt_i) / 2 of what is saved; adds up to E T separate minus E T fused, and is 0 where nothing changes" }
-saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "of the run's separate energy-delay product" }
-saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy-delay product that the run saves" }
-saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "of what moves off chip separately" }
-saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "of what crosses separately" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "fused energy, exact" }
+separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate energy, exact" }
+latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused latency, exact" }
+separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate latency, exact" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes read and written off chip" }
+separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written off chip" }
+moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes across kernel boundaries at any level" }
+separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across its boundary" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes written and read again by passes that the runtime adds, an epilogue of a library's product" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, a bias in a kernel of its own, a batch norm alone" }
+edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; sums to E T of the fused run" }
+separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of separate energies and latencies" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "fused energy" }
+separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy, as a kernel of its own" }
+saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "saving: separate minus fused, exact; negative where fusion costs" }
+saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "saving: separate minus fused; negative where fusion costs" }
+saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate value" }
+saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that the run saves" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "fused latency" }
+separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency, as a kernel of its own" }
+saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "saving: separate minus fused, exact; negative where fusion costs" }
+saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "saving: separate minus fused; negative where fusion costs" }
+saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate value" }
+saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency that the run saves" }
+saved_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(dE_i (T + T') + (E + E') dt_i) / 2 of the saving; sums to E T separate minus E T fused, and is 0 without a change" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's separate energy-delay product" }
+saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy-delay product that the run saves" }
+saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "saving: separate minus fused" }
+saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate off-chip bytes" }
+saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "saving: separate minus fused" }
+saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate bytes across boundaries" }
 */
 WITH spent AS (
     SELECT operator_index, sum(energy_fj) AS energy_fj
@@ -82,9 +82,8 @@ beside AS (
         q.kind,
         g.name AS subgraph_name,
         g.pattern AS fusion_pattern,
-        bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-        bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-            AS bias_element_count,
+        q.bias_addition_count,
+        q.bias_element_count,
         f.operator_index IS NULL AS is_folded,
         coalesce(f.kernel_count, 0) AS kernel_count,
         s.separate_kernel_count,
@@ -101,7 +100,7 @@ beside AS (
     FROM internal.run AS a
     JOIN internal.run AS b ON b.workload_id = a.workload_id
     JOIN internal.run_operator AS s ON s.run_id = a.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
+    JOIN counted_operators AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
     JOIN internal.workload_subgraph AS g ON g.workload_id = a.workload_id AND g.subgraph_index = q.subgraph_index
     LEFT JOIN fused AS f ON f.operator_index = s.operator_index
     WHERE a.run_id = $run_a AND b.run_id = $run_b
@@ -161,10 +160,13 @@ shared AS (
     FROM part AS p
 )
 SELECT
-    s.{columns},
     s.own_subgraph_index AS subgraph_index,
     s.own_operator_index AS operator_index,
+    s.name, s.kind, s.operations, s.fusion_pattern, s.subgraph_count, s.operator_count, s.folded_count,
     s.folded_count > 0 AS is_folded,
+    s.biased_count, s.bias_addition_count, s.bias_element_count, s.kernel_count, s.separate_kernel_count, s.energy_fj,
+    s.separate_energy_fj, s.latency_fs, s.separate_latency_fs, s.dram_bytes, s.separate_dram_bytes, s.moved_bytes,
+    s.separate_moved_bytes, s.pass_bytes, s.separate_pass_bytes, s.edp_share_js, s.separate_edp_share_js,
     joules(s.energy_fj) AS energy_j,
     joules(s.separate_energy_fj) AS separate_energy_j,
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
@@ -179,12 +181,13 @@ SELECT
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
     fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
         AS saved_latency_share_fraction,
-    s.saved_edp_share_js / nullif(edp_of(s.run_separate_energy_fj, s.run_separate_latency_fs), 0e0)
+    s.saved_edp_share_js,
+    s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
     s.saved_edp_share_js
         / nullif(
-            edp_of(s.run_separate_energy_fj, s.run_separate_latency_fs)
-                - edp_of(s.run_energy_fj, s.run_latency_fs),
+            joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs)
+                - joules(s.run_energy_fj) * seconds(s.run_latency_fs),
             0e0
         ) AS saved_edp_share_fraction,
     s.separate_dram_bytes - s.dram_bytes AS saved_dram_bytes,

@@ -1,12 +1,12 @@
 /*
 record = "StoredTable"
-summary = "What the database holds"
+summary = "Tables of the database"
 grain = "one row per table"
 [columns]
 table_name = { type = "VARCHAR", meaning = "table" }
 row_count = { type = "BIGINT", meaning = "rows, as the engine estimates them" }
 column_count = { type = "BIGINT", meaning = "columns" }
-meaning = { type = "VARCHAR", meaning = "what a row is" }
+meaning = { type = "VARCHAR", meaning = "content of a row" }
 */
 SELECT table_name, estimated_size AS row_count, column_count, comment AS meaning
 FROM duckdb_tables()

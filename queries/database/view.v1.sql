@@ -1,12 +1,12 @@
 /*
 record = "StoredView"
-summary = "The promised views of the database"
+summary = "Promised views of the database"
 grain = "one row per view"
 order = ["view_name"]
 [columns]
 view_name = { type = "VARCHAR", meaning = "view" }
 column_count = { type = "BIGINT", meaning = "columns" }
-meaning = { type = "VARCHAR", meaning = "what a row is" }
+meaning = { type = "VARCHAR", meaning = "content of a row" }
 */
 SELECT view_name, column_count, comment AS meaning
 FROM duckdb_views()

@@ -1,24 +1,24 @@
 /*
 record = "VersionFigure"
-summary = "Two versions of a model on each hardware: what changed, and how sure that is"
-grain = "one row per pair of runs and metric; pairs of which one was refused have no figures"
+summary = "Changes between two versions of a model on each hardware, with their uncertainty"
+grain = "one row per pair of runs and metric; pairs with a refused run have no figures"
 order = ["place of the pair", "metric: latency, energy, memory"]
 [parameters]
-run_ids_a = { type = "INTEGER[]", meaning = "runs of the version before, one for each hardware" }
-run_ids_b = { type = "INTEGER[]", meaning = "runs of the version after, in the same order" }
+run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per hardware" }
+run_ids_b = { type = "INTEGER[]", meaning = "runs of the later version, in the same order" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }
 metric = { type = "VARCHAR", meaning = "latency, energy or memory, of a batch" }
-value_a = { type = "DOUBLE", null = true, meaning = "before, in unit; null where it was refused" }
-value_b = { type = "DOUBLE", null = true, meaning = "after" }
+value_a = { type = "DOUBLE", null = true, meaning = "value before, in unit; null where it was refused" }
+value_b = { type = "DOUBLE", null = true, meaning = "value after" }
 unit = { type = "VARCHAR", meaning = "s, J or B" }
-change_fraction = { type = "DOUBLE", null = true, meaning = "after over before, less 1" }
-low_fraction = { type = "DOUBLE", null = true, meaning = "low end of the 80 % interval of the change; of memory, which has none, the change" }
-high_fraction = { type = "DOUBLE", null = true, meaning = "high end of it" }
-half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it" }
-same_fraction = { type = "DOUBLE", null = true, meaning = "part of the version before whose errors the version after has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the less of both; null of memory" }
-reason = { type = "VARCHAR", meaning = "why one of the runs was refused; empty where none was" }
-basis = { type = "VARCHAR", null = true, meaning = "what the errors of the version after follow from; null of memory" }
+change_fraction = { type = "DOUBLE", null = true, meaning = "value after over value before, minus 1" }
+low_fraction = { type = "DOUBLE", null = true, meaning = "lower end of the 80 % interval of the change; for memory, which has none, the change" }
+high_fraction = { type = "DOUBLE", null = true, meaning = "upper end of the 80 % interval" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it" }
+same_fraction = { type = "DOUBLE", null = true, meaning = "share of the earlier version's errors that the later version has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the lesser of both; null for memory" }
+reason = { type = "VARCHAR", meaning = "reason why one of the runs was refused; empty otherwise" }
+basis = { type = "VARCHAR", null = true, meaning = "origin of the errors of the later version; null for memory" }
 run_a = { type = "INTEGER", meaning = "number of the run before" }
 run_b = { type = "INTEGER", meaning = "number of the run after" }
 */
@@ -134,10 +134,12 @@ weighed AS (
     FROM figure
 )
 SELECT
-    {columns},
+    hardware, metric, value_a, value_b, unit,
     ratio - 1e0 AS change_fraction,
     ratio * exp(-coalesce(half_width, 0e0)) - 1e0 AS low_fraction,
     ratio * exp(coalesce(half_width, 0e0)) - 1e0 AS high_fraction,
-    same / nullif(value_a, 0e0) AS same_fraction
+    half_width,
+    same / nullif(value_a, 0e0) AS same_fraction,
+    reason, basis, run_a, run_b
 FROM weighed
 ORDER BY place, list_position(['latency', 'energy', 'memory'], metric)

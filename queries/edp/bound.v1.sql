@@ -1,18 +1,18 @@
 /*
 record = "EdpBound"
-summary = "The most that removing one cost could take off a run's energy-delay product"
+summary = "Upper bounds of the reduction of a run's energy-delay product by removing one cost"
 grain = "one row per remedy"
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]
 remedy = { type = "VARCHAR", meaning = "roofline: every subgraph at its roofline; no_memory_wait: memory never slower than compute; full_units: no padding, no partly filled wave; no_launch: no fixed cost of kernels; no_static: no static power; no_control: no control energy" }
-saving_fraction = { type = "DOUBLE", meaning = "of E T that would go; an upper bound" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "what would remain" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "what would remain" }
-latency_saving_fraction = { type = "DOUBLE", meaning = "of T that would go" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "what would remain; static energy falls with the latency, all other energy stays" }
-energy_saving_fraction = { type = "DOUBLE", meaning = "of E that would go" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs that it touches" }
+saving_fraction = { type = "DOUBLE", meaning = "share of E T that would go; an upper bound" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "remaining energy-delay product" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "remaining latency" }
+latency_saving_fraction = { type = "DOUBLE", meaning = "share of T that would go" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "remaining energy; static energy falls with the latency, all other energy stays" }
+energy_saving_fraction = { type = "DOUBLE", meaning = "share of E that would go" }
+subgraph_count = { type = "BIGINT", meaning = "number of affected subgraphs" }
 total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
 WITH placed AS MATERIALIZED (
@@ -85,10 +85,13 @@ priced AS (
     CROSS JOIN energy AS e
 )
 SELECT
-    {columns},
+    remedy,
     1e0 - energy_j / whole_j * (latency_s / whole_s) AS saving_fraction,
     energy_j * latency_s AS edp_js,
+    latency_s,
     1e0 - latency_s / whole_s AS latency_saving_fraction,
-    1e0 - energy_j / whole_j AS energy_saving_fraction
+    energy_j,
+    1e0 - energy_j / whole_j AS energy_saving_fraction,
+    subgraph_count, total_count
 FROM priced
 ORDER BY saving_fraction DESC, remedy

@@ -1,14 +1,14 @@
 /*
 record = "EdpCut"
-summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
+summary = "Fewest subgraphs, or operators, that make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per level and cut"
 [columns]
-level = { type = "VARCHAR", meaning = "what is counted: subgraph, or operator with the biases inside products" }
-cut_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that is asked for" }
-top_count = { type = "BIGINT", meaning = "the fewest that reach it, largest shares first" }
-total_count = { type = "BIGINT", meaning = "all there are" }
-reached_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that they make up; at least cut_fraction" }
-last = { type = "VARCHAR", meaning = "name of the smallest of them" }
+level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside products" }
+cut_fraction = { type = "DOUBLE", meaning = "requested share of the energy-delay product" }
+top_count = { type = "BIGINT", meaning = "fewest parts that reach it, largest shares first" }
+total_count = { type = "BIGINT", meaning = "number of all parts" }
+reached_fraction = { type = "DOUBLE", meaning = "share of the energy-delay product that they make up; at least cut_fraction" }
+last = { type = "VARCHAR", meaning = "name of the smallest of these parts" }
 */
 SELECT
     p.level,

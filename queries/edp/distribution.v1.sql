@@ -1,13 +1,16 @@
 /*
 record = "EdpShare"
-summary = "How a run's energy-delay product spreads over its subgraphs, by part and cumulatively"
+summary = "Energy-delay product of a run by subgraph, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
-from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
-columns = [
-    "rank", "subgraph_index", "name", "fusion_pattern", "operator_count", "energy_fj", "energy_j", "latency_fs",
-    "latency_s", "edp_js", "edp_share_js", "edp_share_fraction AS share_fraction", "cumulative_fraction",
-    "compute_share_fraction", "memory_share_fraction", "control_share_fraction", "static_share_fraction",
-    "halving_fraction", "bottleneck",
-]
 order = ["rank"]
+[columns]
+share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
 */
+SELECT
+    v.rank, v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.energy_fj, v.energy_j, v.latency_fs,
+    v.latency_s, v.edp_js, v.edp_share_js,
+    v.edp_share_fraction AS share_fraction,
+    v.cumulative_fraction, v.compute_share_fraction, v.memory_share_fraction, v.control_share_fraction,
+    v.static_share_fraction, v.halving_fraction, v.bottleneck
+FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v
+ORDER BY v.rank

@@ -1,13 +1,13 @@
 /*
 record = "EdpOperatorShare"
-summary = "How a run's energy-delay product spreads over its operators, and the biases inside them, by part and cumulatively"
+summary = "Energy-delay product of a run by operator, with the biases inside them, by part and cumulatively"
 grain = "one row per operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay product"
 [columns]
-name = { type = "VARCHAR", meaning = "of the operator; of a bias that of its product with .bias behind it" }
+name = { type = "VARCHAR", meaning = "name of the operator; for a bias, that of its product followed by .bias" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }
-kind = { type = "VARCHAR", meaning = "what it is to a mapping model: conv, linear, elementwise ...; bias" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; of a bias its additions at their price, which its product has not" }
-latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact; of a bias 0, for its time is its product's" }
+kind = { type = "VARCHAR", meaning = "kind of operator: conv, linear, elementwise ...; bias" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy; for a bias, its additions at their price, which its product does not contain" }
+latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact latency; 0 for a bias, whose time is its product's" }
 share_fraction = { type = "DOUBLE", meaning = "edp_share_js over E T" }
 */
 WITH placed AS MATERIALIZED (
@@ -92,7 +92,7 @@ SELECT
     joules(energy_fj) AS energy_j,
     latency_fs,
     seconds(latency_fs) AS latency_s,
-    edp_of(energy_fj, latency_fs) AS edp_js,
+    joules(energy_fj) * seconds(latency_fs) AS edp_js,
     edp_share(energy_fj, latency_fs, run_fj, run_fs) AS edp_share_js,
     (energy_fraction + latency_fraction) / 2e0 AS share_fraction,
     (fraction(sum(energy_fj) OVER by_share, run_fj) + fraction(sum(latency_fs) OVER by_share, run_fs)) / 2e0

@@ -1,22 +1,19 @@
 /*
 record = "EdpPattern"
-summary = "How a run's energy-delay product spreads over its fusion patterns"
+summary = "Energy-delay product of a run by fusion pattern"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
 [columns]
-rank = { type = "BIGINT", meaning = "1 for the largest share" }
+rank = { type = "BIGINT", meaning = "rank, 1 for the largest share" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs of this pattern" }
 operator_count = { type = "HUGEINT", meaning = "operators that run in them" }
-energy_fj = {}
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-latency_fs = { type = "HUGEINT", unit = "fs", meaning = "exact" }
+latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
-edp_share_js = {}
-share_fraction = { type = "DOUBLE", meaning = "of the run's energy-delay product" }
-cumulative_fraction = {}
-mac_fraction = { type = "DOUBLE", null = true, meaning = "of the run's MACs" }
-bottleneck = { type = "VARCHAR", meaning = "what bounds most of their time" }
-bottleneck_fraction = { type = "DOUBLE", meaning = "how much of their time it bounds" }
+share_fraction = { type = "DOUBLE", meaning = "share of the run's energy-delay product" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's MACs" }
+bottleneck = { type = "VARCHAR", meaning = "bottleneck of most of their time" }
+bottleneck_fraction = { type = "DOUBLE", meaning = "share of their time with this bottleneck" }
 */
 WITH part AS MATERIALIZED (
     SELECT
@@ -48,11 +45,13 @@ grouped AS (
     GROUP BY fusion_pattern
 )
 SELECT
-    g.{columns},
     row_number() OVER by_share AS rank,
+    g.fusion_pattern, g.subgraph_count, g.operator_count, g.energy_fj,
     joules(g.energy_fj) AS energy_j,
+    g.latency_fs,
     seconds(g.latency_fs) AS latency_s,
     edp_share(g.energy_fj, g.latency_fs, g.run_fj, g.run_fs) AS edp_share_js,
+    g.share_fraction,
     (
         fraction(sum(g.energy_fj) OVER by_share, g.run_fj) + fraction(sum(g.latency_fs) OVER by_share, g.run_fs)
     ) / 2e0 AS cumulative_fraction,

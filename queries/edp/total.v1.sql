@@ -1,6 +1,6 @@
 /*
 record = "EdpTotal"
-summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"
+summary = "Energy-delay product of a run by part, and the sum of its subgraphs' own products"
 grain = "one row"
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
@@ -10,21 +10,21 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "E, per batch" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "T, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "T, per batch" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T" }
-own_edp_js = { type = "DOUBLE", unit = "Js", meaning = "sum of E_i t_i over the subgraphs: less than E T, which is no sum of them" }
-own_edp_fraction = { type = "DOUBLE", meaning = "of E T" }
-compute_share_fraction = { type = "DOUBLE", meaning = "of E T that arithmetic takes: half its energy over E, half its time over T" }
-memory_share_fraction = { type = "DOUBLE", meaning = "of E T that data movement takes" }
-control_share_fraction = { type = "DOUBLE", meaning = "of E T that control takes; its time is the fixed cost of kernels" }
-static_share_fraction = { type = "DOUBLE", meaning = "of E T that static energy takes; the four add up to 1" }
-static_energy_fraction = { type = "DOUBLE", meaning = "of E that is static power x the time from one batch to the next" }
+own_edp_js = { type = "DOUBLE", unit = "Js", meaning = "sum of E_i t_i over the subgraphs: less than E T, which is not their sum" }
+own_edp_fraction = { type = "DOUBLE", meaning = "share of E T" }
+compute_share_fraction = { type = "DOUBLE", meaning = "share of E T that arithmetic takes: half its energy over E, half its time over T" }
+memory_share_fraction = { type = "DOUBLE", meaning = "share of E T that data movement takes" }
+control_share_fraction = { type = "DOUBLE", meaning = "share of E T that control takes; its time is the fixed cost of kernels" }
+static_share_fraction = { type = "DOUBLE", meaning = "share of E T that static energy takes; the four add up to 1" }
+static_energy_fraction = { type = "DOUBLE", meaning = "share of E that is static power x the time from one batch to the next" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }
 alone_count = { type = "BIGINT", meaning = "subgraphs of one operator" }
-alone_share_fraction = { type = "DOUBLE", meaning = "of E T that they take" }
-separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "of all operators as kernels of their own, without host launches" }
-separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "of all operators as kernels of their own, without host launches" }
-separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "product of the two" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+alone_share_fraction = { type = "DOUBLE", meaning = "share of E T that they take" }
+separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy of all operators as kernels of their own, without host launches" }
+separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency of all operators as kernels of their own, without host launches" }
+separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "product of separate energy and latency" }
+clock_fraction = { type = "DOUBLE", meaning = "share of the full clock; below 1 where the power cap lowers it" }
 */
 WITH whole AS (
     SELECT
@@ -60,9 +60,9 @@ SELECT
     joules(w.energy_fj) AS energy_j,
     w.latency_fs,
     seconds(w.latency_fs) AS latency_s,
-    edp_of(w.energy_fj, w.latency_fs) AS edp_js,
+    joules(w.energy_fj) * seconds(w.latency_fs) AS edp_js,
     w.own_edp_js,
-    w.own_edp_js / edp_of(w.energy_fj, w.latency_fs) AS own_edp_fraction,
+    w.own_edp_js / (joules(w.energy_fj) * seconds(w.latency_fs)) AS own_edp_fraction,
     w.compute_share_fraction,
     w.memory_share_fraction,
     w.control_share_fraction,

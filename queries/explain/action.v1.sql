@@ -1,24 +1,20 @@
 /*
-summary = "Two runs' energy by action: each side's count and price, and what of the difference the counts moved"
-grain = "one row per action that either run has; differences sum to B minus A, exactly"
+summary = "Energy of two runs by action, with each side's count and price, and the part of the difference due to counts"
+grain = "one row per action of either run; differences sum to B minus A, exactly"
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
-component = {}
-action = {}
-part = {}
-per = {}
-category_a = { type = "VARCHAR", null = true, meaning = "of A's architecture; null where only B has it" }
-category_b = { type = "VARCHAR", null = true, meaning = "of B's architecture; null where only A has it" }
-count_a = { type = "DOUBLE", meaning = "in A; 0 where it has none" }
-count_b = { type = "DOUBLE", meaning = "in B; 0 where it has none" }
-price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "of one in A, at its voltage; null where only B has it" }
-price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "of one in B, at its voltage; null where only A has it" }
-basis_a = { type = "VARCHAR", null = true, meaning = "where A's price comes from" }
-basis_b = { type = "VARCHAR", null = true, meaning = "where B's price comes from" }
-difference_fj = { type = "BIGINT", unit = "fJ", meaning = "B minus A, exact" }
-is_shared = { type = "BOOLEAN", meaning = "both have it, and it is no static power" }
-by_count_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "what of the difference the counts moved, at the mean of both prices; null where one has none" }
+category_a = { type = "VARCHAR", null = true, meaning = "category of A's architecture; null where only B has it" }
+category_b = { type = "VARCHAR", null = true, meaning = "category of B's architecture; null where only A has it" }
+count_a = { type = "DOUBLE", meaning = "count in A; 0 without the action" }
+count_b = { type = "DOUBLE", meaning = "count in B; 0 without the action" }
+price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in A, at its voltage; null where only B has it" }
+price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in B, at its voltage; null where only A has it" }
+basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's price" }
+basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's price" }
+difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A, exact" }
+is_shared = { type = "BOOLEAN", meaning = "true if both have it, and it is not static power" }
+by_count_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks it" }
 */
 WITH side AS (
     SELECT
@@ -62,7 +58,8 @@ joined AS (
     ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
 )
 SELECT
-    {columns},
+    component, action, part, per, category_a, category_b, count_a, count_b, price_a, price_b, basis_a, basis_b,
+    difference_fj,
     price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
     CASE
         WHEN price_a = price_b THEN difference_fj

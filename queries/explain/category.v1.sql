@@ -1,26 +1,26 @@
 /*
 record = "CategoryDifference"
-summary = "What two runs spend by common category, energy or time or both, and what of each difference is more of it, what a higher price"
+summary = "Energy or time of two runs by common category, with the parts of each difference due to amounts and to prices"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "quantity", "category"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
-metric = { type = "VARCHAR", default = "energy", meaning = "latency divides time, edp both energy and time, any other energy" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric: latency divides time, edp both energy and time, any other energy" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "energy or time" }
-category = { type = "VARCHAR", meaning = "of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static; of time: compute, memory or launch" }
-spent_a_exact = { type = "HUGEINT", meaning = "on A, fJ of energy or fs of time, exact" }
-spent_b_exact = { type = "HUGEINT", meaning = "on B, exact" }
-spent_a = { type = "DOUBLE", meaning = "on A, in spent_unit" }
-spent_b = { type = "DOUBLE", meaning = "on B" }
+quantity = { type = "VARCHAR", meaning = "kind: energy or time" }
+category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static; for time: compute, memory or launch" }
+spent_a_exact = { type = "HUGEINT", meaning = "exact amount on A, fJ of energy or fs of time" }
+spent_b_exact = { type = "HUGEINT", meaning = "exact amount on B" }
+spent_a = { type = "DOUBLE", meaning = "amount on A, in spent_unit" }
+spent_b = { type = "DOUBLE", meaning = "amount on B" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
-difference_exact = { type = "HUGEINT", meaning = "what it makes of the difference B minus A, in fJ, fs, or twice in fJ fs, exact" }
-difference = { type = "DOUBLE", meaning = "what it makes of the difference, in unit" }
-by_count_exact = { type = "HUGEINT", meaning = "of difference_exact, what more or less of it moved; of static power, a longer or shorter time" }
-by_price_exact = { type = "HUGEINT", meaning = "of difference_exact, what a higher or lower price of one moved; of static power, more or fewer watts" }
-by_presence_exact = { type = "HUGEINT", meaning = "of difference_exact, what only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }
+difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ, fs, or twice in fJ fs" }
+difference = { type = "DOUBLE", meaning = "contribution to the difference, in unit" }
+by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to more or less of it; for static power, a longer or shorter time" }
+by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a higher or lower price of one; for static power, more or fewer watts" }
+by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH part AS (
     SELECT

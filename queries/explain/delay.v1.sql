@@ -1,17 +1,17 @@
 /*
-summary = "Two runs' time by subgraph and by what bounds it, and what of each difference the work moved"
-grain = "one row per subgraph and what bounds it on either; differences sum to B minus A, exactly"
+summary = "Time of two runs by subgraph and bottleneck, with the part of each difference due to the amount of work"
+grain = "one row per subgraph and its bottlenecks on either; differences sum to B minus A, exactly"
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 resource = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
-spent_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact; 0 where that bounds nothing" }
-spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
-work_a = { type = "DOUBLE", meaning = "on A: kernels, MAC slots or bytes that cross kernel boundaries" }
-work_b = { type = "DOUBLE", meaning = "on B" }
-is_met = { type = "BOOLEAN", meaning = "it bounds the subgraph on both" }
-by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "what of the difference the work moved, at the mean of both paces; 0 where one has none" }
+spent_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact time on A; 0 where this is not the bottleneck" }
+spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "exact amount on B" }
+work_a = { type = "DOUBLE", meaning = "amount on A: kernels, MAC slots or bytes that cross kernel boundaries" }
+work_b = { type = "DOUBLE", meaning = "amount on B" }
+is_met = { type = "BOOLEAN", meaning = "true if it is the bottleneck on both" }
+by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "part of the difference due to the amount of work, at the mean of both speeds; 0 where one lacks it" }
 */
 WITH time AS (
     SELECT
@@ -52,9 +52,10 @@ met AS (
         ON b.name = a.name AND b.resource = a.resource
 )
 SELECT
-    {columns},
+    name, resource,
     CAST(spent_a_fs AS HUGEINT) AS spent_a_fs,
     CAST(spent_b_fs AS HUGEINT) AS spent_b_fs,
+    work_a, work_b, is_met,
     CAST(
         CASE
             WHEN NOT is_met OR work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0

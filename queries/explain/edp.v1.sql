@@ -1,22 +1,18 @@
 /*
 record = "EdpTerm"
-summary = "Why one run has a larger energy-delay product than another: an exact additive decomposition"
+summary = "Exact additive decomposition of the difference between two runs' energy-delay products"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "per", "term"]
 [columns]
-term = { type = "VARCHAR", meaning = "as of explain.energy with energy, and of explain.latency with latency, e.g. energy: count" }
+term = { type = "VARCHAR", meaning = "cause as in explain.energy with energy, and as in explain.latency with latency, e.g. energy: count" }
 place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
-per = {}
-part_count = { type = "BIGINT", meaning = "1, or subgraphs of a time" }
-count_a = { type = "DOUBLE", meaning = "how many on A" }
-count_b = { type = "DOUBLE", meaning = "how many on B" }
+part_count = { type = "BIGINT", meaning = "unit of the count: 1, or subgraphs of a time" }
+count_a = { type = "DOUBLE", meaning = "count on A" }
+count_b = { type = "DOUBLE", meaning = "count on B" }
 price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one on B; null without a count" }
-price_unit = {}
-difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, twice, in fJ fs, exact: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
-difference = {}
-unit = {}
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
@@ -53,7 +49,7 @@ halves AS (
     CROSS JOIN whole AS w
 )
 SELECT
-    {columns},
+    term, place, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
     fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction

@@ -1,18 +1,18 @@
 /*
 record = "Effect"
-summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
+summary = "Exact additive decomposition of the difference between two runs' energies by kind of cause"
 grain = "one row per effect, six in all; they sum to the difference B minus A, exactly"
 order = ["only in A, only in B, count, price, time, static power"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-effect = { type = "VARCHAR", meaning = "only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (at its price)" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "this effect of B minus A, exact" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "this effect of B minus A" }
-action_count = { type = "BIGINT", meaning = "actions that it moved" }
-largest_action = { type = "VARCHAR", null = true, meaning = "component.action that it moved most; null where it moved none" }
-largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "what it moved that one" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+effect = { type = "VARCHAR", meaning = "cause: only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (its power)" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact effect on B minus A" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "effect on B minus A" }
+action_count = { type = "BIGINT", meaning = "number of actions with this effect" }
+largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest effect; null without one" }
+largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "effect of that action" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj

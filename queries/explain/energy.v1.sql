@@ -1,27 +1,23 @@
 /*
 record = "EnergyTerm"
-summary = "Why one run uses more energy than another: an exact additive decomposition"
+summary = "Exact additive decomposition of the difference between two runs' energies"
 grain = "one row per term; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "component", "action", "term"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
-category_a = { type = "VARCHAR", null = true, meaning = "the action's category on A; null if A does not have it" }
-category_b = { type = "VARCHAR", null = true, meaning = "the action's category on B; null if B does not have it" }
-component = {}
-action = {}
-per = {}
-part = {}
-count_a = { type = "DOUBLE", meaning = "how often on A" }
-count_b = { type = "DOUBLE", meaning = "how often on B" }
+category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have it" }
+category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have it" }
+count_a = { type = "DOUBLE", meaning = "count on A" }
+count_b = { type = "DOUBLE", meaning = "count on B" }
 energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on A, at the voltage of its run" }
 energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on B, at the voltage of its run" }
-basis_a = { type = "VARCHAR", null = true, meaning = "where the price on A comes from" }
-basis_b = { type = "VARCHAR", null = true, meaning = "where the price on B comes from" }
-difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+basis_a = { type = "VARCHAR", null = true, meaning = "basis of the price on A" }
+basis_b = { type = "VARCHAR", null = true, meaning = "basis of the price on B" }
+difference_fj = { type = "BIGINT", unit = "fJ", meaning = "term of B minus A" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH split AS (
     SELECT
@@ -49,9 +45,10 @@ terms AS (
     WHERE is_shared
 )
 SELECT
-    {columns},
+    term, category_a, category_b, component, action, per, part, count_a, count_b,
     price_a / 1e15 AS energy_per_action_a_j,
     price_b / 1e15 AS energy_per_action_b_j,
+    basis_a, basis_b, difference_fj,
     joules(difference_fj) AS difference_j,
     difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
 FROM terms

@@ -1,19 +1,19 @@
 /*
 record = "LatencyTerm"
-summary = "Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph"
+summary = "Exact additive decomposition of the difference between two runs' latencies by bottleneck of each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-term = { type = "VARCHAR", meaning = "only in A or only in B (the resource bounds the subgraph on one side alone), count (more or less work), price (faster or slower work)" }
+term = { type = "VARCHAR", meaning = "cause: only in A or only in B (the resource is the bottleneck on one side alone), count (more or less work), price (faster or slower work)" }
 place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
 part_count = { type = "BIGINT", meaning = "subgraphs, matched by name" }
 price_a = { type = "DOUBLE", null = true, meaning = "time of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "time of one on B; null without a count" }
-difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in fs, exact" }
+difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in fs" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH parted AS (
     SELECT resource, spent_a_fs AS spent_a, spent_b_fs AS spent_b, work_a, work_b, is_met, by_work_fs

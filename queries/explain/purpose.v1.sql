@@ -1,17 +1,17 @@
 /*
 record = "PurposeDifference"
-summary = "Two runs' energy and time by what the work is for in a language model: weights, cache, attention, experts, logits, communication, host, static"
-grain = "one row per purpose that either run has; energies and times each sum to the difference B minus A, exactly"
+summary = "Energy and time of two runs of a language model by purpose: weights, cache, attention, experts, logits, communication, host, static"
+grain = "one row per purpose of either run; energies and times each sum to the difference B minus A, exactly"
 order = ["absolute difference of the metric descending", "purpose"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
-metric = { type = "VARCHAR", default = "energy", meaning = "energy or latency, whose difference the order and share_fraction are of; any other energy" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order and of share_fraction: energy or latency; any other means energy" }
 [columns]
 purpose = { type = "VARCHAR", meaning = "weights: products with weights; logits: the last of them, over the vocabulary; experts: products of a mixture; cache: keys and values read from and appended to off-chip memory; attention: the rest of it; communication: between devices; host: starts of kernels, in eager by the host; static: static power; rest: norms, activations, embeddings and the like" }
-latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact; 0 of static power, which takes none" }
-latency_a_s = { type = "DOUBLE", unit = "s", meaning = "on A: of kernels whose work is for it; of those of attention, what its memory takes is for the cache" }
-latency_b_s = { type = "DOUBLE", unit = "s", meaning = "on B" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the metric's whole difference; negative where it goes the other way" }
+latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A; 0 for static power" }
+latency_a_s = { type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
+latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency on B" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the metric's whole difference; negative with the opposite sign" }
 */
 WITH place AS (
     SELECT

@@ -1,31 +1,25 @@
 /*
 record = "RoleDifference"
-summary = "Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their count and their price moved"
-grain = "one row per role that either run has; differences sum to B minus A, exactly"
+summary = "Energy of two runs by role of the actions, whatever their classes call them, with the parts of the difference due to count and price"
+grain = "one row per role of either run; differences sum to B minus A, exactly"
 order = ["absolute difference_fj descending", "role"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-role = { type = "VARCHAR", meaning = "mac, operand, memory_read, instruction ...; component.action of an action that no role is known of" }
-category = { type = "VARCHAR", meaning = "that it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
-way_a = { type = "VARCHAR", meaning = "how the class of A does it; empty where it does as all do" }
-way_b = { type = "VARCHAR", meaning = "how the class of B does it" }
-actions_a = { type = "VARCHAR", meaning = "actions of A that have the role, most energy first; empty where it has none" }
-actions_b = { type = "VARCHAR", meaning = "actions of B that have the role" }
-count_a = { type = "DOUBLE", meaning = "how much of it is done on A, in the role's unit: operations that operands serve, bytes of on-chip memory that cross the chip" }
-count_b = { type = "DOUBLE", meaning = "how much of it is done on B" }
-price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on A, all its actions together; null without a count" }
-price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on B" }
-energy_a_fj = {}
-energy_b_fj = {}
-difference_fj = {}
-is_shared = { type = "BOOLEAN", meaning = "both have actions of the role" }
-by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the count moved, at the mean of both prices; 0 where one has none; of static power, the time" }
-by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the price moved: the rest; 0 where one has none; of static power, the watts" }
-energy_a_j = {}
-energy_b_j = {}
-difference_j = {}
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+role = { type = "VARCHAR", meaning = "role: mac, operand, memory_read, instruction ...; component.action of an action without a known role" }
+category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
+way_a = { type = "VARCHAR", meaning = "way of the class of A; empty for the usual way" }
+way_b = { type = "VARCHAR", meaning = "way of the class of B" }
+actions_a = { type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
+actions_b = { type = "VARCHAR", meaning = "actions of B in this role" }
+count_a = { type = "DOUBLE", meaning = "amount on A, in the role's unit: operations that operands serve, bytes of on-chip memory that cross the chip" }
+count_b = { type = "DOUBLE", meaning = "amount on B" }
+price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on A, all its actions together; null without a count" }
+price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on B" }
+is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
+by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both prices; 0 where one lacks it; for static power, the time" }
+by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the price, the rest; 0 where one lacks it; for static power, the power" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH act AS (
     SELECT
@@ -104,10 +98,12 @@ parted AS (
     FROM met
 )
 SELECT
-    {columns},
+    role, category, way_a, way_b, actions_a, actions_b, count_a, count_b,
     joules(energy_a_fj) / nullif(count_a, 0e0) AS price_a_j,
     joules(energy_b_fj) / nullif(count_b, 0e0) AS price_b_j,
+    energy_a_fj, energy_b_fj,
     energy_b_fj - energy_a_fj AS difference_fj,
+    is_shared, by_count_fj,
     CASE WHEN is_shared THEN energy_b_fj - energy_a_fj - by_count_fj ELSE 0 END AS by_price_fj,
     joules(energy_a_fj) AS energy_a_j,
     joules(energy_b_fj) AS energy_b_j,

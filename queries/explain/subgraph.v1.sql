@@ -1,29 +1,26 @@
 /*
 record = "SubgraphDifference"
-summary = "Two runs subgraph by subgraph, and what each adds to the difference"
+summary = "Differences of two runs by subgraph"
 grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
 order = ["absolute difference of the metric descending", "name"]
 [parameters]
-metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory: what share_fraction and the order are of" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of share_fraction and of the order: energy, latency, edp or memory" }
 [columns]
-name = { type = "VARCHAR", meaning = "operator that leads it" }
+name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact; 0 where A has no such subgraph" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact; 0 where B has no such subgraph" }
-energy_difference_fj = {}
-latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact" }
-latency_b_fs = {}
-latency_difference_fs = {}
-edp_difference_exact = { type = "HUGEINT", meaning = "twice its part of the difference of E T, in fJ fs, exact: its energy difference x (T of A + T of B) + its time difference x (E of A + E of B)" }
-memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on A" }
-memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on B" }
-difference = { type = "DOUBLE", meaning = "of the metric, B minus A, in unit" }
+energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on A; 0 where A has no such subgraph" }
+energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on B; 0 where B has no such subgraph" }
+latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A" }
+edp_difference_exact = { type = "HUGEINT", meaning = "its part of the difference of E T, exact, twice, in fJ fs: energy difference x (T of A + T of B) + time difference x (E of A + E of B)" }
+memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on A" }
+memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on B" }
+difference = { type = "DOUBLE", meaning = "difference of the metric, B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the metric's whole difference" }
-bottleneck_a = { type = "VARCHAR", null = true, meaning = "what bounds it on A" }
-bottleneck_b = { type = "VARCHAR", null = true, meaning = "what bounds it on B" }
-largest_action = { type = "VARCHAR", null = true, meaning = "component.action whose energy differs most; null where none does" }
-largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "B minus A of its energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the metric's whole difference" }
+bottleneck_a = { type = "VARCHAR", null = true, meaning = "bottleneck on A" }
+bottleneck_b = { type = "VARCHAR", null = true, meaning = "bottleneck on B" }
+largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest energy difference; null without one" }
+largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy difference of that action, B minus A" }
 */
 WITH part AS (
     SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck
@@ -86,12 +83,15 @@ valued AS (
     FROM weighed
 )
 SELECT
-    {columns},
     v.name,
+    fusion_pattern, energy_a_fj, energy_b_fj,
     energy_b_fj - energy_a_fj AS energy_difference_fj,
+    latency_a_fs, latency_b_fs,
     latency_b_fs - latency_a_fs AS latency_difference_fs,
-    metric_unit($metric) AS unit,
+    edp_difference_exact, memory_a_bytes, memory_b_bytes, difference,
+    find_metric($metric).unit AS unit,
     difference / nullif(sum(difference ORDER BY v.name) OVER (), 0e0) AS share_fraction,
+    bottleneck_a, bottleneck_b,
     l.moved.action AS largest_action,
     joules(l.moved.fj) AS largest_difference_j
 FROM valued AS v

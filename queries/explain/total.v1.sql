@@ -1,10 +1,10 @@
 /*
 record = "RunPair"
-summary = "The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak memory"
+summary = "Totals of the two runs of an explanation, or of one subgraph: differences in energy, latency, energy x delay, peak memory"
 grain = "one row"
 order = ["the only row"]
 [parameters]
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 model = { type = "VARCHAR", meaning = "model of A" }
 hardware_a = { type = "VARCHAR", meaning = "hardware of A" }
@@ -25,11 +25,11 @@ edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B min
 edp_ratio = { type = "DOUBLE", null = true, meaning = "energy x latency of B over that of A" }
 memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all of the run: weights and activations" }
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
-memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
+memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "difference B minus A, exact" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }
-energy_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to need less energy per inference does; null of a subgraph, and of runs at different batches" }
-latency_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less latency does; null of a subgraph, and of runs at different batches" }
-edp_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph, and of runs at different batches" }
+energy_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to need less energy per inference does; null for a subgraph, and for runs at different batches" }
+latency_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less latency does; null for a subgraph, and for runs at different batches" }
+edp_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less energy x delay per inference does; null for a subgraph, and for runs at different batches" }
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
@@ -87,8 +87,8 @@ SELECT
     seconds(t.latency_a_fs) AS latency_a_s,
     seconds(t.latency_b_fs) AS latency_b_s,
     fraction(t.latency_b_fs, t.latency_a_fs) AS latency_ratio,
-    edp_of(t.energy_a_fj, t.latency_a_fs) AS edp_a_js,
-    edp_of(t.energy_b_fj, t.latency_b_fs) AS edp_b_js,
+    joules(t.energy_a_fj) * seconds(t.latency_a_fs) AS edp_a_js,
+    joules(t.energy_b_fj) * seconds(t.latency_b_fs) AS edp_b_js,
     2 * (t.energy_b_fj * t.latency_b_fs - t.energy_a_fj * t.latency_a_fs) AS edp_difference_exact,
     CAST(t.energy_b_fj AS DOUBLE) * CAST(t.latency_b_fs AS DOUBLE)
         / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(t.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,

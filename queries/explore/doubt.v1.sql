@@ -1,17 +1,16 @@
 /*
 record = "DesignDoubt"
-summary = "How far apart two designs must be to be told apart: one like the chip of a run, the other like that of another, or another one of the same"
-grain = "one row per ordered pair of evaluated runs, each with itself too"
+summary = "Uncertainty of the ratio between two designs, each like the chip of a run"
+grain = "one row per ordered pair of evaluated runs, each also with itself"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs are like; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs resemble; refused ones are omitted" }
 [columns]
-run_id = {}
-other_run_id = { type = "INTEGER", meaning = "of the run whose chip the other design is like" }
-latency_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the logarithm of the run's latency" }
-energy_half_width = { type = "DOUBLE", meaning = "of the same of its energy" }
-latency_square = { type = "DOUBLE", meaning = "of the half-width of what the logarithms of the two designs' latencies differ by" }
-energy_square = { type = "DOUBLE", meaning = "of the same of their energies" }
-joint_square = { type = "DOUBLE", meaning = "what the two differences have in common" }
+other_run_id = { type = "INTEGER", meaning = "run whose chip the other design is like" }
+latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's latency" }
+energy_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's energy" }
+latency_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two latencies" }
+energy_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two energies" }
+joint_square = { type = "DOUBLE", meaning = "origin of the errors that both share" }
 */
 WITH known AS MATERIALIZED (
     SELECT t.run_id, t.latency_half_width, t.energy_half_width
@@ -25,9 +24,10 @@ pair AS (
 ),
 difference AS (FROM numpy.differences_of(pair))
 SELECT
-    d.{columns},
+    d.run_id, d.other_run_id,
     k.latency_half_width,
-    k.energy_half_width
+    k.energy_half_width,
+    d.latency_square, d.energy_square, d.joint_square
 FROM difference AS d
 JOIN known AS k ON k.run_id = d.run_id
 ORDER BY d.run_id, d.other_run_id

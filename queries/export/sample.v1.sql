@@ -1,23 +1,20 @@
 /*
 record = "Sample"
-summary = "What one run takes where: time, bytes and MACs of each operator, energy of each of its actions"
+summary = "Time, bytes and MACs of each operator of one run, and energy of each of its actions"
 grain = "one row per operator, without an action, and one per operator and action; every amount sums to the run"
 order = ["operator_index", "component, the row without one first", "action", "category", "per"]
 [columns]
 operator_index = { type = "INTEGER", meaning = "order in which the model calls it" }
-name = { type = "VARCHAR", meaning = "of the operator: module path, with the operation where the module holds several" }
+name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several" }
 module_path = { type = "VARCHAR", meaning = "module that calls it; empty for the model itself" }
-operation = {}
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads its subgraph" }
-component = { type = "VARCHAR", meaning = "what acts; empty for the operator itself" }
-action = {}
-category = {}
-common_category = { type = "VARCHAR", meaning = "of all architectures" }
-basis = { type = "VARCHAR", meaning = "where the price comes from" }
+component = { type = "VARCHAR", meaning = "component of the action; empty for the operator itself" }
+common_category = { type = "VARCHAR", meaning = "category common to all architectures" }
+basis = { type = "VARCHAR", meaning = "basis of the price" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact; 0 for the operator itself" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact; 0 for an action" }
-moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernel; 0 for an action" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip; 0 for an action" }
+moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernel; 0 for an action" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip; 0 for an action" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates; 0 for an action" }
 */
 WITH sample AS (
@@ -61,11 +58,13 @@ WITH sample AS (
     WHERE l.run_id = $run_id
 )
 SELECT
-    s.{columns},
+    s.operator_index,
     o.name,
     o.module_path,
     o.operation,
-    g.name AS subgraph
+    g.name AS subgraph,
+    s.component, s.action, s.category, s.common_category, s.basis, s.energy_fj, s.latency_fs, s.moved_bytes,
+    s.dram_bytes, s.mac_count
 FROM sample AS s
 JOIN internal.run AS r ON r.run_id = $run_id
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = s.operator_index

@@ -1,20 +1,20 @@
 /*
 record = "Station"
-summary = "What a fleet is made of: each configuration's time and energy of a batch, its price, idle power and doubt"
-grain = "one row per run asked for, refused ones included"
+summary = "Configurations of a fleet: time and energy of a batch, price, idle power and uncertainty"
+grain = "one row per requested run, refused ones included"
 [parameters]
-engine = { type = "VARCHAR", default = "", meaning = "that serves a language model, as serving_predictions names it; empty for models that are not served" }
-work = { type = "VARCHAR", default = "", meaning = "of a served one: model, or experts where tokens choose among weights" }
+engine = { type = "VARCHAR", default = "", meaning = "engine that serves a language model, as serving_predictions names it; empty for other models" }
+work = { type = "VARCHAR", default = "", meaning = "kind of a served model: model, or experts where tokens choose among weights" }
 [columns]
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of a batch" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences of batches one behind the other" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of a batch" }
-latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of latency_s" }
-energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of energy_j" }
-weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as they are stored" }
-rented_told = { type = "VARCHAR", meaning = "the rent, who asks it, and when; empty without one of the kind of seller that is compared" }
-bought_told = { type = "VARCHAR", meaning = "as rented_told, of the purchase price" }
-memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of one device" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of consecutive batches" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of latency_s" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of energy_j" }
+weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as stored" }
+rented_told = { type = "VARCHAR", meaning = "rent with seller and date; empty without one of the compared kind of seller" }
+bought_told = { type = "VARCHAR", meaning = "purchase price with seller and date, likewise" }
+memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "capacity of one device" }
 */
 SELECT
     c.run_id,
@@ -33,7 +33,10 @@ SELECT
     c.idle_power_w,
     CASE
         WHEN $engine = '' THEN t.latency_half_width
-        ELSE served_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware, t.latency_own_half_width)
+        ELSE sqrt(
+            pow(serving_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.latency_own_half_width, 2)
+        )
     END AS latency_half_width,
     t.energy_half_width,
     r.weight_bytes,

@@ -1,19 +1,23 @@
 /*
 record = "FusionOperator"
-summary = "What fusing saves, operator by operator"
+summary = "Savings by fusion of each operator"
 grain = "one row per operator; energies, latencies, shares and bytes add up to the run"
-from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'operator')"
-columns = [
-    "operator_index", "subgraph_index", "name", "operations AS operation", "kind", "fusion_pattern", "is_folded",
-    "bias_addition_count", "bias_element_count", "kernel_count", "separate_kernel_count", "energy_fj", "energy_j",
-    "separate_energy_fj", "separate_energy_j", "saved_energy_fj", "saved_energy_j", "saved_energy_fraction",
-    "saved_energy_share_fraction", "latency_fs", "latency_s", "separate_latency_fs", "separate_latency_s",
-    "saved_latency_fs", "saved_latency_s", "saved_latency_fraction", "saved_latency_share_fraction", "edp_share_js",
-    "separate_edp_share_js", "saved_edp_share_js", "saved_edp_fraction", "saved_edp_share_fraction", "dram_bytes",
-    "separate_dram_bytes", "saved_dram_bytes", "saved_dram_fraction", "moved_bytes", "separate_moved_bytes",
-    "saved_moved_bytes", "saved_moved_fraction", "pass_bytes", "separate_pass_bytes",
-]
 order = ["saved_edp_share_js descending", "operator_index"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }
+[columns]
+operation = { type = "VARCHAR", meaning = "operations of its kernel in order, and where a bias is part of it" }
 */
+SELECT
+    v.operator_index, v.subgraph_index, v.name,
+    v.operations AS operation,
+    v.kind, v.fusion_pattern, v.is_folded, v.bias_addition_count, v.bias_element_count, v.kernel_count,
+    v.separate_kernel_count, v.energy_fj, v.energy_j, v.separate_energy_fj, v.separate_energy_j, v.saved_energy_fj,
+    v.saved_energy_j, v.saved_energy_fraction, v.saved_energy_share_fraction, v.latency_fs, v.latency_s,
+    v.separate_latency_fs, v.separate_latency_s, v.saved_latency_fs, v.saved_latency_s, v.saved_latency_fraction,
+    v.saved_latency_share_fraction, v.edp_share_js, v.separate_edp_share_js, v.saved_edp_share_js,
+    v.saved_edp_fraction, v.saved_edp_share_fraction, v.dram_bytes, v.separate_dram_bytes, v.saved_dram_bytes,
+    v.saved_dram_fraction, v.moved_bytes, v.separate_moved_bytes, v.saved_moved_bytes, v.saved_moved_fraction,
+    v.pass_bytes, v.separate_pass_bytes
+FROM cube.saving(run_a := $run_a, run_b := $run_b, division := 'operator') AS v
+ORDER BY v.saved_edp_share_js DESC, v.operator_index

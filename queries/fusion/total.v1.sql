@@ -1,33 +1,33 @@
 /*
 record = "FusionTotal"
-summary = "What fusing saves of a run: energy, latency, energy x delay, bytes, kernels"
+summary = "Savings by fusion of a run: energy, latency, energy x delay, bytes, kernels"
 grain = "one row"
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }
 [columns]
-runtime = { type = "VARCHAR", meaning = "of the fused run" }
-separate_runtime = { type = "VARCHAR", meaning = "how the operators run separately: graph, without host cost, or eager" }
+runtime = { type = "VARCHAR", meaning = "runtime of the fused run" }
+separate_runtime = { type = "VARCHAR", meaning = "runtime of the separate operators: graph, without host cost, or eager" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run fused" }
-fused_subgraph_count = { type = "BIGINT", meaning = "of them, those that take fewer kernels fused than separate" }
+fused_subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with fewer kernels fused than separate" }
 operator_count = { type = "BIGINT", meaning = "operators that run fused" }
 passed_count = { type = "BIGINT", meaning = "subgraphs whose fused kernel has a pass that the runtime adds" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock, fused; below 1 where the power cap gives way" }
-separate_clock_fraction = { type = "DOUBLE", meaning = "of the full clock, separate" }
-bias_addition_count = { type = "BIGINT", meaning = "additions that they make of it" }
+clock_fraction = { type = "DOUBLE", meaning = "share of the full clock, fused; below 1 where the power cap gives way" }
+separate_clock_fraction = { type = "DOUBLE", meaning = "share of the full clock, separate" }
+bias_addition_count = { type = "BIGINT", meaning = "additions of their biases" }
 bias_element_count = { type = "BIGINT", meaning = "elements of their biases" }
 kernel_count = { type = "BIGINT", meaning = "kernels that run" }
-separate_kernel_count = { type = "BIGINT", meaning = "kernels where every ATen call is one" }
-separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "as kernels of their own, exact" }
-separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as kernels of their own" }
-separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "as kernels of their own, exact" }
-separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as kernels of their own" }
+separate_kernel_count = { type = "BIGINT", meaning = "kernels if every ATen call were one" }
+separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate energy, exact" }
+separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy" }
+separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate latency, exact" }
+separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T, fused" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T of the separate energies and latencies" }
-saved_edp_js = { type = "DOUBLE", unit = "Js", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "of the separate one" }
-separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: read and written off chip" }
-separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: crossing their boundaries" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: of such passes, a bias in a kernel of its own" }
+saved_edp_js = { type = "DOUBLE", unit = "Js", meaning = "saving: separate minus fused; negative where fusion costs" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate one" }
+separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written off chip" }
+separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across kernel boundaries" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, a bias in a kernel of its own" }
 run_id = { type = "INTEGER", meaning = "number of the fused run" }
 separate_run_id = { type = "INTEGER", meaning = "number of the run whose operators are separate" }
 */

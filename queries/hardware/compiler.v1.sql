@@ -1,16 +1,16 @@
 /*
 record = "HardwareCompiler"
-summary = "What the compiler of one hardware runs on it"
+summary = "Operators that the compiler of one hardware supports"
 grain = "one row, or none for hardware that runs every operator"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
-compiler = { type = "VARCHAR", meaning = "its name" }
-cut = { type = "VARCHAR", meaning = "what it keeps of a model that it does not run whole: first (all up to the first operator that it does not run), stretch (one stretch of operators) or each (every operator that it runs)" }
+compiler = { type = "VARCHAR", meaning = "name of the compiler" }
+cut = { type = "VARCHAR", meaning = "part of a model that it keeps if it does not support all of it: first (all up to the first unsupported operator), stretch (one stretch of operators) or each (every supported operator)" }
 operators = { type = "VARCHAR[]", meaning = "kinds, operations, or operations of one kind as conv.conv2d" }
-host = { type = "VARCHAR", meaning = "hardware that computes the rest where none is named; empty for none" }
-basis = { type = "VARCHAR", meaning = "how sure the list is" }
-source = { type = "VARCHAR", meaning = "who says so" }
+host = { type = "VARCHAR", meaning = "hardware that computes the rest by default; empty for none" }
+basis = { type = "VARCHAR", meaning = "basis of the list" }
+source = { type = "VARCHAR", meaning = "source of the list" }
 */
 SELECT
     o.compiler,

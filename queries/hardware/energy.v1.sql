@@ -1,15 +1,15 @@
 /*
 record = "ActionPrice"
-summary = "The energy reference table of one hardware"
+summary = "Energy reference table of one hardware"
 grain = "one row per action"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 category = { type = "VARCHAR", meaning = "the architecture's own grouping" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "of one count, at this process node" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy of one count at this process node" }
 low_j = { type = "DOUBLE", null = true, unit = "J", meaning = "lower end of the plausible range" }
 high_j = { type = "DOUBLE", null = true, unit = "J", meaning = "upper end of the plausible range" }
-count_formula = { type = "VARCHAR", meaning = "how the count follows from an operator" }
+count_formula = { type = "VARCHAR", meaning = "count formula of an operator" }
 */
 SELECT category, component, action, part, energy_per_action_j, per, low_j, high_j, basis, source, count_formula
 FROM energy_reference

@@ -1,13 +1,13 @@
 /*
 record = "HardwareFact"
-summary = "Every number of one hardware with unit, basis and source"
+summary = "Numbers of one hardware with unit, basis and source"
 grain = "one row per number"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "dotted name" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
-value = { type = "DOUBLE", meaning = "in unit" }
+value = { type = "DOUBLE", meaning = "value in unit" }
 */
 SELECT fact_index, quantity, value, unit, basis, source, note
 FROM hardware_facts

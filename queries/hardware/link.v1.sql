@@ -7,17 +7,17 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 link_index = { type = "INTEGER", meaning = "order in the description" }
 link = { type = "VARCHAR", meaning = "nvlink, pcie, ici ..." }
-generation = { type = "VARCHAR", meaning = "as the vendor or standard counts; empty where there is but one" }
+generation = { type = "VARCHAR", meaning = "generation as the vendor or standard counts; empty where there is only one" }
 connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
-topology = { type = "VARCHAR", meaning = "how devices are joined; empty for a host or where it is not known" }
+topology = { type = "VARCHAR", meaning = "topology between devices; empty for a host or where unknown" }
 link_count = { type = "INTEGER", meaning = "links of the device, to one peer or to several" }
-lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in one direction; null where it has none" }
-bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "in one direction, all links together" }
-domain_size = { type = "INTEGER", null = true, meaning = "devices that the links can join, this one included; null where there is no such bound" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "from a device to the next: what a step of a collective costs" }
-energy_per_byte_j = { type = "DOUBLE", unit = "J/B", meaning = "of a byte that the device sends and one that it receives" }
-basis = { type = "VARCHAR", meaning = "of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
-source = { type = "VARCHAR", meaning = "of the bandwidth" }
+lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in one direction; null without lanes" }
+bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bandwidth in one direction, all links together" }
+domain_size = { type = "INTEGER", null = true, meaning = "devices that the links can join, this one included; null without a limit" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency from a device to the next: the cost of a collective's step" }
+energy_per_byte_j = { type = "DOUBLE", unit = "J/B", meaning = "energy of a byte that the device sends and one that it receives" }
+basis = { type = "VARCHAR", meaning = "basis of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "source of the bandwidth" }
 */
 SELECT
     link_index, link, generation, connects, topology, link_count, lane_count, bandwidth_bytes_per_s, domain_size,

@@ -1,28 +1,28 @@
 /*
 record = "ListedHardware"
-summary = "Hardware targets of the catalogue, filtered"
+summary = "Hardware of the catalogue, filtered"
 grain = "one row per hardware"
 [parameters]
-architecture = { type = "VARCHAR", default = "", meaning = "only this class; empty for all" }
-deployment = { type = "VARCHAR", default = "", meaning = "only for datacenter, edge or embedded; empty for all" }
-precision = { type = "VARCHAR", default = "", meaning = "only what runs this precision; empty for all" }
-min_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at least this much off-chip memory" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this thermal design power; 0 for any" }
-max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
+architecture = { type = "VARCHAR", default = "", meaning = "class to restrict to; empty for all" }
+deployment = { type = "VARCHAR", default = "", meaning = "deployment to restrict to: datacenter, edge or embedded; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "precision that the hardware must support; empty for all" }
+min_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "minimum off-chip memory" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum thermal design power; 0 for any" }
+max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-deployment = { type = "VARCHAR", meaning = "where it is used" }
-precisions = { type = "VARCHAR", meaning = "what it runs" }
-memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memory" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
-needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in tdp_w; empty for what works by itself" }
-power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
-aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
-projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
-unavailable = { type = "VARCHAR", meaning = "why not; empty where it can" }
-recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
+deployment = { type = "VARCHAR", meaning = "deployments" }
+precisions = { type = "VARCHAR", meaning = "supported precisions" }
+memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth" }
+needs_host = { type = "VARCHAR", meaning = "slot or port of the host that it needs, whose power is not in tdp_w; empty for standalone hardware" }
+power_modes = { type = "VARCHAR", meaning = "power modes beside the default" }
+aliases = { type = "VARCHAR", meaning = "aliases, comma-separated" }
+is_projection = { type = "BOOLEAN", meaning = "true if key numbers are projections or estimates" }
+projection = { type = "VARCHAR", meaning = "reason for the projection; empty where they are published" }
+unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable; empty where it is available" }
+recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
 */
 SELECT
     h.hardware,

@@ -9,18 +9,19 @@ precision_index = { type = "INTEGER", meaning = "order in the description" }
 precision = { type = "VARCHAR", meaning = "fp32, bf16, int8 ..." }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak; one MAC is two operations" }
 units_count = { type = "INTEGER", meaning = "units that have this precision" }
-operations_per_clock = { type = "DOUBLE", meaning = "of one unit" }
+operations_per_clock = { type = "DOUBLE", meaning = "operations per clock of one unit" }
 clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "clock that the peak is quoted at" }
 ridge_ops_per_byte = { type = "DOUBLE", meaning = "arithmetic intensity above which the peak, not the memory, limits" }
 peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over thermal design power" }
-basis = { type = "VARCHAR", meaning = "where the peak comes from" }
-explanation = { type = "VARCHAR", meaning = "why units x operations x clock is not the peak, where it is not" }
+basis = { type = "VARCHAR", meaning = "basis of the peak" }
+explanation = { type = "VARCHAR", meaning = "reason why units x operations x clock is not the peak, where it is not" }
 */
 SELECT
-    p.{columns},
+    p.precision_index, p.precision, p.peak_ops_per_s, p.units_count, p.operations_per_clock, p.clock_hz,
     p.peak_ops_per_s / h.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
     p.peak_ops_per_s / h.tdp_w AS peak_ops_per_j,
-    f.basis
+    f.basis,
+    p.explanation
 FROM hardware AS h
 JOIN internal.hardware_precision AS p ON p.hardware_digest = h.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision

@@ -1,32 +1,28 @@
 /*
 record = "Probe"
-summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
-grain = "one row per run asked for, refused ones included"
+summary = "Power of a large matrix product and a stream copy, against the power cap and measurements"
+grain = "one row per requested run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]
-hardware = {}
-architecture = {}
-model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
+model = { type = "VARCHAR", meaning = "model: matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
-status = { type = "VARCHAR", meaning = "ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it, measured where its prices are those at which a load draws what was measured" }
-average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where the power limit sets the result, measured where a measured load sets its prices" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
-uncapped_ratio = { type = "DOUBLE", null = true, meaning = "the same without the cap, at the full clock" }
-clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
-attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "of the product; null for a copy" }
-attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "off-chip, read and written" }
-compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+uncapped_ratio = { type = "DOUBLE", null = true, meaning = "ratio without the cap, at the full clock" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "share of the full clock; below 1 where the power cap lowers it" }
+attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "attained operations per second of the product; null for a copy" }
+attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes per second read and written off chip" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }
-static_share_fraction = { type = "DOUBLE", null = true, meaning = "static energy over all energy" }
-unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy that the power limit says, over all energy" }
+static_share_fraction = { type = "DOUBLE", null = true, meaning = "static energy over total energy" }
+unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy that only the power limit implies, over total energy" }
 measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
 measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
-is_projection = {}
-reason = { type = "VARCHAR", meaning = "why it is not ok, or what the cap did" }
-run_id = {}
+reason = { type = "VARCHAR", meaning = "reason why it is not ok, or the effect of the cap" }
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
@@ -37,7 +33,7 @@ static AS (
     SELECT
         l.run_id,
         joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
-        joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
+        joules(coalesce(sum(l.energy_fj) FILTER (a.component = 'board' AND starts_with(a.action, 'unattributed_')), 0)) AS unattributed_j
     FROM internal.run_action AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
@@ -131,7 +127,10 @@ judged AS (
     FROM drawn
 )
 SELECT
-    {columns},
+    hardware, architecture, model, "precision", status, average_power_w, tdp_w, power_ratio, uncapped_ratio,
+    clock_fraction, attained_ops_per_s, attained_bytes_per_s, compute_utilization_fraction,
+    bandwidth_utilization_fraction, static_share_fraction, unattributed_share_fraction, measured_power_w,
+    measured_ratio, peak_ops_per_s, is_projection,
     concat_ws(
         '; ',
         CASE
@@ -175,6 +174,7 @@ SELECT
             WHEN status = 'low' AND model = 'matrix_product' AND priced_at = 'board'
                 THEN 'prices were fitted to boards at work, so that the power limit adds none'
         END
-    ) AS reason
+    ) AS reason,
+    run_id
 FROM judged
 ORDER BY architecture, hardware, model, peak_ops_per_s DESC, precision, run_id

@@ -1,26 +1,26 @@
 /*
 record = "HardwareSummary"
-summary = "What one hardware is: class, names, operating points, and what is uncertain about it"
+summary = "Summary of one hardware: class, names, power modes, and what is uncertain about it"
 grain = "one row"
 order = ["the only row"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-vendor = { type = "VARCHAR", meaning = "who makes it" }
-static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn while running, whatever is computed" }
-needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself" }
-aliases = { type = "VARCHAR[]", meaning = "other names" }
-power_modes = { type = "VARCHAR[]", meaning = "operating points beside the default" }
-action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit says" }
-recalled_action_count = { type = "BIGINT", meaning = "those whose price is recalled" }
-assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }
-projection = { type = "VARCHAR", meaning = "why its key numbers are projections or estimates; empty where they are published" }
-unavailable = { type = "VARCHAR", meaning = "why it can be neither bought nor rented, or only at a price that is a guess; empty where it can" }
-doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
-hardware_digest = { type = "VARCHAR", meaning = "of its description" }
-recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
+vendor = { type = "VARCHAR", meaning = "manufacturer" }
+static_power_w = { type = "DOUBLE", unit = "W", meaning = "power drawn while running, regardless of the work" }
+needs_host = { type = "VARCHAR", meaning = "slot or port of the host that it needs, whose power is not included; empty for standalone hardware" }
+aliases = { type = "VARCHAR[]", meaning = "aliases" }
+power_modes = { type = "VARCHAR[]", meaning = "power modes beside the default" }
+action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit implies" }
+recalled_action_count = { type = "BIGINT", meaning = "number of actions with a recalled price" }
+assumed_action_count = { type = "BIGINT", meaning = "number of actions with an assumed price" }
+projection = { type = "VARCHAR", meaning = "reason why its key numbers are projections or estimates; empty where they are published" }
+unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable, or its price a guess; empty otherwise" }
+doubts = { type = "VARCHAR[]", meaning = "disagreements of the sources" }
+hardware_digest = { type = "VARCHAR", meaning = "digest of its description" }
+recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
 */
 SELECT
     h.hardware,

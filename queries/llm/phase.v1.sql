@@ -1,61 +1,49 @@
 /*
 record = "ServedPhase"
-summary = "Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it"
+summary = "Prefill and decode of a served language model: time, energy and cost per token, and bottleneck"
 grain = "one row per served configuration and phase"
 [parameters]
-prefill_ids = { type = "INTEGER[]", meaning = "runs of the prompts' pass on one device, one for each served configuration" }
-decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same configurations, in their order" }
-run_ids = { type = "INTEGER[]", meaning = "all of both" }
-device_counts = { type = "INTEGER[]", meaning = "devices that a configuration works on together" }
-batches = { type = "INTEGER[]", meaning = "sequences at a time of each configuration" }
-prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens; 0 where the runs are of another batch, whose shares count" }
-prompt = { type = "INTEGER", meaning = "tokens of each prompt" }
-steps = { type = "INTEGER", meaning = "decode steps of each request: its output tokens but the first, which ends the prefill; at least 1" }
-engine = { type = "VARCHAR", meaning = "that serves, as serving_predictions names it" }
-work = { type = "VARCHAR", meaning = "model, or experts where tokens choose among weights" }
-prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, the engine's own time in" }
-decode_s = { type = "DOUBLE[]", meaning = "seconds of all its decode steps" }
+prefill_ids = { type = "INTEGER[]", meaning = "prefill runs on one device, one per served configuration" }
+decode_ids = { type = "INTEGER[]", meaning = "decode-step runs of the same configurations, in the same order" }
+run_ids = { type = "INTEGER[]", meaning = "runs of both" }
+device_counts = { type = "INTEGER[]", meaning = "devices per configuration" }
+batches = { type = "INTEGER[]", meaning = "concurrent sequences of each configuration" }
+prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: an engine's step holds so many tokens; 0 where the runs are of another batch, whose shares count" }
+prompt = { type = "INTEGER", meaning = "tokens per prompt" }
+steps = { type = "INTEGER", meaning = "decode steps per request: output tokens but the first, which ends the prefill; at least 1" }
+engine = { type = "VARCHAR", meaning = "engine, as serving_predictions names it" }
+work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tokens choose among weights" }
+prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, including the engine's own time" }
+decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps" }
 prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill, of all devices together" }
 decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
 [columns]
-place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1" }
+place = { type = "BIGINT", meaning = "position of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
-model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
-label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
-hardware = {}
-hardware_id = {}
-architecture = {}
-precision = {}
-batch = { type = "INTEGER", meaning = "sequences at a time" }
-runtime = {}
+model = { type = "VARCHAR", meaning = "name of the pass as a model" }
+label = { type = "VARCHAR", meaning = "hardware, with xN for N devices, and the precision where configurations differ in it" }
+batch = { type = "INTEGER", meaning = "concurrent sequences" }
 device_count = { type = "INTEGER", meaning = "devices that work together" }
-token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
-phase_s = { type = "DOUBLE", unit = "s", meaning = "of the phase, all decode steps together" }
-phase_j = { type = "DOUBLE", unit = "J", meaning = "of all devices in it" }
-tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "of all devices together, while the phase lasts" }
-tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "of that a device's share" }
-energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "of all devices, for one token of the phase" }
-device_power_w = { type = "DOUBLE", unit = "W", meaning = "of one device in the phase" }
-run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: of prompts, or one step at the middle of the output, without what the engine adds; of the nearest batch that is" }
-run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
-latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time: of the first token, or between tokens, from measurements of served models" }
-energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
-bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: what that adds to its passes" }
-bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
-pay = {}
-kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million tokens of the phase: work and idling between, times PUE" }
+token_count = { type = "BIGINT", meaning = "tokens of the batch: of its prompts, or made by its decode steps" }
+phase_s = { type = "DOUBLE", unit = "s", meaning = "time of the phase, all decode steps together" }
+phase_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices in it" }
+tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of all devices together, while the phase lasts" }
+tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of one device" }
+energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices, for one token of the phase" }
+device_power_w = { type = "DOUBLE", unit = "W", meaning = "power of one device in the phase" }
+run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored pass: of prompts, or one step at the middle of the output, without the engine's time; of the nearest stored batch" }
+run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its time: of the first token, or between tokens, from measurements of served models" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its energy: of a request, or of an output token, from measurements of served models" }
+bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: the time that it adds to its passes" }
+bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
-rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices rented" }
-bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices bought" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, in that way" }
-way = {}
-price_half_width = {}
-seller = {}
-told = {}
-unlike_told = {}
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
-activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
-is_available = {}
+rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices rented" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices bought" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, in that way" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, by the rate and the price" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "activations of the pass on one device, as the run has it" }
 run_id = { type = "INTEGER", meaning = "number of the pass's run" }
 */
 WITH place AS (
@@ -86,9 +74,7 @@ served AS (
         CAST($device_counts AS INTEGER[])[place]
     FROM place
 ),
-spent AS (
-    FROM bounds_of($run_ids)
-),
+spent AS (FROM cube.bound(run_ids := $run_ids)),
 -- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's; where kernels
 -- of the engine are quicker than those of the run, their shares of the run
 counted AS (
@@ -133,7 +119,9 @@ powered AS (
         e.each * e.batch AS token_count,
         e.each * e.batch / e.phase_s AS tokens_per_s,
         e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
-        e.phase_j / (e.each * e.batch) AS energy_per_inference_j
+        e.phase_j / (e.each * e.batch) AS energy_per_inference_j,
+        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity,
+        CASE e.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END AS energy_quantity
     FROM served AS e
     JOIN cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
@@ -144,13 +132,13 @@ powered AS (
 doubted AS (
     SELECT
         p.*,
-        served_half_width(
-            CASE p.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END,
-            v.vendor, $engine, $work, v.hardware, t.latency_own_half_width
+        sqrt(
+            pow(serving_half_width(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
-        served_half_width(
-            CASE p.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END,
-            v.vendor, $engine, $work, v.hardware, t.energy_own_half_width
+        sqrt(
+            pow(serving_half_width(p.energy_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            + pow(t.energy_own_half_width, 2)
         ) AS energy_half_width
     FROM powered AS p
     JOIN internal.run AS r ON r.run_id = p.run_id
@@ -164,36 +152,45 @@ paid AS (
 asked AS (
     SELECT
         q.*,
-        bought_spread(q.bought_price_half_width, q.purchase_usd_per_million, q.energy_usd_per_million) AS bought_half_width,
-        way_paid(
-            q.pay,
-            CASE WHEN q.rented_alike THEN q.rented_usd_per_million END,
-            CASE WHEN q.bought_alike THEN q.bought_usd_per_million END
-        ) AS way
+        q.bought_price_half_width * q.purchase_usd_per_million
+            / (q.purchase_usd_per_million + q.energy_usd_per_million) AS bought_half_width,
+        CASE
+            WHEN q.pay <> 'bought' AND q.rented_alike AND q.rented_usd_per_million IS NOT NULL
+                AND NOT (q.pay = 'both' AND coalesce(q.bought_alike AND q.bought_usd_per_million < q.rented_usd_per_million, FALSE))
+                THEN 'rented'
+            WHEN q.pay <> 'rented' AND q.bought_alike AND q.bought_usd_per_million IS NOT NULL THEN 'bought'
+        END AS way
     FROM paid AS q
 )
 SELECT
-    a.{columns},
+    a.place, a.phase, a.model,
     concat_ws(
         ' ',
         a.hardware,
         CASE WHEN a.device_count > 1 THEN 'x' || a.device_count END,
         CASE WHEN min(a.precision) OVER () <> max(a.precision) OVER () THEN a.precision END
     ) AS label,
+    a.hardware, a.hardware_id, a.architecture, a.precision, a.batch, a.runtime, a.device_count, a.token_count,
+    a.phase_s, a.phase_j, a.tokens_per_s,
     a.throughput_per_s AS tokens_per_s_per_device,
     a.energy_per_inference_j AS energy_per_token_j,
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
+    a.run_latency_s, a.run_energy_j, a.latency_half_width, a.energy_half_width,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
+    a.pay, a.kwh_per_million, a.gco2_per_million, a.rented_usd_per_million, a.bought_usd_per_million,
     by_way(a.way, a.rented_usd_per_million, a.bought_usd_per_million) AS usd_per_million,
+    a.way,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
     coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
+    a.unlike_told,
     sqrt(
         pow(a.latency_half_width, 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
     ) AS usd_half_width,
-    r.activation_bytes
+    r.activation_bytes,
+    a.is_available, a.run_id
 FROM asked AS a
 JOIN bounded AS b ON b.place = a.place AND b.phase = a.phase
 JOIN internal.run AS r ON r.run_id = a.run_id

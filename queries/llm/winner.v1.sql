@@ -1,29 +1,22 @@
 /*
 record = "ServedWinner"
-summary = "Which hardware serves a language model best: first token, between tokens, energy and cost of a token, each at the batch that suits it"
-grain = "one row per goal; none of a goal that nothing has a value of"
+summary = "Best hardware for a served language model: first token, time between tokens, energy and cost per token, each at its best batch"
+grain = "one row per goal; none for a goal without values"
 order = ["goal, in the order first_token, between_tokens, energy, cost"]
 [parameters]
-takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
-goal = { type = "VARCHAR", meaning = "first_token: least seconds to it; between_tokens: least seconds; energy: least joules of an output token, of all devices; cost: least USD of a million output tokens, in the way that is asked for" }
-label = { type = "VARCHAR", meaning = "the winner, as llm.phase calls it; ties go to the first name" }
-hardware = {}
-device_count = {}
-precision = {}
-batch = {}
-value = { type = "DOUBLE", meaning = "of the goal, in unit" }
+goal = { type = "VARCHAR", meaning = "goal: first_token, least time to it; between_tokens, least time; energy, least joules per output token, of all devices; cost, least USD per million output tokens, in the requested way of paying" }
+label = { type = "VARCHAR", meaning = "the winner, as llm.phase names it; ties go to the first name" }
+value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "s, J or USD" }
-half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the value's natural logarithm" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the next hardware; null without one" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the value's logarithm" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the next hardware to the winner; null without one" }
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
-runner_up_batch = { type = "INTEGER", null = true, meaning = "that batch" }
-probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of these hardware" }
-rivals = { type = "VARCHAR[]", meaning = "hardware that cannot be told apart from it" }
-hardware_count = { type = "BIGINT", meaning = "hardware, each with its number of devices and precision, that it is chosen from" }
-is_available = {}
-place = {}
-run_id = {}
+runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runner-up" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these hardware" }
+rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with it" }
+hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
 */
 WITH valued AS (
     SELECT
@@ -113,13 +106,14 @@ told AS (
     GROUP BY r.goal
 )
 SELECT
-    r.{columns},
+    r.goal, r.label, r.hardware, r.device_count, r.precision, r.batch, r.value, r.unit, r.half_width,
     t.next_value / r.value AS advantage_ratio,
     t.runner_up,
     t.runner_up_batch,
     t.probability_best,
     t.rivals,
-    t.hardware_count
+    t.hardware_count,
+    r.is_available, r.place, r.run_id
 FROM ranked AS r
 JOIN told AS t ON t.goal = r.goal
 WHERE r.rank = 1

@@ -6,33 +6,30 @@ grain = "one row"
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
 run_id = { type = "INTEGER", meaning = "number of the run that predicts it" }
 [columns]
-measurement_id = {}
-run_id = {}
-model = { type = "VARCHAR", meaning = "as the measurement is stored" }
-hardware = { type = "VARCHAR", meaning = "id of the description that predicts" }
+model = { type = "VARCHAR", meaning = "name as the measurement stores it" }
+hardware = { type = "VARCHAR", meaning = "id of the hardware description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = {}
-runtime = {}
-scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
-measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
-predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch; null where the hardware cannot run it" }
+scope = { type = "VARCHAR", meaning = "scope of measured energy and power" }
+measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median latency per batch" }
+predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "predicted latency per batch; null where the hardware cannot run it" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
-measured_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch; null without a counter" }
-predicted_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
+measured_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "measured energy per batch; null without a counter" }
+predicted_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "predicted energy per batch" }
 energy_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
-measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean; null without a counter" }
-predicted_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean" }
+measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power; null without a counter" }
+predicted_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
-measured_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "as the framework reports it; null where it does not" }
-predicted_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "what the framework would report of weights and activations; null where its workspaces are not known" }
+measured_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it; null where it does not" }
+predicted_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "memory that the framework would report for weights and activations; null where its workspaces are unknown" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
-refusal = { type = "VARCHAR", null = true, meaning = "why there is no prediction; null where there is one" }
-source = { type = "VARCHAR", meaning = "where the measurement comes from" }
-conditions = { type = "VARCHAR", meaning = "what the measurement depends on" }
+refusal = { type = "VARCHAR", null = true, meaning = "reason for a missing prediction; null otherwise" }
+source = { type = "VARCHAR", meaning = "source of the measurement" }
+conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
 */
 SELECT
-    m.{columns},
+    m.measurement_id,
     n.run_id,
+    m.model, m.hardware, m.precision, m.batch, m.runtime, m.scope,
     m.latency_s AS measured_latency_s,
     r.latency_s AS predicted_latency_s,
     r.latency_s / m.latency_s AS latency_ratio,
@@ -45,13 +42,19 @@ SELECT
     m.peak_memory_bytes AS measured_peak_memory_bytes,
     CAST(p.allocated_bytes AS BIGINT) AS predicted_peak_memory_bytes,
     p.allocated_bytes / CAST(m.peak_memory_bytes AS DOUBLE) AS memory_ratio,
-    n.refusal
+    n.refusal,
+    m.source, m.conditions
 FROM internal.measurement AS m
 JOIN internal.run AS n ON n.run_id = $run_id
 LEFT JOIN runs AS r ON r.run_id = n.run_id
-LEFT JOIN allocators() AS o ON o.hardware_digest = n.hardware_digest
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest
 CROSS JOIN LATERAL (
-    SELECT allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count) AS allocated_bytes
+    SELECT
+        CASE
+            WHEN o.workspace_bytes IS NULL THEN r.peak_memory_bytes
+            WHEN m.stream_count IS NOT NULL
+                THEN CAST(r.peak_memory_bytes + least(m.stream_count, o.stream_limit) * o.workspace_bytes AS BIGINT)
+        END AS allocated_bytes
 ) AS p
 WHERE m.measurement_id = $measurement_id
 ORDER BY m.measurement_id

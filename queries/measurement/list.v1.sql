@@ -1,31 +1,27 @@
 /*
 record = "ListedMeasurement"
-summary = "What somebody measured"
+summary = "Measurements of models and operators"
 grain = "one row per measurement"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "model or kind of operator to restrict to; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
-hardware = {}
-model = {}
-precision = { type = "VARCHAR", meaning = "as measured" }
-batch = {}
-runtime = {}
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+precision = { type = "VARCHAR", meaning = "precision as measured" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
-power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average" }
-wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average of the whole system at the wall plug, over its devices" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per batch" }
+power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power" }
+wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power of the whole system at the wall plug, per device" }
 device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
-peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "as the framework reports it" }
-scope = { type = "VARCHAR", meaning = "what it covers" }
-seen = {}
-source = { type = "VARCHAR", meaning = "where it comes from" }
-conditions = { type = "VARCHAR", meaning = "what it depends on" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it" }
+scope = { type = "VARCHAR", meaning = "scope of energy and power" }
+source = { type = "VARCHAR", meaning = "source of the measurement" }
+conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
 */
 SELECT
-    {columns}
+    measurement_id, hardware, model, "precision", batch, runtime, latency_s, throughput_per_s, energy_j, power_w,
+    wall_power_w, device_count, peak_memory_bytes, scope, seen, source, conditions
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model OR operator_kind(model) = $model)

@@ -1,23 +1,21 @@
 /*
-summary = "Models whose operators were measured one by one, and how much of their time traced operators account for"
+summary = "Models whose operators were measured one by one, with the share of their time that traced operators account for"
 grain = "one row per hardware, model, precision, batch and runtime"
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }
-precision = { type = "VARCHAR", meaning = "as measured" }
-batch = {}
-runtime = {}
-group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes" }
+precision = { type = "VARCHAR", meaning = "precision as measured" }
+group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes" }
 operator_count = { type = "BIGINT", meaning = "operators in them" }
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }
-device_time_s = { type = "DOUBLE", unit = "s", meaning = "of all kernels, without the gaps between them" }
-matched_fraction = { type = "DOUBLE", meaning = "part of device_time_s that operators of the trace account for" }
-unmatched = { type = "VARCHAR", meaning = "kernels that none accounts for, with the shapes of their arguments" }
-source = { type = "VARCHAR", meaning = "where the rows come from" }
-conditions = { type = "VARCHAR", meaning = "what the times depend on" }
+device_time_s = { type = "DOUBLE", unit = "s", meaning = "device time of all kernels, without the gaps between them" }
+matched_fraction = { type = "DOUBLE", meaning = "share of device_time_s that operators of the trace account for" }
+unmatched = { type = "VARCHAR", meaning = "kernels that no operator accounts for, with the shapes of their arguments" }
+source = { type = "VARCHAR", meaning = "source of the rows" }
+conditions = { type = "VARCHAR", meaning = "conditions of the times" }
 */
 SELECT
-    {columns},
+    hardware, model, "precision", batch, runtime,
     count(*) FILTER (WHERE operation <> '') AS group_count,
     CAST(sum(operator_count) AS BIGINT) AS operator_count,
     CAST(sum(call_count) AS BIGINT) AS call_count,
@@ -28,7 +26,8 @@ SELECT
         string_agg(concat(kernels, ' ', shapes), ', ' ORDER BY device_time_s DESC, kernels, shapes)
             FILTER (WHERE operation = ''),
         ''
-    ) AS unmatched
+    ) AS unmatched,
+    source, conditions
 FROM operator_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model)

@@ -1,52 +1,54 @@
 /*
 record = "ServedMeasurement"
-summary = "What somebody measured of language models as they are served"
+summary = "Measurements of served language models"
 grain = "one row per measurement"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only models whose name holds this text, whatever the case; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 [columns]
-serving_measurement_id = {}
-source = { type = "VARCHAR", meaning = "where it comes from" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware that the catalogue does not have" }
-model = { type = "VARCHAR", meaning = "as its source names it" }
-scope = {}
-engine = { type = "VARCHAR", meaning = "what serves; empty where not told" }
-engine_version = { type = "VARCHAR", meaning = "as told" }
-date = { type = "VARCHAR", meaning = "of the measurement" }
+source = { type = "VARCHAR", meaning = "source of the measurement" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
+model = { type = "VARCHAR", meaning = "model as its source names it" }
+engine = { type = "VARCHAR", meaning = "engine; empty where not stated" }
+engine_version = { type = "VARCHAR", meaning = "engine version as stated" }
+date = { type = "VARCHAR", meaning = "date of the measurement" }
 commit = { type = "VARCHAR", meaning = "repository and commit of the source" }
 device_count = { type = "INTEGER", null = true, meaning = "devices in use" }
 tensor_parallel = { type = "INTEGER", null = true, meaning = "devices that share each layer" }
-pipeline_parallel = { type = "INTEGER", null = true, meaning = "groups of layers one after another" }
+pipeline_parallel = { type = "INTEGER", null = true, meaning = "pipeline stages" }
 expert_parallel = { type = "INTEGER", null = true, meaning = "devices that share the experts" }
-data_parallel = { type = "INTEGER", null = true, meaning = "copies that share the requests" }
-weight_precision = { type = "VARCHAR", meaning = "as told" }
-activation_precision = { type = "VARCHAR", meaning = "as told" }
-cache_precision = { type = "VARCHAR", meaning = "as told" }
-prompt_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence; what lies in its cache before a decode_step" }
-output_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence" }
-batch = { type = "DOUBLE", meaning = "sequences of a call, or the mean of requests in flight" }
-time_to_first_token_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the whole batch" }
-inter_token_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "one step of the whole batch" }
-request_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "first prompt token to last output token" }
-output_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "of all devices" }
-total_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "prompt and output, of all devices" }
-energy_per_output_token_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of all devices, within power_boundary" }
-energy_per_request_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of all devices, within power_boundary" }
-power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "of all devices, within power_boundary" }
-power_boundary = { type = "VARCHAR", meaning = "what joules and watts contain" }
-speculative = { type = "VARCHAR", meaning = "how tokens are guessed ahead" }
-cached_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence, in the cache before a pass over its prompt" }
-uses_cache = { type = "BOOLEAN", meaning = "whether keys and values are kept from step to step" }
-context_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence, that passes were compiled for" }
-file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of the weights as they are stored" }
-statistic = { type = "VARCHAR", meaning = "of times between tokens: mean or median" }
-prompt_kind = { type = "VARCHAR", meaning = "what is told of a prompt whose length is not: short, or empty" }
-notes = { type = "VARCHAR", meaning = "what else the numbers depend on" }
-seen = {}
+data_parallel = { type = "INTEGER", null = true, meaning = "replicas that share the requests" }
+weight_precision = { type = "VARCHAR", meaning = "weight precision as stated" }
+activation_precision = { type = "VARCHAR", meaning = "activation precision as stated" }
+cache_precision = { type = "VARCHAR", meaning = "cache precision as stated" }
+prompt_tokens = { type = "DOUBLE", null = true, meaning = "prompt tokens of a sequence; for a decode_step, tokens in its cache" }
+output_tokens = { type = "DOUBLE", null = true, meaning = "output tokens of a sequence" }
+batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }
+time_to_first_token_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time to first token of the whole batch" }
+inter_token_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time of one step of the whole batch" }
+request_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time from first prompt token to last output token" }
+output_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "tokens per second of all devices" }
+total_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "prompt and output tokens of all devices" }
+energy_per_output_token_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per output token of all devices, within power_boundary" }
+energy_per_request_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per request of all devices, within power_boundary" }
+power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of all devices, within power_boundary" }
+power_boundary = { type = "VARCHAR", meaning = "boundary of energy and power" }
+speculative = { type = "VARCHAR", meaning = "speculative decoding method" }
+cached_tokens = { type = "DOUBLE", null = true, meaning = "cached tokens of a sequence, in the cache before a pass over its prompt" }
+uses_cache = { type = "BOOLEAN", meaning = "true if keys and values are kept from step to step" }
+context_tokens = { type = "DOUBLE", null = true, meaning = "context tokens of a sequence, that passes were compiled for" }
+file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "size of the weights as they are stored" }
+statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
+prompt_kind = { type = "VARCHAR", meaning = "statement on a prompt of unknown length: short, or empty" }
+notes = { type = "VARCHAR", meaning = "further conditions" }
 */
 SELECT
-    {columns}
+    serving_measurement_id, source, hardware, model, scope, engine, engine_version, date, commit, device_count,
+    tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, weight_precision, activation_precision,
+    cache_precision, prompt_tokens, output_tokens, batch, time_to_first_token_s, inter_token_latency_s,
+    request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
+    power_w, power_boundary, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, statistic,
+    prompt_kind, notes, seen
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND contains(lower(model), lower($model))

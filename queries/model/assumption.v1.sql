@@ -1,12 +1,12 @@
 /*
 record = "ModelCaveat"
-summary = "What the trace of a workload had to assume, or could not count"
+summary = "Assumptions and gaps of the trace of a workload"
 grain = "one row per assumption, and one per ATen operator without a formula"
 order = ["kind", "operator_count descending", "text"]
 [columns]
-operator_count = { type = "BIGINT", null = true, meaning = "how many operators are uncounted; null for an assumption" }
-kind = { type = "VARCHAR", meaning = "uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data" }
-text = { type = "VARCHAR", meaning = "ATen operator, or what was assumed and where" }
+operator_count = { type = "BIGINT", null = true, meaning = "number of uncounted operators; null for an assumption" }
+kind = { type = "VARCHAR", meaning = "kind: uncounted, only its bytes are counted; assumed, a worst case replaces data-dependent values" }
+text = { type = "VARCHAR", meaning = "ATen operator, or the assumption and its place" }
 */
 SELECT kind, text, operator_count
 FROM caveats

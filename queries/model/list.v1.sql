@@ -1,21 +1,22 @@
 /*
-summary = "Models that can be asked for by name"
+summary = "Models with a name"
 grain = "one row per model"
 order = ["name"]
 [columns]
-name = { type = "VARCHAR", meaning = "what `compare` takes" }
+name = { type = "VARCHAR", meaning = "name as a model of `compare`" }
 family = { type = "VARCHAR", meaning = "family of architectures" }
-task = { type = "VARCHAR", meaning = "classification, segmentation, video, block ..." }
-input_shape = { type = "VARCHAR", meaning = "of one sample; empty where the model brings its own" }
+task = { type = "VARCHAR", meaning = "task: classification, segmentation, video, block ..." }
+input_shape = { type = "VARCHAR", meaning = "input shape of one sample; empty where the model brings its own" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, as traced" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates at batch 1, as traced" }
-is_traceable = { type = "BOOLEAN", meaning = "whether joulemap traces it" }
-reason = { type = "VARCHAR", meaning = "why not, if not" }
+is_traceable = { type = "BOOLEAN", meaning = "true if joulemap traces it" }
+reason = { type = "VARCHAR", meaning = "reason why not, if not" }
 */
 SELECT
-    {columns},
     model AS name,
+    family, task, input_shape,
     coalesce(traced_parameter_count, parameter_count) AS parameter_count,
-    coalesce(mac_count, published_mac_count) AS mac_count
+    coalesce(mac_count, published_mac_count) AS mac_count,
+    is_traceable, reason
 FROM internal.model_entry
 ORDER BY model

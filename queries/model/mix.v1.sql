@@ -1,12 +1,12 @@
 /*
 record = "OperationShare"
-summary = "What a workload consists of, by operation"
-grain = "one row per operation that depends on an input, views apart"
+summary = "Operators of a workload by operation"
+grain = "one row per operation that depends on an input, without views"
 order = ["mac_count descending", "moved_bytes descending", "operation"]
 [columns]
-kind = { type = "VARCHAR", meaning = "what it is to a mapping model" }
-operator_count = { type = "BIGINT", meaning = "operators" }
-moved_fraction = { type = "DOUBLE", null = true, meaning = "of all bytes" }
+kind = { type = "VARCHAR", meaning = "kind of operator" }
+operator_count = { type = "BIGINT", meaning = "number of operators" }
+moved_fraction = { type = "DOUBLE", null = true, meaning = "share of all bytes" }
 */
 WITH mix AS (
     SELECT

@@ -1,22 +1,21 @@
 /*
 record = "ModulePart"
-summary = "One run by the modules of its model, each with all that runs inside it"
+summary = "Modules of one run, each with everything that runs inside it"
 grain = "one row per module in which an operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly"
 [columns]
-module_index = { type = "BIGINT", meaning = "a module before those inside it, these in the order of their first operators" }
-module = { type = "VARCHAR", meaning = "its path, that of its first use where several hold it; empty for the model itself" }
-depth = { type = "BIGINT", meaning = "modules that it is inside of" }
-output_shape = { type = "VARCHAR", meaning = "of the last operator that runs inside it, e.g. 1x64x56x56" }
+module_index = { type = "BIGINT", meaning = "order: a module before those inside it, in the order of their first operators" }
+module = { type = "VARCHAR", meaning = "path of the module, by its first use where shared; empty for the model itself" }
+depth = { type = "BIGINT", meaning = "number of enclosing modules" }
+output_shape = { type = "VARCHAR", meaning = "output shape of the last operator that runs inside it, e.g. 1x64x56x56" }
 operator_count = { type = "BIGINT", meaning = "operators that run inside it" }
 weight_count = { type = "BIGINT", meaning = "elements of the parameters and buffers that these read, each once" }
-mac_count = {}
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of its operators; one that is fused has its share of the kernel's" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "of its operators, static energy included" }
-latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
-energy_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
-own_mac_count = { type = "BIGINT", meaning = "of the operators that it calls itself" }
-own_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "of the operators that it calls itself, exact" }
-own_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the operators that it calls itself, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its operators; one that is fused has its share of the kernel's" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of its operators, static energy included" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
+energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
+own_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the operators that it calls itself" }
+own_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "own latency of the operators that it calls itself, exact" }
+own_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "own energy of the operators that it calls itself, exact" }
 */
 WITH step AS MATERIALIZED (
     SELECT
@@ -88,13 +87,15 @@ path AS (
     GROUP BY s.module
 )
 SELECT
-    s.{columns},
     row_number() OVER (ORDER BY p.path, s.module) - 1 AS module_index,
+    s.module, s.depth, s.output_shape, s.operator_count,
     coalesce(w.weight_count, 0) AS weight_count,
+    s.mac_count,
     seconds(s.latency_fs) AS latency_s,
     joules(s.energy_fj) AS energy_j,
     fraction(s.latency_fs, s.run_fs) AS latency_fraction,
-    fraction(s.energy_fj, s.run_fj) AS energy_fraction
+    fraction(s.energy_fj, s.run_fj) AS energy_fraction,
+    s.own_mac_count, s.own_latency_fs, s.own_energy_fj
 FROM summed AS s
 JOIN path AS p ON p.module = s.module
 LEFT JOIN weight AS w ON w.module = s.module

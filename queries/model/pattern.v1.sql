@@ -1,12 +1,12 @@
 /*
 record = "PatternShare"
-summary = "The fusion patterns of a workload"
-grain = "one row per pattern of what depends on an input, views apart"
+summary = "Fusion patterns of a workload"
+grain = "one row per pattern of operators that depend on an input, without views"
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 operator_count = { type = "BIGINT", meaning = "operators in them, views included" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, fused" }
-saved_fraction = { type = "DOUBLE", null = true, meaning = "part of the bytes that fusing keeps on chip" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written, fused" }
+saved_fraction = { type = "DOUBLE", null = true, meaning = "share of the bytes that fusion keeps on chip" }
 */
 WITH traffic AS (
     SELECT

@@ -1,53 +1,44 @@
 /*
 record = "ModelProfile"
-summary = "A workload as a whole, before any hardware is chosen"
+summary = "Totals of a workload, independent of hardware"
 grain = "one row"
 order = ["the only row"]
 [columns]
 name = { type = "VARCHAR", meaning = "model" }
-batch = {}
 input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates; of these and the next, none that depend on no input" }
-skipped_mac_count = { type = "BIGINT", meaning = "those that a causal mask hides: kernels that skip them do mac_count less these" }
-flop_count = { type = "BIGINT", meaning = "two for each multiply-accumulate" }
-elementwise_count = {}
-special_count = {}
-foldable_mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on no input: a compiler folds them ahead, eager and graph run them" }
-foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons of that kind, as of a weight's norm" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on an input" }
+skipped_mac_count = { type = "BIGINT", meaning = "MACs that a causal mask hides: kernels that skip them compute mac_count minus these" }
+flop_count = { type = "BIGINT", meaning = "two per multiply-accumulate" }
+foldable_mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on no input: a compiler computes them in advance, eager and graph run them" }
+foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplications and comparisons that depend on no input, such as those of a weight norm" }
 operator_count = { type = "BIGINT", meaning = "operators, views included" }
-subgraph_count = {}
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
-weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "of them read by operators: of experts those that are hit, of an embedding its rows" }
-moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every operator is a kernel" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel, and what depends on no input is folded ahead" }
+weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "bytes of them that operators read: the chosen experts, the used rows of an embedding" }
+moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written when every operator is a kernel" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written when every subgraph is a kernel, without operators that depend on no input" }
 peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
-fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without what a subgraph keeps on chip" }
+fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without values that a subgraph keeps on chip" }
 arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "operations of all products over moved_bytes" }
 fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over fused_moved_bytes" }
-assumption_count = { type = "BIGINT", meaning = "what the trace had to assume; see the view assumptions" }
-is_shipped = { type = "BOOLEAN", meaning = "traced when joulemap was made, not here" }
+assumption_count = { type = "BIGINT", meaning = "number of assumptions of the trace; see the view assumptions" }
+is_shipped = { type = "BOOLEAN", meaning = "true if traced when joulemap was built, not here" }
 torch_version = { type = "VARCHAR", meaning = "torch that traced it" }
 torchvision_version = { type = "VARCHAR", meaning = "torchvision that built it" }
-tracer_version = { type = "VARCHAR", meaning = "digest of the rules by which it was traced and fused" }
+tracer_version = { type = "VARCHAR", meaning = "digest of the tracing and fusion rules" }
 */
 WITH work AS (
     SELECT
         CAST(coalesce(sum(mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS mac_count,
-        CAST(
-            coalesce(
-                sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k))
-                    FILTER (WHERE NOT is_foldable), 0
-            ) AS BIGINT
-        ) AS skipped_mac_count,
+        CAST(coalesce(sum(skipped_mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS skipped_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS elementwise_count,
         CAST(coalesce(sum(special_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS special_count,
         CAST(coalesce(sum(mac_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_mac_count,
         CAST(coalesce(sum(elementwise_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_elementwise_count,
         count(*) AS operator_count,
         count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
-    FROM internal.workload_operator
+    FROM counted_operators
     WHERE workload_id = $workload_id
 ),
 traffic AS (
@@ -80,13 +71,15 @@ peak AS (
     FROM live
 )
 SELECT
-    k.{columns},
     w.model AS name,
     w.batch,
     w.input_spec,
     w.parameter_count,
+    k.mac_count, k.skipped_mac_count,
     2 * k.mac_count AS flop_count,
+    k.elementwise_count, k.special_count, k.foldable_mac_count, k.foldable_elementwise_count, k.operator_count,
     (SELECT count(*) FROM internal.workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
+    k.uncounted_count,
     w.weight_bytes,
     t.weight_read_bytes,
     t.moved_bytes,

@@ -1,27 +1,27 @@
 /*
 record = "ParetoPoint"
-summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
-grain = "one row per run asked for, refused ones included"
+summary = "Pareto front of configurations in two metrics, and the configurations that dominate the rest"
+grain = "one row per requested run, refused ones included"
 order = ["status: front, projection, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
-x = { type = "VARCHAR", default = "latency", meaning = "a metric, by its name in the view metrics" }
-y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another of them" }
-takes_all = { type = "BOOLEAN", default = false, meaning = "place what can be neither bought nor rented on the front too" }
+x = { type = "VARCHAR", default = "latency", meaning = "metric, by its name in the view metrics" }
+y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another metric" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to place unavailable hardware on the front too" }
 [columns]
-status = { type = "VARCHAR", meaning = "front; projection: it would be on the front if it could be had; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
-x_value = { type = "DOUBLE", null = true, meaning = "of the metric x, in x_unit" }
+status = { type = "VARCHAR", meaning = "status: front; projection: would be on the front if it were available; dominated: another is at least as good in both and better in one; unplaced: a price is unknown; unsupported" }
+x_value = { type = "DOUBLE", null = true, meaning = "value of the metric x, in x_unit" }
 x_unit = { type = "VARCHAR", null = true, meaning = "unit of x_value" }
-y_value = { type = "DOUBLE", null = true, meaning = "of the metric y, in y_unit" }
+y_value = { type = "DOUBLE", null = true, meaning = "value of the metric y, in y_unit" }
 y_unit = { type = "VARCHAR", null = true, meaning = "unit of y_value" }
-dominated_by = { type = "VARCHAR", null = true, meaning = "the configuration of the front that beats it by the largest x_ratio x y_ratio; null on the front" }
-dominated_by_run_id = { type = "INTEGER", null = true, meaning = "its run" }
-x_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in x" }
-y_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in y" }
-dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
-probability_front = { type = "DOUBLE", null = true, meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
-x_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
-y_half_width = { type = "DOUBLE", null = true, meaning = "of the same of y_value" }
-reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }
+dominated_by = { type = "VARCHAR", null = true, meaning = "configuration of the front with the largest x_ratio x y_ratio over it; null on the front" }
+dominated_by_run_id = { type = "INTEGER", null = true, meaning = "run of that configuration" }
+x_ratio = { type = "DOUBLE", null = true, meaning = "ratio in x by which that configuration is better" }
+y_ratio = { type = "DOUBLE", null = true, meaning = "ratio in y by which that configuration is better" }
+dominator_count = { type = "BIGINT", meaning = "configurations of the front that dominate it" }
+probability_front = { type = "DOUBLE", null = true, meaning = "probability that no other configuration is better in both; null for configurations dominated by more than three times, and beyond the 200 nearest" }
+x_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of x_value; null as before" }
+y_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of y_value; null as before" }
+reason = { type = "VARCHAR", meaning = "reason why it is unplaced or unsupported; empty otherwise" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT
@@ -62,8 +62,8 @@ placed AS MATERIALIZED (
         c.is_ranked,
         c.x_value,
         c.y_value,
-        as_cost(is_higher_better($x), c.x_value) AS x_cost,
-        as_cost(is_higher_better($y), c.y_value) AS y_cost
+        as_cost(find_metric($x).is_higher_better, c.x_value) AS x_cost,
+        as_cost(find_metric($y).is_higher_better, c.y_value) AS y_cost
     FROM chosen AS c
     WHERE c.x_value IS NOT NULL AND c.y_value IS NOT NULL
 ),
@@ -93,8 +93,8 @@ beaten AS (
         f.label,
         f.x_cost,
         f.y_cost,
-        better_ratio(is_higher_better($x), f.x_value, p.x_value) AS x_ratio,
-        better_ratio(is_higher_better($y), f.y_value, p.y_value) AS y_ratio
+        better_ratio(find_metric($x).is_higher_better, f.x_value, p.x_value) AS x_ratio,
+        better_ratio(find_metric($y).is_higher_better, f.y_value, p.y_value) AS y_ratio
     FROM placed AS p
     JOIN front AS f
         ON f.x_cost <= p.x_cost
@@ -130,8 +130,8 @@ judged AS (
         c.seller,
         c.x_value,
         c.y_value,
-        as_cost(is_higher_better($x), c.x_value) AS x_cost,
-        as_cost(is_higher_better($y), c.y_value) AS y_cost,
+        as_cost(find_metric($x).is_higher_better, c.x_value) AS x_cost,
+        as_cost(find_metric($y).is_higher_better, c.y_value) AS y_cost,
         b.label AS dominated_by,
         b.front_run_id,
         b.x_ratio,
@@ -145,9 +145,9 @@ contender AS (
     SELECT
         run_id,
         $x AS x_metric,
-        as_cost(is_higher_better($x), ln(x_value)) AS x_cost,
+        as_cost(find_metric($x).is_higher_better, ln(x_value)) AS x_cost,
         $y AS y_metric,
-        as_cost(is_higher_better($y), ln(y_value)) AS y_cost,
+        as_cost(find_metric($y).is_higher_better, ln(y_value)) AS y_cost,
         price_half_width,
         price_key,
         seller,
@@ -160,9 +160,9 @@ chance AS (FROM numpy.front_among(contender))
 SELECT
     ['front', 'projection', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,
-    metric_unit($x) AS x_unit,
+    find_metric($x).unit AS x_unit,
     c.y_value,
-    metric_unit($y) AS y_unit,
+    find_metric($y).unit AS y_unit,
     j.dominated_by,
     j.front_run_id AS dominated_by_run_id,
     j.x_ratio, j.y_ratio, j.dominator_count, h.probability_front,
@@ -188,8 +188,8 @@ SELECT
         WHEN j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_told
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN j.x_cost IS NULL THEN missing_of($x, c.pay) END,
-            CASE WHEN j.y_cost IS NULL THEN missing_of($y, c.pay) END
+            CASE WHEN j.x_cost IS NULL THEN coalesce(CASE WHEN $x = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($x).missing) END,
+            CASE WHEN j.y_cost IS NULL THEN coalesce(CASE WHEN $y = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($y).missing) END
         )
         ELSE ''
     END AS reason,

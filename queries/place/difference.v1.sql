@@ -1,20 +1,20 @@
 /*
 record = "PlacementDifference"
-summary = "Why one placement of a model takes more energy than another of the same question: what each device spends on each action"
-grain = "one row per device, component and action that either has a line of"
+summary = "Energy difference of two placements of a model, by device and action"
+grain = "one row per device, component and action of either"
 order = ["difference_fj descending by absolute value, device, component, action"]
 [parameters]
 first = { type = "INTEGER", meaning = "placement_id" }
-second = { type = "INTEGER", meaning = "placement_id that it is set beside" }
+second = { type = "INTEGER", meaning = "placement_id of the second" }
 [columns]
-device = { type = "VARCHAR", meaning = "of the box" }
-first_count = { type = "DOUBLE", meaning = "how often it happens in the first; 0 where it does not" }
-second_count = { type = "DOUBLE", meaning = "how often it happens in the second" }
+device = { type = "VARCHAR", meaning = "device of the box" }
+first_count = { type = "DOUBLE", meaning = "count in the first; 0 without the action" }
+second_count = { type = "DOUBLE", meaning = "count in the second" }
 first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first" }
 second_j = { type = "DOUBLE", unit = "J", meaning = "energy in the second" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "second less first" }
-first_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy in the first, exact: all rows add up to its total" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "the same, exact: all rows add up to the difference of both totals" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "second minus first" }
+first_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy in the first: all rows sum to its total" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact difference: all rows sum to the difference of both totals" }
 */
 WITH booked AS (
     SELECT

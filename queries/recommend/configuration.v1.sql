@@ -1,39 +1,39 @@
 /*
 record = "RankedConfiguration"
-summary = "Configurations within limits, best first, then those that miss one, nearest first"
-grain = "one row per run asked for, refused ones included"
+summary = "Configurations within limits, best first, then configurations that miss a limit, nearest first"
+grain = "one row per requested run, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "of feasible ones those with a rank first", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
-objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
-max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this total_energy_j; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this total_energy_per_inference_j; 0 for any" }
-max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this total_power_w; 0 for any" }
-min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
-max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
-max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
-takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
+objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "metric, by its name in the view metrics" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of a batch; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_j; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_per_inference_j; 0 for any" }
+max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
+min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
+max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
-status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
-rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others, and for what can be neither bought nor rented beside what can" }
-miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others, and for what cannot be had beside what can" }
-objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit, with the energy of the host where the objective is an energy, power, inferences per joule or energy x delay; null where it is not known" }
-hostless_value = { type = "DOUBLE", null = true, meaning = "of the objective without the energy of the host, in objective_unit; null where it is not known" }
+status = { type = "VARCHAR", meaning = "status: feasible; unranked, within the limits but without a known objective; infeasible; unsupported" }
+rank = { type = "BIGINT", null = true, meaning = "rank among the feasible, 1 for the best; null for others, and for unavailable hardware beside available" }
+miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible, 1 for the smallest violation_fraction; null for others, and for unavailable hardware beside available" }
+objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the energy of the host where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
+hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the energy of the host, in objective_unit; null where unknown" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
-objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the first of the feasible; null without one" }
-objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for memory and prices of chips" }
-probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of those that keep the limits; null as before" }
-likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
-probability_kept = { type = "DOUBLE", null = true, meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
-failed_count = { type = "BIGINT", meaning = "limits that it does not keep" }
-failed = { type = "VARCHAR", meaning = "their names" }
-worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "the limit that it misses most; null where it keeps all" }
-worst_value = { type = "DOUBLE", null = true, meaning = "what it has there, in worst_unit; null where it is not known" }
-worst_bound = { type = "DOUBLE", null = true, meaning = "what is allowed there" }
+objective_ratio = { type = "DOUBLE", null = true, meaning = "ratio to the best feasible objective, above 1 is worse; null without one" }
+objective_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best within the limits; null as before" }
+likely_best = { type = "BOOLEAN", meaning = "true if it is predicted to be the best, or statistically tied with it" }
+probability_kept = { type = "DOUBLE", null = true, meaning = "probability that it meets its most doubtful limit, of latency, energy, power and throughput; null without such a limit" }
+failed_count = { type = "BIGINT", meaning = "number of missed limits" }
+failed = { type = "VARCHAR", meaning = "names of the missed limits" }
+worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit that it misses most; null where it meets all" }
+worst_value = { type = "DOUBLE", null = true, meaning = "value for that limit, in worst_unit; null where unknown" }
+worst_bound = { type = "DOUBLE", null = true, meaning = "bound of that limit" }
 worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }
-violation_fraction = { type = "DOUBLE", null = true, meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
-reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }
+violation_fraction = { type = "DOUBLE", null = true, meaning = "violation of that limit: value / bound - 1, for throughput bound / value - 1; null where it meets all or a price is unknown" }
+reason = { type = "VARCHAR", meaning = "reason why it is unranked or unsupported, or the unknown price; empty otherwise" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT
@@ -67,22 +67,13 @@ missed AS (
         string_agg(k.missing, ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
             AS unknown,
         first(k ORDER BY k.violation_fraction DESC NULLS FIRST, k.limit_index) AS worst
-    FROM (
-        SELECT
-            c.run_id,
-            unnest(missed_limits(
-                c,
-                $max_latency_s,
-                $max_energy_j,
-                $max_energy_per_inference_j,
-                $max_memory_bytes,
-                $max_power_w,
-                $min_throughput_per_s,
-                $max_price_usd_per_hour,
-                $max_purchase_usd
-            ), recursive := TRUE)
-        FROM chosen AS c
-        WHERE c.reason = ''
+    FROM recommend.miss(
+        run_ids := $run_ids, max_latency_s := $max_latency_s, max_energy_j := $max_energy_j,
+        max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
+        max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
+        $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, utilization := $utilization, lifetime_years
+        := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share
+        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
     ) AS k
     GROUP BY k.run_id
 ),
@@ -92,7 +83,7 @@ judged AS (
         c.objective_value,
         c.is_available,
         m.worst.violation_fraction AS violation_fraction,
-        as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
+        as_cost(find_metric($objective).is_higher_better, c.objective_value) AS objective_cost,
         CASE
             WHEN c.reason <> '' THEN 4
             WHEN m.run_id IS NOT NULL THEN 3
@@ -136,7 +127,7 @@ contender AS (
         $objective AS metric,
         j.rank AS place,
         j.run_id,
-        as_cost(is_higher_better($objective), ln(j.objective_value)) AS cost,
+        as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
         c.hardware_id || ':' || c.way AS price_key,
         c.seller
@@ -176,10 +167,10 @@ SELECT
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
     CASE WHEN r.position = 3 AND r.is_ranked THEN r.rank END AS miss_rank,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value, c.hostless_value,
-    metric_unit($objective) AS objective_unit,
+    find_metric($objective).unit AS objective_unit,
     CASE
         WHEN min(r.position) OVER () = 1
-            THEN better_ratio(is_higher_better($objective), r.best_value, c.objective_value)
+            THEN better_ratio(find_metric($objective).is_higher_better, r.best_value, c.objective_value)
     END AS objective_ratio,
     nullif(
         sqrt(
@@ -211,7 +202,7 @@ SELECT
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
         WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
-        WHEN r.position = 2 THEN 'the catalogue has no ' || missing_of($objective, c.pay)
+        WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
     c.run_id

@@ -1,16 +1,16 @@
 /*
 record = "PredictionStanding"
-summary = "How predictions like each run's have scored against measurements, and how near to its hardware these are"
-grain = "one row per run and quantity; refused runs are left out"
+summary = "Scores of predictions like each run's against measurements, by nearness of the measured hardware"
+grain = "one row per run and quantity; refused runs are omitted"
 order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }
 [columns]
-half_width = { type = "DOUBLE", meaning = "of the 80 % interval of ln(measured / predicted)" }
-standing = { type = "VARCHAR", values = "Standing", meaning = "what it was measured on: this hardware, its class, or other classes" }
-basis = { type = "VARCHAR", meaning = "what the interval follows from" }
-measurement_count = { type = "BIGINT", null = true, meaning = "measurements behind it; null where they are of other classes" }
-group_count = { type = "BIGINT", null = true, meaning = "model families times boards that they are of; null where they are of other classes" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of ln(measured / predicted)" }
+standing = { type = "VARCHAR", values = "Standing", meaning = "measured hardware: this hardware, its class, or other classes" }
+basis = { type = "VARCHAR", meaning = "origin of the interval" }
+measurement_count = { type = "BIGINT", null = true, meaning = "number of measurements behind it; null for other classes" }
+group_count = { type = "BIGINT", null = true, meaning = "number of model families times boards behind it; null for other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
 */
@@ -40,26 +40,26 @@ WITH uncertain AS MATERIALIZED (
     FROM internal.run_total AS u
     WHERE u.run_id IN (SELECT unnest($run_ids)) AND u.latency_half_width IS NOT NULL
 ),
-scale AS (
+subject AS (
     SELECT
-        r.run_id,
-        s.quantity,
-        max(s.level) AS "level",
-        max_by(s.row_count, s.level) AS row_count
+        r.run_id AS place,
+        work_of(w.model, w.work) AS work,
+        v.architecture,
+        r.runtime,
+        r.precision,
+        v.hardware,
+        (
+            SELECT max(p.peak_ops_per_s)
+            FROM internal.hardware_precision AS p
+            WHERE p.hardware_digest = r.hardware_digest
+        ) AS ops_per_s,
+        r.calibration_digest
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    LEFT JOIN peaks_of_hardware() AS z ON z.hardware_digest = r.hardware_digest
-    JOIN internal.error_scale AS s
-        ON s.work IN ('', work_of(w.model, w.work))
-        AND s.architecture IN ('', v.architecture)
-        AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
-        AND s.precision IN ('', r.precision)
-        AND s.hardware IN ('', v.hardware)
-        AND is_of_size(s, coalesce(z.ops_per_s, s.most_ops_per_s))
     WHERE r.run_id IN (SELECT unnest($run_ids))
-    GROUP BY r.run_id, s.quantity
-)
+),
+scale AS (FROM numpy.scales_of(subject))
 SELECT
     f.model,
     f.configured_hardware AS hardware,
@@ -84,6 +84,6 @@ SELECT
 FROM uncertain AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN run_configurations AS f ON f.run_id = u.run_id
-JOIN scale AS s ON s.run_id = u.run_id AND s.quantity = u.one.quantity
+JOIN scale AS s ON s.place = u.run_id AND s.quantity = u.one.quantity
 LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest
 ORDER BY list_position($run_ids, u.run_id), u.run_id, u.one.position

@@ -1,16 +1,16 @@
 /*
 record = "NumberSource"
-summary = "What the numbers of runs rest on: every source of a price or another number of their hardware, and how much energy it prices"
-grain = "one row per run, basis and source; refused runs are left out"
+summary = "Sources of the numbers of runs: prices and other numbers of their hardware, and the energy that each source prices"
+grain = "one row per run, basis and source; refused runs are omitted"
 order = ["run as in run_ids", "run_fraction descending", "basis", "source"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }
 [columns]
 basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled, recalled or assumed" }
-number_count = { type = "BIGINT", meaning = "numbers of the hardware that are from there" }
-numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, separated by commas: quantities, and COMPONENT.ACTION for a price" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run that the prices among them price, exact" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
+number_count = { type = "BIGINT", meaning = "number of the hardware's numbers from this source" }
+numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, comma-separated: quantities, and COMPONENT.ACTION for a price" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run that prices from this source determine" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
 */
 WITH priced AS (
     SELECT
@@ -62,5 +62,4 @@ SELECT
     s.run_id
 FROM rest AS s
 JOIN run_configurations AS r ON r.run_id = s.run_id
-JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
-ORDER BY o.position, s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source
+ORDER BY list_position($run_ids, s.run_id), s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source

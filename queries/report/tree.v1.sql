@@ -1,25 +1,21 @@
 /*
 record = "EnergyLeaf"
-summary = "Where the energy of several runs goes: common categories, the actions in them, and the subgraphs that act most"
-grain = "one row per run, action and subgraph; of an action past the subgraphs that act most, one row for all the others; the rows of a run sum to its energy, exactly"
+summary = "Energy of several runs by common category, action and the largest subgraphs"
+grain = "one row per run, action and subgraph, with one row for all smaller subgraphs of an action; the rows of a run sum to its energy, exactly"
 order = ["run as in run_ids", "category_fj descending", "common_category", "action_fj descending", "action", "position"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`; refused ones are omitted" }
 most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a row of their own" }
 [columns]
-model = {}
-hardware = {}
-common_category = {}
-category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
-action = { type = "VARCHAR", meaning = "what acts, and what it does: COMPONENT.ACTION" }
-action_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
-position = { type = "INTEGER", meaning = "of the subgraph in the action, 1 for the most energy; the last where it stands for several" }
+category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the category, exact" }
+action = { type = "VARCHAR", meaning = "COMPONENT.ACTION" }
+action_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action, exact" }
+position = { type = "INTEGER", meaning = "position of the subgraph in the action, 1 for the most energy; the last where it stands for several" }
 subgraph = { type = "VARCHAR", null = true, meaning = "name; null where the row stands for all the others" }
-subgraph_count = { type = "INTEGER", meaning = "subgraphs that the row stands for" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action in them, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action in them" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
-run_id = {}
+subgraph_count = { type = "INTEGER", meaning = "number of subgraphs that the row stands for" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action in them, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the action in them" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
 */
 WITH act AS (
     SELECT
@@ -79,13 +75,16 @@ summed AS (
     FROM merged
 )
 SELECT
-    s.{columns},
+    s.model, s.hardware, s.common_category, s.category_fj,
     s."action",
+    s.action_fj,
     CAST(s."position" AS INTEGER) AS "position",
     CASE WHEN s.subgraph_count = 1 THEN s.name END AS subgraph,
     CAST(s.subgraph_count AS INTEGER) AS subgraph_count,
+    s.energy_fj,
     joules(s.energy_fj) AS energy_j,
-    fraction(s.energy_fj, s.run_fj) AS run_fraction
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.run_id
 FROM summed AS s
 ORDER BY
     s.run_position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",

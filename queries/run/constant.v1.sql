@@ -1,18 +1,18 @@
 /*
 record = "Constant"
-summary = "Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the difference"
+summary = "Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each price"
 grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
 [columns]
 constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of the run" }
-value_a = { type = "DOUBLE", null = true, meaning = "on A, in unit; null where A has none" }
-value_b = { type = "DOUBLE", null = true, meaning = "on B, in unit; null where B has none" }
+value_a = { type = "DOUBLE", null = true, meaning = "value on A, in unit; null where A has none" }
+value_b = { type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B has none" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
-ratio = { type = "DOUBLE", null = true, meaning = "B over A" }
-moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "of an energy per action that both have: its price term, exact, of the voltage factor: those of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
-moved_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
-basis_a = { type = "VARCHAR", null = true, meaning = "where it comes from on A" }
-basis_b = { type = "VARCHAR", null = true, meaning = "where it comes from on B" }
+ratio = { type = "DOUBLE", null = true, meaning = "value on B over value on A" }
+moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "exact part of the energy difference due to this constant: for an energy per action that both have, its price term; for the voltage factor, the terms of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in counts and time" }
+moved_j = { type = "DOUBLE", null = true, unit = "J", meaning = "moved_fj in joules" }
+basis_a = { type = "VARCHAR", null = true, meaning = "basis on A" }
+basis_b = { type = "VARCHAR", null = true, meaning = "basis on B" }
 source_a = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on A" }
 source_b = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on B" }
 */
@@ -91,9 +91,11 @@ row_of AS (
     WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT
-    {columns},
     name AS constant,
+    value_a, value_b, unit,
     value_b / nullif(value_a, 0e0) AS ratio,
-    joules(moved_fj) AS moved_j
+    moved_fj,
+    joules(moved_fj) AS moved_j,
+    basis_a, basis_b, source_a, source_b
 FROM row_of
 ORDER BY abs(moved_j) DESC NULLS LAST, constant

@@ -1,13 +1,13 @@
 /*
-summary = "What each subgraph of a run does, in events: instructions, cache lines with hits and misses, warps, tokens, tiles"
-grain = "one row per subgraph and event that happens in it; subgraphs sum to the run"
+summary = "Events of each subgraph of a run: instructions, cache lines with hits and misses, warps, tokens, tiles"
+grain = "one row per subgraph and event in it; subgraphs sum to the run"
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "execution order" }
-name = { type = "VARCHAR", meaning = "of the operator that leads it" }
-component = { type = "VARCHAR", meaning = "where it happens" }
-per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
-energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
+name = { type = "VARCHAR", meaning = "name of the operator that leads it" }
+component = { type = "VARCHAR", meaning = "component of the event" }
+per = { type = "VARCHAR", meaning = "unit of the event: instruction, line, warp, token ..." }
+energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "exact energy of the actions that pay for the event, which may pay for other events too; null where none does" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the same actions" }
 */
 WITH counted AS (
     SELECT

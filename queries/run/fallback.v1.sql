@@ -1,21 +1,21 @@
 /*
 record = "Fallback"
-summary = "What of runs a host computes because the chip's compiler does not run it, or leaves it"
+summary = "Operations of runs that a host computes because the chip's compiler does not support them or leaves them"
 grain = "one row per run and operation that the host computes"
 order = ["position of the run in run_ids", "first_operator_index"]
 [columns]
 run_id = { type = "INTEGER", meaning = "run" }
 configured_hardware = { type = "VARCHAR", meaning = "chip, with its power mode" }
-compiler = { type = "VARCHAR", meaning = "that of the chip" }
-cut = { type = "VARCHAR", meaning = "what it keeps of a model that it does not run whole: first, stretch or each" }
+compiler = { type = "VARCHAR", meaning = "compiler of the chip" }
+cut = { type = "VARCHAR", meaning = "part of a partly supported model that it keeps: first, stretch or each" }
 helper = { type = "VARCHAR", meaning = "hardware that computes the operation, with its power mode" }
 operation = { type = "VARCHAR", meaning = "conv2d, gelu ..." }
-is_compiled = { type = "BOOLEAN", meaning = "the compiler runs it elsewhere; here its cut leaves it to the host" }
+is_compiled = { type = "BOOLEAN", meaning = "true if the compiler supports it elsewhere, but its cut leaves it to the host here" }
 operator_count = { type = "BIGINT", meaning = "operators of it that the host computes" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of these" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency, 0 to 1" }
-energy_fraction = { type = "DOUBLE", meaning = "of the run's energy, 0 to 1: with the static power meanwhile" }
-first_operator_index = { type = "INTEGER", meaning = "the first of them in the model" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of these operators" }
+latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency, 0 to 1" }
+energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy, static power meanwhile included" }
+first_operator_index = { type = "INTEGER", meaning = "first of them in the model" }
 */
 WITH divided AS (
     SELECT DISTINCT s.run_id

@@ -1,13 +1,13 @@
 /*
 record = "LedgerLine"
-summary = "The ledger of one run: every line with its count and the energy of one"
+summary = "Ledger of one run: every line with its count and energy per action"
 grain = "one row per operator and action; lines sum to operators, subgraphs and the run, exactly"
 order = ["operator_index", "energy_fj descending", "component", "action"]
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
+basis = { type = "VARCHAR", meaning = "basis of the price: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */
 SELECT

@@ -3,11 +3,11 @@ summary = "Stored runs, newest first"
 grain = "one row per evaluated run"
 order = ["run_id descending"]
 [parameters]
-most = { type = "INTEGER", default = 1000, meaning = "rows at most; 0 for all" }
+most = { type = "INTEGER", default = 1000, meaning = "maximum rows; 0 for all" }
 [columns]
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency per batch" }
+created_at = { type = "TIMESTAMP", meaning = "time of storing, UTC" }
 */
 SELECT
     run_id,

@@ -6,9 +6,9 @@ grain = "one row per setting that differs"
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 setting_index = { type = "INTEGER", meaning = "fixed order" }
-setting = { type = "VARCHAR", meaning = "what differs" }
-value_a = { type = "VARCHAR", meaning = "on A" }
-value_b = { type = "VARCHAR", meaning = "on B" }
+setting = { type = "VARCHAR", meaning = "setting that differs" }
+value_a = { type = "VARCHAR", meaning = "value on A" }
+value_b = { type = "VARCHAR", meaning = "value on B" }
 */
 WITH side AS (
     SELECT run_id, setting_index, setting, value

@@ -1,31 +1,28 @@
 /*
 record = "SweepCrossing"
-summary = "From which batch on one hardware beats another that was better at smaller batches"
-grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
+summary = "Batches from which one hardware beats another that was better at smaller batches"
+grain = "one row per model, precision, runtime, metric, pair of hardware and batch at which the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
-model = {}
-precision = {}
-runtime = {}
-metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
-overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
+metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
+overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from this batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
-batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
-overtaker_value = { type = "DOUBLE", meaning = "at batch, in unit" }
-overtaken_value = { type = "DOUBLE", meaning = "at batch, in unit" }
+batch = { type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
+overtaker_value = { type = "DOUBLE", meaning = "value at batch, in unit" }
+overtaken_value = { type = "DOUBLE", meaning = "value at batch, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-previous_batch = { type = "INTEGER", meaning = "the largest smaller batch where they were not equal" }
-previous_overtaker_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
-previous_overtaken_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of one of the two are projections or estimates" }
+previous_batch = { type = "INTEGER", meaning = "largest smaller batch at which they were not equal" }
+previous_overtaker_value = { type = "DOUBLE", meaning = "value at previous_batch, in unit" }
+previous_overtaken_value = { type = "DOUBLE", meaning = "value at previous_batch, in unit" }
+is_projection = { type = "BOOLEAN", meaning = "true if key numbers of one of the two are projections or estimates" }
 */
 WITH candidate AS (
     SELECT
         model, "precision", runtime, series, batch, hardware, is_projection,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
-            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
+            {'metric': 'edp', 'unit': find_metric('edp').unit, 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': find_metric('energy_per_inference').unit, 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': find_metric('latency').unit, 'value': latency_s}
         ], recursive := TRUE)
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),
@@ -74,13 +71,16 @@ followed AS (
     )
 )
 SELECT
-    {columns},
+    model, "precision", runtime, metric,
     CASE WHEN first_value < second_value THEN first_hardware ELSE second_hardware END AS overtaker,
     CASE WHEN first_value < second_value THEN second_hardware ELSE first_hardware END AS overtaken,
+    batch,
     least(first_value, second_value) AS overtaker_value,
     greatest(first_value, second_value) AS overtaken_value,
+    unit, previous_batch,
     greatest(previous_first_value, previous_second_value) AS previous_overtaker_value,
-    least(previous_first_value, previous_second_value) AS previous_overtaken_value
+    least(previous_first_value, previous_second_value) AS previous_overtaken_value,
+    is_projection
 FROM followed
 WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
 ORDER BY model, precision, runtime, series, metric, batch, overtaker, overtaken

@@ -1,14 +1,14 @@
 /*
 record = "SweepPoint"
-summary = "Every run of a sweep: what a larger batch brings and costs"
-grain = "one row per run asked for, refused ones included"
+summary = "Runs of a sweep, with the gain and cost of a larger batch"
+grain = "one row per requested run, refused ones included"
 order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
 [parameters]
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the most inferences per joule in the power-efficiency zone" }
 [columns]
 speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }
 batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
-is_in_zone = { type = "BOOLEAN", meaning = "in the power-efficiency zone of its model, hardware, precision and runtime" }
+is_in_zone = { type = "BOOLEAN", meaning = "true in the power-efficiency zone of its model, hardware, precision and runtime" }
 */
 WITH asked AS (
     SELECT

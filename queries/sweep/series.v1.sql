@@ -1,33 +1,33 @@
 /*
 record = "SweepSeries"
-summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
-grain = "one row per model, hardware, precision and runtime of the runs asked for"
+summary = "Best batch of each hardware: within a latency budget, for throughput and for energy"
+grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the most inferences per joule in the power-efficiency zone" }
 [columns]
-batch_count = { type = "BIGINT", meaning = "batches that it runs" }
-refused_count = { type = "BIGINT", meaning = "batches that it cannot run" }
+batch_count = { type = "BIGINT", meaning = "batches that run" }
+refused_count = { type = "BIGINT", meaning = "refused batches" }
 least_latency_batch = { type = "INTEGER", null = true, meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
-least_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
-budget_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput within the budget; null without a budget or where none keeps it" }
-budget_throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "its inferences per second" }
-budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+least_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at that batch" }
+budget_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput within the budget; null without a budget or where none meets it" }
+budget_throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at that batch" }
+budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at that batch" }
 throughput_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "its inferences per second" }
-throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at that batch" }
+throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at that batch" }
 energy_batch = { type = "INTEGER", null = true, meaning = "batch of the least energy per inference" }
-energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "its energy per inference" }
-energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
-zone_low_batch = { type = "INTEGER", null = true, meaning = "the power-efficiency zone begins here: batches next to energy_batch with nearly as many inferences per joule" }
-zone_high_batch = { type = "INTEGER", null = true, meaning = "and ends here" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per inference at that batch" }
+energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at that batch" }
+zone_low_batch = { type = "INTEGER", null = true, meaning = "first batch of the power-efficiency zone: batches next to energy_batch with nearly as many inferences per joule" }
+zone_high_batch = { type = "INTEGER", null = true, meaning = "last batch of the zone" }
 zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least average power in the zone" }
 zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power in the zone" }
-largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that it runs" }
-largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput there over that at batch 1; null without a run at batch 1" }
+largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that runs" }
+largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput at that batch over that at batch 1; null without a run at batch 1" }
 largest_batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
-reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch that it cannot run" }
+reason = { type = "VARCHAR", meaning = "reason of refusal of the smallest refused batch" }
 */
 WITH asked AS (
     SELECT

@@ -1,33 +1,27 @@
 /*
 record = "SweepWinner"
-summary = "Which hardware is best at each batch of a sweep, and where that changes"
+summary = "Best hardware at each batch of a sweep, and the batches at which it changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
 [columns]
-model = {}
-precision = {}
-runtime = {}
-metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
-batch = {}
+metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
-value = { type = "DOUBLE", meaning = "the winner's, in unit" }
+value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = {}
-advantage_ratio = {}
-probability_ahead = { type = "DOUBLE", null = true, meaning = "that the winner is better than the runner-up; null without one" }
-candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
+probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
+candidate_count = { type = "BIGINT", meaning = "number of hardware that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
-is_change = { type = "BOOLEAN", meaning = "whether the winner is another than at the next smaller batch" }
-is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs this batch too and is beaten; false where it cannot run it" }
+is_change = { type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
+is_overtaking = { type = "BOOLEAN", meaning = "true if the previous winner runs this batch too and is beaten; false where it cannot run it" }
 */
 WITH candidate AS (
     SELECT
         model, "precision", runtime, series, batch, hardware, run_id,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
-            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
+            {'metric': 'edp', 'unit': find_metric('edp').unit, 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': find_metric('energy_per_inference').unit, 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': find_metric('latency').unit, 'value': latency_s}
         ], recursive := TRUE)
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),
@@ -82,8 +76,9 @@ pair AS (
 ),
 chance AS (FROM numpy.differences_of(pair))
 SELECT
-    b.{columns},
+    b.model, b.precision, b.runtime, b.metric, b.batch, b.winner, b.value, b.unit, b.runner_up, b.advantage_ratio,
     h.probability_better AS probability_ahead,
+    b.candidate_count, b.previous_batch, b.previous_winner,
     coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b

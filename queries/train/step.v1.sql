@@ -1,30 +1,28 @@
 /*
 record = "TrainedStep"
-summary = "Training steps of one device: time, energy, MACs and cost, and what of the time each phase takes"
-grain = "one row per run asked for that was evaluated"
+summary = "Training steps of one device: time, energy, MACs and cost, and time by phase"
+grain = "one row per requested run that was evaluated"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of training steps, of one device each" }
+run_ids = { type = "INTEGER[]", meaning = "runs of training steps, each on one device" }
 [columns]
-model = { type = "VARCHAR", meaning = "name of the step, by which it is asked about" }
-batch = { type = "INTEGER", meaning = "samples of one device" }
-step_s = { type = "DOUBLE", unit = "s", meaning = "of a step" }
-step_j = { type = "DOUBLE", unit = "J", meaning = "of a step, of one device" }
-power_w = { type = "DOUBLE", unit = "W", meaning = "of one device" }
-forward_s = { type = "DOUBLE", unit = "s", meaning = "of it the forward pass and the loss; kernels that several phases share by their operators" }
-backward_s = { type = "DOUBLE", unit = "s", meaning = "of it gradients" }
-again_s = { type = "DOUBLE", unit = "s", meaning = "of it what is computed a second time: activations that were not kept, scores of attention" }
-exchange_s = { type = "DOUBLE", unit = "s", meaning = "of it what devices exchange, as far as nothing hides it" }
-optimizer_s = { type = "DOUBLE", unit = "s", meaning = "of it the optimizer" }
-model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward pass and of its gradients, without those that a mask hides" }
-again_mac_count = { type = "HUGEINT", meaning = "MACs of what is computed a second time, likewise" }
-memory_bytes = { type = "BIGINT", unit = "B", meaning = "of one device at the peak" }
-kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million samples: work and idling between, times PUE" }
+model = { type = "VARCHAR", meaning = "name of the step as a model" }
+batch = { type = "INTEGER", meaning = "samples per step of one device" }
+step_s = { type = "DOUBLE", unit = "s", meaning = "time of a step" }
+step_j = { type = "DOUBLE", unit = "J", meaning = "energy of a step, of one device" }
+power_w = { type = "DOUBLE", unit = "W", meaning = "power of one device" }
+forward_s = { type = "DOUBLE", unit = "s", meaning = "time of the forward pass and the loss; kernels shared by several phases are split by their operators" }
+backward_s = { type = "DOUBLE", unit = "s", meaning = "time of the backward pass" }
+again_s = { type = "DOUBLE", unit = "s", meaning = "time of recomputation: activations that were not kept, attention scores" }
+exchange_s = { type = "DOUBLE", unit = "s", meaning = "exposed communication time" }
+optimizer_s = { type = "DOUBLE", unit = "s", meaning = "time of the optimizer" }
+model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward and backward pass, without masked ones" }
+again_mac_count = { type = "HUGEINT", meaning = "MACs of recomputation, without masked ones" }
+memory_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of one device" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million samples: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million samples, in that way" }
-told = {}
-unlike_told = {}
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price" }
-is_available = { type = "BOOLEAN", meaning = "it can be bought or rented" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million samples, in that way" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, by the rate and the price" }
+is_available = { type = "BOOLEAN", meaning = "true if it can be bought or rented" }
 */
 WITH place AS (
     SELECT
@@ -37,11 +35,10 @@ WITH place AS (
             ELSE 'forward'
         END AS phase,
         CAST(o.latency_fs AS HUGEINT) AS latency_fs,
-        CAST(q.mac_count - skipped_mac_count(q.variant, q.elementwise_count, q.mac_count, q.gemm_m, q.gemm_n, q.gemm_k) AS HUGEINT)
-            AS mac_count
+        CAST(q.mac_count - q.skipped_mac_count AS HUGEINT) AS mac_count
     FROM internal.run AS r
     JOIN internal.run_operator AS o ON o.run_id = r.run_id
-    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 spent AS (

@@ -1,29 +1,26 @@
 /*
 record = "UtilizationFlag"
-summary = "What is unhealthy about how runs use their hardware, and which subgraphs are the reason"
-grain = "one row per run and flag that it raises"
+summary = "Problems in how runs use their hardware, and the responsible subgraphs"
+grain = "one row per run and raised flag"
 order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, idle_units"]
 [parameters]
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth, published x dram_efficiency, above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 [columns]
-hardware = {}
-flag = { type = "VARCHAR", meaning = "low_compute, high_bandwidth or idle_units" }
-value_fraction = { type = "DOUBLE", meaning = "of the quantity that is flagged" }
-limit_fraction = { type = "DOUBLE", meaning = "what it is compared with" }
-cost = { type = "VARCHAR", meaning = "what the reason is counted in: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
-bottleneck = { type = "VARCHAR", meaning = "what bounds the subgraphs that most of the cost is in: compute, memory or launch" }
-bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "of the cost that is in them" }
-subgraph_count = { type = "BIGINT", meaning = "how many they are" }
+flag = { type = "VARCHAR", meaning = "flag: low_compute, high_bandwidth or idle_units" }
+value_fraction = { type = "DOUBLE", meaning = "value of the flagged quantity" }
+limit_fraction = { type = "DOUBLE", meaning = "threshold of the flag" }
+cost = { type = "VARCHAR", meaning = "unit of the cost: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
+bottleneck = { type = "VARCHAR", meaning = "bottleneck of the subgraphs with most of the cost: compute, memory or launch" }
+bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost that is in them" }
+subgraph_count = { type = "BIGINT", meaning = "number of these subgraphs" }
 total_count = { type = "BIGINT", meaning = "subgraphs of the run" }
-subgraph_index = { type = "INTEGER", meaning = "the subgraph with the largest cost; ties go to the first" }
-subgraph = { type = "VARCHAR", meaning = "operator that leads it" }
-subgraph_fraction = { type = "DOUBLE", null = true, meaning = "of the cost that is in it" }
-tile_count = { type = "DOUBLE", meaning = "its tiles of work" }
-units_used_count = { type = "INTEGER", meaning = "its units with work in the fullest wave" }
+subgraph_index = { type = "INTEGER", meaning = "subgraph with the largest cost; ties go to the first" }
+subgraph = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
+subgraph_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost that is in it" }
+tile_count = { type = "DOUBLE", meaning = "tiles of work of that subgraph" }
+units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of that subgraph" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
-unit_name = {}
-run_id = {}
 */
 WITH paced AS (
     SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs
@@ -130,16 +127,20 @@ worst AS (
     QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY amount DESC, subgraph_index) = 1
 )
 SELECT
-    x.{columns},
     r.configured_hardware AS hardware,
+    x.flag,
     x.value AS value_fraction,
     x.level AS limit_fraction,
+    x.cost,
     b.bottleneck,
     fraction(b.amount, b.whole) AS bottleneck_fraction,
     b.subgraph_count,
+    x.total_count, x.subgraph_index,
     g.name AS subgraph,
     fraction(x.amount, b.whole) AS subgraph_fraction,
-    r.unit_name
+    x.tile_count, x.units_used_count, x.units_total_count,
+    r.unit_name,
+    x.run_id
 FROM worst AS x
 JOIN bound AS b ON b.run_id = x.run_id AND b.flag = x.flag
 JOIN run_configurations AS r ON r.run_id = x.run_id

@@ -1,17 +1,26 @@
 /*
 record = "Grade"
-summary = "The grades of a share of a peak, and where each begins"
+summary = "Grades of a share of a peak, with their thresholds"
 grain = "one row per grade"
 [parameters]
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for the program's own" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for the program's own" }
 [columns]
-grade_index = { type = "BIGINT", meaning = "from 1, the best first" }
+grade_index = { type = "BIGINT", meaning = "position from 1, best first" }
 grade = { type = "VARCHAR", meaning = "excellent, good, fair, poor or very poor" }
-least_fraction = { type = "DOUBLE", meaning = "of the peak: what is as much or more has this grade, unless it has a better one" }
+least_fraction = { type = "DOUBLE", meaning = "share of the peak from which this grade applies, unless a better one does" }
 */
+WITH bound AS (
+    SELECT
+        CASE len($grade_bounds)
+            WHEN 0 THEN [0.7e0, 0.5e0, 0.3e0, 0.1e0]
+            WHEN 4 THEN $grade_bounds
+            ELSE error('expected four bounds of grades, from excellent down to poor, found ' || len($grade_bounds))
+        END AS fractions
+)
 SELECT
     g.grade_index,
-    grades()[g.grade_index] AS grade,
-    coalesce(grade_bounds($grade_bounds)[g.grade_index], 0e0) AS least_fraction
-FROM (SELECT unnest(generate_series(1, len(grades()))) AS grade_index) AS g
-ORDER BY g.grade_index
+    ['excellent', 'good', 'fair', 'poor', 'very poor'][g.grade_index] AS grade,
+    coalesce(b.fractions[g.grade_index], 0e0) AS least_fraction
+FROM bound AS b
+CROSS JOIN (SELECT unnest(generate_series(1, 5)) AS grade_index) AS g
+ORDER BY grade_index

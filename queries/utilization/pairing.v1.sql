@@ -1,32 +1,30 @@
 /*
 record = "Pairing"
-summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
+summary = "Hardware that wins most often by size of model and batch among the stored runs"
 grain = "one row per class of FLOPs, precision, batch and goal"
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
 [parameters]
-precision = { type = "VARCHAR", default = "", meaning = "only runs at this precision; empty for all" }
-batch = { type = "INTEGER", default = 0, meaning = "only runs at this batch; 0 for all" }
-runtime = { type = "VARCHAR", default = "", meaning = "only runs of this runtime; empty for all" }
-hardware = { type = "VARCHAR[]", default = [], meaning = "only these, with @MODE where the power mode is not the default; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
+batch = { type = "INTEGER", default = 0, meaning = "batch to restrict to; 0 for all" }
+runtime = { type = "VARCHAR", default = "", meaning = "runtime to restrict to; empty for all" }
+hardware = { type = "VARCHAR[]", default = [], meaning = "hardware to restrict to, with @MODE where the power mode is not the default; empty for all" }
 [columns]
-least_flop_count = { type = "BIGINT", meaning = "a class of model sizes begins here: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
+least_flop_count = { type = "BIGINT", meaning = "lower bound of the class of model sizes: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = {}
-goal = { type = "VARCHAR", meaning = "energy: least energy per inference; latency: least latency; utilization: most of its peak" }
-hardware = { type = "VARCHAR", meaning = "wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
+goal = { type = "VARCHAR", meaning = "goal: energy, least energy per inference; latency, least latency; utilization, most of its peak" }
+hardware = { type = "VARCHAR", meaning = "hardware that wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
 architecture = { type = "VARCHAR", meaning = "its architecture class" }
-won_count = { type = "BIGINT", meaning = "contests that it wins" }
-entered_count = { type = "BIGINT", meaning = "contests that it takes part in" }
-contest_count = { type = "BIGINT", meaning = "contests in all" }
+won_count = { type = "BIGINT", meaning = "number of contests that it wins" }
+entered_count = { type = "BIGINT", meaning = "number of contests that it takes part in" }
+contest_count = { type = "BIGINT", meaning = "number of all contests" }
 model_count = { type = "BIGINT", meaning = "models among them" }
-hardware_count = { type = "BIGINT", meaning = "hardware that took part in one or more" }
-median_value = { type = "DOUBLE", meaning = "of the goal's quantity where it wins, in unit" }
+hardware_count = { type = "BIGINT", meaning = "hardware in at least one contest" }
+median_value = { type = "DOUBLE", meaning = "median value of the goal's quantity where it wins, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of median_value; 1 for a fraction of peak" }
-median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the next where it wins" }
-median_utilization_fraction = { type = "DOUBLE", meaning = "of its peak where it wins" }
-runner_up = { type = "VARCHAR", null = true, meaning = "wins second most; null without one" }
+median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "median ratio of the next to it where it wins" }
+median_utilization_fraction = { type = "DOUBLE", meaning = "median share of its peak where it wins" }
+runner_up = { type = "VARCHAR", null = true, meaning = "hardware with the second most wins; null without one" }
 runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
-is_projection = {}
 */
 WITH chosen AS (
     SELECT
@@ -56,10 +54,20 @@ work AS (
     SELECT
         c.workload_id,
         c.runtime,
-        flop_class(arg_min(t.mac_count, c.run_id), any_value(c.batch)) AS least_flop_count
-    FROM chosen AS c
-    JOIN internal.run_total AS t ON t.run_id = c.run_id
-    GROUP BY c.workload_id, c.runtime
+        CASE
+            WHEN c.mac_count < c.batch THEN 0
+            ELSE CAST(pow(10, length(CAST(2 * c.mac_count // c.batch AS VARCHAR)) - 1) AS BIGINT)
+        END AS least_flop_count
+    FROM (
+        SELECT
+            c.workload_id,
+            c.runtime,
+            arg_min(t.mac_count, c.run_id) AS mac_count,
+            any_value(c.batch) AS batch
+        FROM chosen AS c
+        JOIN internal.run_total AS t ON t.run_id = c.run_id
+        GROUP BY c.workload_id, c.runtime
+    ) AS c
 ),
 candidate AS (
     SELECT
@@ -153,12 +161,14 @@ ranked AS (
     WINDOW by_wins AS (PARTITION BY least_flop_count, precision, batch, goal ORDER BY won_count DESC, hardware)
 )
 SELECT
-    r.{columns},
+    r.least_flop_count, r.precision, r.batch, r.goal, r.hardware, r.architecture, r.won_count, r.entered_count,
     c.contest_count,
     c.model_count,
     c.hardware_count,
+    r.median_value, r.unit, r.median_advantage_ratio, r.median_utilization_fraction,
     CASE WHEN r.next_won_count > 0 THEN r.next_hardware END AS runner_up,
-    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count
+    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count,
+    r.is_projection
 FROM ranked AS r
 JOIN contest AS c
     ON c.least_flop_count = r.least_flop_count

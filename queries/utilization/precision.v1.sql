@@ -1,12 +1,12 @@
 /*
 record = "PrecisionGain"
-summary = "What each precision of a hardware gains over fp32, or over the widest that it has without fp32"
-grain = "one row per evaluated run asked for"
+summary = "Gain of each precision of a hardware over fp32, or over its widest precision without fp32"
+grain = "one row per requested evaluated run"
 order = ["model", "batch", "runtime", "hardware in the order of run_ids", "precision, fp32 first, then from wide to narrow"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are omitted" }
 [columns]
-baseline_precision = { type = "VARCHAR", meaning = "what it is held against" }
+baseline_precision = { type = "VARCHAR", meaning = "baseline precision" }
 speedup_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the baseline" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the baseline: below 1 is less" }
 peak_ratio = { type = "DOUBLE", meaning = "peak operations per second over that of the baseline" }
@@ -16,7 +16,12 @@ WITH one AS (
     SELECT
         model, hardware, batch, runtime, "precision", throughput_per_s, energy_per_inference_j, latency_s,
         peak_memory_bytes, compute_utilization_fraction, peak_ops_per_s, is_projection, run_id, position,
-        CASE WHEN "precision" = 'fp32' THEN 0 ELSE precision_place("precision") END AS place
+        CASE
+            WHEN "precision" = 'fp32' THEN 0
+            ELSE list_position(
+                ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part("precision", '/', 1)
+            )
+        END AS place
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 )
 SELECT

@@ -1,39 +1,41 @@
 /*
 record = "Remedy"
-summary = "What would use the hardware of runs better: the best of other runs that differ in one thing, and what it gains"
-grain = "one row per evaluated run and thing that some evaluated other run differs in"
+summary = "Better uses of the hardware of runs: the best other run that differs in one thing, and its gain"
+grain = "one row per evaluated run and property in which some evaluated other run differs"
 order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to better" }
+run_ids = { type = "INTEGER[]", meaning = "runs to improve" }
 other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roof" }
-least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which another run is better" }
-takes_all = { type = "BOOLEAN", default = false, meaning = "choose from chips that can be neither bought nor rented too; else only for a run on such a one" }
-near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "thresholds of the grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roofline" }
+least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "minimum gain of a better run" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to choose from unavailable chips too; otherwise only for a run on such a chip" }
+near_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the largest gain: the smallest batch that reaches it is chosen" }
 [columns]
-hardware = {}
-compute_utilization_fraction = {}
-bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
-bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
-remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
-place = { type = "INTEGER", null = true, meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
+bound = { type = "VARCHAR", meaning = "bottleneck of most of its time: compute, memory or launch; ties go to the first" }
+bound_time_fraction = { type = "DOUBLE", meaning = "share of the latency in subgraphs that it bounds" }
+remedy = { type = "VARCHAR", meaning = "remedy: larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
+place = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for one that does not follow from it" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
-is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
-gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: how many times less energy x time an inference takes" }
+is_better = { type = "BOOLEAN", meaning = "true if gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
+gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: gain in energy x time per inference" }
 throughput_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
 chosen_utilization_fraction = { type = "DOUBLE", meaning = "compute utilization of the choice" }
-tried_count = { type = "BIGINT", meaning = "evaluated runs that it was chosen from" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the chosen hardware are projections or estimates" }
+tried_count = { type = "BIGINT", meaning = "number of evaluated runs that it was chosen from" }
+is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the chosen hardware are projections or estimates" }
 chosen_run_id = { type = "INTEGER", meaning = "run of the choice" }
-run_id = { type = "INTEGER", meaning = "run to better" }
+run_id = { type = "INTEGER", meaning = "run to improve" }
 */
-WITH one AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+one AS (
     SELECT
         c.run_id, c.hardware_id, c.hardware, c.power_mode, c.architecture, c.deployment, c.precision, c.batch,
         c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
-        c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
+        c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source,
+        list_position(
+            ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part(c.precision, '/', 1)
+        ) AS precision_place
     FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
     JOIN internal.workload AS w ON w.workload_id = c.workload_id
 ),
@@ -60,7 +62,7 @@ pair AS (
                     WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
                     WHEN
                         o.batch = b.batch AND o.runtime = b.runtime
-                        AND precision_place(o.precision) > precision_place(b.precision)
+                        AND o.precision_place > b.precision_place
                         THEN 'lower precision'
                     WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
                 END
@@ -162,13 +164,16 @@ placed (state, remedy, place) AS (
         ('roof', 'another chip', 3)
 )
 SELECT
-    c.{columns},
     b.hardware,
     b.compute_utilization_fraction,
     s.bound,
     s.bound_time_fraction,
+    c.remedy,
     p.place,
+    c.choice,
     c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
+    c.gain_ratio, c.throughput_ratio, c.energy_ratio, c.latency_ratio, c.chosen_utilization_fraction, c.tried_count,
+    c.is_projection, c.chosen_run_id,
     b.run_id
 FROM chosen AS c
 JOIN one AS b ON b.run_id = c.run_id
@@ -176,7 +181,8 @@ JOIN bounded AS s ON s.run_id = c.run_id
 LEFT JOIN placed AS p
     ON p.remedy = c.remedy
     AND p.state = CASE
-        WHEN s.bound = 'compute' AND grade(b.compute_utilization_fraction, $grade_bounds) IN ('excellent', 'good')
+        WHEN s.bound = 'compute' AND b.compute_utilization_fraction
+            >= (SELECT g.least_fraction FROM grade_step AS g WHERE g.grade = 'good')
             THEN 'roof'
         ELSE s.bound
     END

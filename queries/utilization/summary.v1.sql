@@ -1,28 +1,29 @@
 /*
 record = "Utilization"
-summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
-grain = "one row per run asked for, refused ones included"
+summary = "Use of each hardware by a run: arithmetic, bandwidth, units, and its place on the roofline"
+grain = "one row per requested run, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
 [parameters]
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for those of `utilization.grade`" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for those of `utilization.grade`" }
 [columns]
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
-least_flop_count = { type = "BIGINT", null = true, meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
-compute_grade = { type = "VARCHAR", null = true, meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
-attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time from one batch to the next" }
-sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
-ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of its class of model sizes, as in `utilization.pairing`" }
+compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
+attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
+sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the flagged share" }
+ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
 roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
-roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roof" }
-roofline_grade = { type = "VARCHAR", null = true, meaning = "roofline_fraction in a word" }
+roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roofline limit" }
+roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_fraction" }
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
-flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
+flags = { type = "VARCHAR[]", meaning = "flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
 */
-WITH asked AS (
+WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
+asked AS (
     SELECT
         model, batch, precision, runtime, hardware, architecture, status, mac_count, attained_ops_per_s, peak_ops_per_s,
         compute_utilization_fraction, memory_bandwidth_bytes_per_s, bandwidth_utilization_fraction,
@@ -41,9 +42,14 @@ WITH asked AS (
 SELECT
     model, batch, precision, runtime, hardware, architecture, status,
     2 * mac_count // batch AS flop_count,
-    flop_class(mac_count, batch) AS least_flop_count,
+    -- the power of ten that the operations of one inference begin at
+    CASE
+        WHEN mac_count < batch THEN 0
+        ELSE CAST(pow(10, length(CAST(2 * mac_count // batch AS VARCHAR)) - 1) AS BIGINT)
+    END AS least_flop_count,
     attained_ops_per_s, peak_ops_per_s, compute_utilization_fraction,
-    grade(compute_utilization_fraction, $grade_bounds) AS compute_grade,
+    (SELECT min_by(g.grade, g.grade_index) FROM grade_step AS g WHERE compute_utilization_fraction >= g.least_fraction)
+        AS compute_grade,
     attained_bytes_per_s, memory_bandwidth_bytes_per_s, bandwidth_utilization_fraction, sustained_bandwidth_fraction,
     arithmetic_intensity_ops_per_byte, dram_intensity_ops_per_byte, ridge_ops_per_byte,
     dram_intensity_ops_per_byte / ridge_ops_per_byte AS ridge_ratio,
@@ -54,7 +60,11 @@ SELECT
     END AS roof,
     roofline_ops_per_s,
     attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) AS roofline_fraction,
-    grade(attained_ops_per_s / nullif(roofline_ops_per_s, 0e0), $grade_bounds) AS roofline_grade,
+    (
+        SELECT min_by(g.grade, g.grade_index)
+        FROM grade_step AS g
+        WHERE attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) >= g.least_fraction
+    ) AS roofline_grade,
     compute_time_fraction, memory_time_fraction, launch_time_fraction, units_used_count, units_total_count, unit_name,
     idle_units_fraction, average_power_w, tdp_w, ops_per_j,
     peak_ops_per_s / tdp_w AS peak_ops_per_j,

@@ -1,24 +1,24 @@
 /*
 record = "BatchZone"
-summary = "The batches at which a hardware is used well: utilization and inferences per joule near the best of a series"
-grain = "one row per model, hardware, precision and runtime of the runs asked for"
+summary = "Batches at which a hardware is well used: utilization and inferences per joule near the best of a series"
+grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "first position in run_ids"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most utilization and of the most inferences per joule: what has both is in the zone" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the highest utilization and of the most inferences per joule; batches with both are in the zone" }
 [columns]
 precision = { type = "VARCHAR", meaning = "precision" }
-batches = { type = "INTEGER[]", meaning = "batches that were tried, refused ones included" }
-zone_batches = { type = "INTEGER[]", meaning = "those in the zone; empty where none has both" }
-best_batch = { type = "INTEGER", null = true, meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
-best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "the most compute utilization of any batch" }
-utilization_batch = { type = "INTEGER", null = true, meaning = "the batch that has it; ties go to the smallest" }
-least_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of any batch" }
-energy_batch = { type = "INTEGER", null = true, meaning = "the batch that has it; ties go to the smallest" }
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of a batch at best_batch" }
+batches = { type = "INTEGER[]", meaning = "batches tried, refused ones included" }
+zone_batches = { type = "INTEGER[]", meaning = "batches in the zone; empty where none has both" }
+best_batch = { type = "INTEGER", null = true, meaning = "batch with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
+best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "highest compute utilization of any batch" }
+utilization_batch = { type = "INTEGER", null = true, meaning = "batch with it; ties go to the smallest" }
+least_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "least energy per inference of any batch" }
+energy_batch = { type = "INTEGER", null = true, meaning = "batch with it; ties go to the smallest" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch at best_batch" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations at best_batch" }
-refused_batch = { type = "INTEGER", null = true, meaning = "the smallest batch that was refused; null where none was" }
-refusal = { type = "VARCHAR", null = true, meaning = "why" }
+refused_batch = { type = "INTEGER", null = true, meaning = "smallest refused batch; null without one" }
+refusal = { type = "VARCHAR", null = true, meaning = "reason of refusal" }
 run_id = { type = "INTEGER", null = true, meaning = "run at best_batch" }
 */
 WITH compared AS (

@@ -1,25 +1,25 @@
 /*
 record = "OperatorScore"
-summary = "Predicted device time of operators inside models against measured, by kind of operator"
+summary = "Predicted against measured device time of operators inside models, by kind of operator"
 grain = "one row per hardware and operator kind, and one for all kinds"
 order = ["hardware", "kind, all first, then by device_time_s descending"]
 [parameters]
-above_s = { type = "DOUBLE", default = 5e-6, meaning = "operators that take longer than this each have their errors scored" }
+above_s = { type = "DOUBLE", default = 5e-6, meaning = "minimum operator time for a score of its own" }
 [columns]
-kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind but those whose kernels overlap" }
-is_overlapping = { type = "BOOLEAN", meaning = "kernels run side by side in a graph, so that the profile is too slow: not in all" }
-group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes in one model, precision and batch" }
-device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the device time of all profiles that the filters let pass, matched or not" }
+kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind except those whose kernels overlap" }
+is_overlapping = { type = "BOOLEAN", meaning = "true if its kernels run side by side in a graph, so that the profile is too slow: excluded from all" }
+group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes in one model, precision and batch" }
+device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured time" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the device time of all profiles that the filters let pass, matched or not" }
 time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
 time_weighted_error_fraction = { type = "DOUBLE", meaning = "absolute errors of all groups, weighted by measured time" }
 scored_count = { type = "BIGINT", meaning = "groups whose operators take longer than above_s each" }
-mean_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: mean absolute relative error" }
-median_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: median absolute relative error" }
-bias_fraction = { type = "DOUBLE", null = true, meaning = "of those: mean signed relative error; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: signed relative error of the group that is furthest off" }
-worst_case = { type = "VARCHAR", null = true, meaning = "that group: model, precision, batch, operation, shapes" }
-seen_fraction = { type = "DOUBLE", meaning = "part of the groups that coefficients were chosen with in view" }
+mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of those groups" }
+median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of those groups" }
+bias_fraction = { type = "DOUBLE", null = true, meaning = "mean signed relative error of those groups; positive is predicted too high" }
+worst_error_fraction = { type = "DOUBLE", null = true, meaning = "signed relative error of the worst of those groups" }
+worst_case = { type = "VARCHAR", null = true, meaning = "worst group: model, precision, batch, operation, shapes" }
+seen_fraction = { type = "DOUBLE", meaning = "share of the groups that were used for fitting coefficients" }
 operator_count = { type = "BIGINT", meaning = "operators in them" }
 */
 WITH pair AS (

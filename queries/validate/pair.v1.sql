@@ -1,18 +1,18 @@
 /*
 record = "PairScore"
-summary = "Of two hardware that served the same model alike, how often the better one is named rightly"
+summary = "Pairs of hardware that served the same model alike: how often the better one is predicted to be better"
 grain = "one row per source and quantity, and one per quantity for all sources together"
 order = ["quantity, times and rates before energies and powers", "source"]
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
-source = { type = "VARCHAR", meaning = "name of where both measurements come from; all where that is any" }
-pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, tokens in and sequences, tokens out within a tenth, other hardware" }
-right_fraction = { type = "DOUBLE", meaning = "part of them in which the one that was measured lower is predicted lower" }
-apart_count = { type = "BIGINT", meaning = "pairs that predictions tell apart: the better one is so with a probability of 80 % or more" }
-apart_right_fraction = { type = "DOUBLE", null = true, meaning = "part of these that is right; null for none" }
-mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability with which the pairs that are told apart were called" }
+quantity = { type = "VARCHAR", meaning = "quantity as in serving_predictions" }
+source = { type = "VARCHAR", meaning = "name of the source of both measurements; all for any" }
+pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, input tokens and sequences, output tokens within a tenth, other hardware" }
+right_fraction = { type = "DOUBLE", meaning = "share of pairs in which the lower measured one is also predicted lower" }
+apart_count = { type = "BIGINT", meaning = "pairs that are not statistically tied: the better one is so with a probability of at least 80 %" }
+apart_right_fraction = { type = "DOUBLE", null = true, meaning = "share of these that is right; null for none" }
+mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability of the pairs that are not statistically tied" }
 */
 WITH told AS (
     SELECT
@@ -22,7 +22,7 @@ WITH told AS (
         p.half_width,
         p.serving_measurement_id,
         m.hardware,
-        source_name(m.source) AS source,
+        regexp_replace(m.source, '(, |: ).*$', '') AS source,
         m.output_tokens,
         concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens) AS same,
         round(m.batch) AS batch

@@ -1,19 +1,19 @@
 /*
 record = "ServingRefusal"
-summary = "Measurements of served models that no prediction scores, and why"
+summary = "Measurements of served models without a prediction, with the reasons"
 grain = "one row per source, hardware and reason"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 [columns]
-source = { type = "VARCHAR", meaning = "where the measurements come from" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware that the catalogue does not have" }
-refusal = { type = "VARCHAR", meaning = "why there is no prediction" }
+source = { type = "VARCHAR", meaning = "source of the measurements" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
+refusal = { type = "VARCHAR", meaning = "reason for the missing prediction" }
 measurement_count = { type = "BIGINT", meaning = "measurements of which at least one quantity is not predicted" }
 quantity_count = { type = "BIGINT", meaning = "quantities of these that are not predicted" }
 */
 SELECT
-    {columns},
+    source, hardware, refusal,
     count(DISTINCT serving_measurement_id) AS measurement_count,
     count(*) AS quantity_count
 FROM serving_refusals

@@ -1,23 +1,18 @@
 /*
-summary = "The error of each prediction as a logarithm, with the groups that intervals are made of"
+summary = "Logarithmic error of each prediction, with the groups that intervals are made from"
 grain = "one row per measurement and quantity with a prediction"
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency, of a batch or where a rate was measured from one batch to the next; or energy" }
-architecture = {}
+quantity = { type = "VARCHAR", meaning = "quantity: latency, of a batch or where a rate was measured, between batches; or energy" }
 work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model, else the kind of a single operator" }
-runtime = {}
-precision = { type = "VARCHAR", meaning = "as measured" }
+precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
-batch = {}
-family = { type = "VARCHAR", meaning = "of the model; a single operator is one of its own" }
-measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
-predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
-log_error = {}
-half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
-seen = { type = "VARCHAR", meaning = "what was chosen with the measurement in view; empty for nothing" }
-is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
-measurement_id = {}
+family = { type = "VARCHAR", meaning = "family of the model; a single operator is one of its own" }
+measured = { type = "DOUBLE", meaning = "value in s or J, per batch" }
+predicted = { type = "DOUBLE", meaning = "value in s or J, per batch" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
+seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for nothing" }
+is_calibrated = { type = "BOOLEAN", meaning = "true for a calibration of its own hardware with rows of this runtime, whose errors with families held out are known" }
 */
 WITH pair AS (
     SELECT
@@ -59,15 +54,19 @@ WITH pair AS (
     WHERE $hardware = '' OR p.hardware = $hardware
 ),
 fitted AS (
-    SELECT DISTINCT calibration_digest, hardware, runtime
-    FROM left_out_widths()
+    SELECT DISTINCT e.calibration_digest, c.hardware, e.runtime
+    FROM internal.calibration_error AS e
+    JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest
+    WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL AND e.precision IS NOT NULL
 )
 SELECT
-    p.{columns},
+    p.quantity, p.architecture, p.work, p.runtime, p.precision, p.hardware, p.model, p.batch, p.family, p.measured,
+    p.predicted,
     ln(p.measured / p.predicted) AS log_error,
     CASE WHEN p.quantity = 'latency' THEN u.latency_half_width ELSE u.energy_half_width END AS half_width,
     coalesce(p.seen, '') AS seen,
-    p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated
+    p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
+    p.measurement_id
 FROM pair AS p
 LEFT JOIN internal.run AS r ON r.run_id = p.run_id
 LEFT JOIN fitted AS f

@@ -1,32 +1,32 @@
 /*
 record = "PredictionScore"
-summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
+summary = "Predictions against measurements: errors, bias and rank correlation"
 grain = "one row per group and measured quantity"
 order = ["quantity, times and rates before energies, powers and memory", "hardware", "of sources measurement_count descending", "part"]
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only this model, this kind of operator, or served models whose names hold this text; empty for all" }
-precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime (of what is served, its engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: how new they are to the coefficients; source and quantity divide the rows of all hardware together" }
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
-calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware with none of them is scored without" }
+model = { type = "VARCHAR", default = "", meaning = "model, kind of operator, or text that names of served models contain, to restrict to; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
+by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a hardware's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: novelty to the coefficients; source and quantity divide the rows of all hardware together" }
+source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
+calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware without one is scored uncalibrated" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
+quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
-part = { type = "VARCHAR", meaning = "value of what divides the rows, of sources their names, which prediction_errors has whole; single operators, models and what is served stand apart" }
-measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
-is_served = { type = "BOOLEAN", meaning = "whether the measurements are of served models; otherwise of models and single operators" }
-total_measurement_count = { type = "BIGINT", meaning = "measurements scored in the whole answer, of served models or of all others as in is_served; each counts once, however many of its quantities are scored" }
+part = { type = "VARCHAR", meaning = "value of the dividing property, for sources their names, which prediction_errors has in full; single operators, models and served models are separate" }
+measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
+is_served = { type = "BOOLEAN", meaning = "true if the measurements are of served models; otherwise of models and single operators" }
+total_measurement_count = { type = "BIGINT", meaning = "measurements scored in the whole answer, of served models or of all others as in is_served; each counts once" }
 total_score_count = { type = "BIGINT", meaning = "scored quantities of those measurements" }
 mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
+worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the worst row" }
 highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative error" }
-worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime; of what is served also tokens in and out, devices and engine" }
-rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
-covered_fraction = { type = "DOUBLE", null = true, meaning = "part of the rows whose interval holds what was measured; null where predictions have none" }
-seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
-seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
+worst_case = { type = "VARCHAR", meaning = "worst row: model, precision, batch, runtime; for served models also tokens in and out, devices and engine" }
+rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation; null below three different predictions" }
+covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
+seen_fraction = { type = "DOUBLE", meaning = "share of the rows that coefficients or a calibration were fitted to, by family" }
+seen = { type = "VARCHAR", meaning = "these coefficients and calibrations; empty for none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
 */
 WITH scored AS (
@@ -45,7 +45,7 @@ WITH scored AS (
             WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
             WHEN 'precision' THEN e.precision
             WHEN 'scope' THEN e.scope
-            WHEN 'source' THEN source_name(e.source)
+            WHEN 'source' THEN regexp_replace(e.source, '(, |: ).*$', '')
             WHEN 'engine' THEN CASE WHEN e.runtime IS NULL THEN coalesce(nullif(e.engine, ''), 'not told') ELSE 'none' END
             WHEN 'quantity' THEN CASE e.family WHEN 'operator' THEN 'operators' WHEN 'served' THEN 'served' ELSE 'models' END
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE coalesce(s.split, v.split) END
@@ -109,7 +109,7 @@ total AS (
     GROUP BY is_served
 )
 SELECT
-    {columns},
+    quantity, hardware, part,
     count(*) AS measurement_count,
     bool_or(is_served) AS is_served,
     any_value(total_measurement_count) AS total_measurement_count,

@@ -1,31 +1,28 @@
 /*
 record = "ServedResidual"
-summary = "The error of each prediction of a served model as a logarithm, with the groups that intervals are made of"
+summary = "Logarithmic error of each prediction of a served model, with the groups that intervals are made from"
 grain = "one row per measurement and measured quantity with a prediction"
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
-vendor = { type = "VARCHAR", meaning = "of the hardware" }
-engine = { type = "VARCHAR", meaning = "that is taken for the prediction" }
-work = { type = "VARCHAR", meaning = "model, or experts where tokens choose among weights" }
+quantity = { type = "VARCHAR", meaning = "quantity as in serving_predictions" }
+vendor = { type = "VARCHAR", meaning = "vendor of the hardware" }
+engine = { type = "VARCHAR", meaning = "engine used for the prediction" }
+work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tokens choose among weights" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
-model = { type = "VARCHAR", meaning = "as its source names it" }
-source = { type = "VARCHAR", meaning = "where the measurement comes from" }
-scope = {}
-batch = { type = "DOUBLE", meaning = "sequences of a call, or the mean of requests in flight" }
-measured = {}
-predicted = {}
-log_error = {}
-half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the prediction states, of the natural logarithm" }
-serving_measurement_id = {}
+model = { type = "VARCHAR", meaning = "model as its source names it" }
+source = { type = "VARCHAR", meaning = "source of the measurement" }
+batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the prediction states, of the logarithm" }
 */
 SELECT
-    p.{columns},
+    p.quantity, p.vendor, p.engine, p.work,
     split_part(m.hardware, '@', 1) AS hardware,
     m.model,
     m.source,
     m.scope,
     m.batch,
-    ln(p.measured / p.predicted) AS log_error
+    p.measured, p.predicted,
+    ln(p.measured / p.predicted) AS log_error,
+    p.half_width, p.serving_measurement_id
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.predicted > 0e0 AND contains(lower(m.source), lower($source))

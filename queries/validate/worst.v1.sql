@@ -1,27 +1,24 @@
 /*
-summary = "The predictions that are furthest from their measurements, on each hardware"
+summary = "Worst predictions of each hardware"
 grain = "one row per quantity, hardware and rank"
 order = ["quantity, times and rates before energies, powers and memory", "hardware", "rank"]
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
-precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
-limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
+model = { type = "VARCHAR", default = "", meaning = "model or kind of operator to restrict to; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
+limit = { type = "INTEGER", default = 3, meaning = "maximum rows per quantity and hardware" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "as in prediction_errors" }
-hardware = {}
-rank = { type = "BIGINT", meaning = "1 is the furthest off" }
+quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors" }
+rank = { type = "BIGINT", meaning = "rank, 1 for the worst" }
 model = { type = "VARCHAR", meaning = "model name" }
-family = { type = "VARCHAR", meaning = "its family" }
-precision = { type = "VARCHAR", meaning = "as measured" }
-batch = { type = "DOUBLE", meaning = "samples in one input; of what is served, sequences of a call or the mean of requests in flight" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; of what is served, its engine" }
-measured = {}
-predicted = {}
+family = { type = "VARCHAR", meaning = "family of the model" }
+precision = { type = "VARCHAR", meaning = "precision as measured" }
+batch = { type = "DOUBLE", meaning = "samples in one input; for served models, sequences of a call or mean requests in flight" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; for served models, the engine" }
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
-split = { type = "VARCHAR", meaning = "how new the row is to the coefficients: fitted, same family, unseen family, unseen hardware" }
+split = { type = "VARCHAR", meaning = "novelty to the coefficients: fitted, same family, unseen family, unseen hardware" }
 */
 SELECT
-    {columns}
+    quantity, hardware, rank, model, family, "precision", batch, runtime, measured, predicted, error_fraction, split
 FROM (
     SELECT
         e.quantity,

@@ -31,9 +31,9 @@ SELECT
     p.package_version,
     p.created_at,
     p.calibration_digest,
-    {changes} AND p.refusal IS NULL AS is_newest,
+    p.is_plain AND p.refusal IS NULL AS is_newest,
     '' AS content_digest,
-    {told} AS changes
+    p.changes
 FROM internal.point AS p;
 
 CREATE VIEW internal.run_total AS
@@ -49,10 +49,8 @@ SELECT
     p.moved_bytes,
     p.latency_half_width,
     p.energy_half_width,
-    sqrt(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2)
-        + 2 * {correlation} * p.latency_half_width * p.energy_half_width) AS edp_half_width,
-    sqrt(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2)
-        - 2 * {correlation} * p.latency_half_width * p.energy_half_width) AS power_half_width,
+    p.edp_half_width,
+    p.power_half_width,
     CAST(NULL AS DOUBLE) AS price_half_width,
     CAST(NULL AS DOUBLE) AS latency_own_half_width,
     CAST(NULL AS DOUBLE) AS energy_own_half_width,
@@ -68,14 +66,17 @@ SELECT
     p.run_id,
     {dimensions},
     p.architecture,
-    p.{label},
+    {configured_hardware} AS configured_hardware,
+    {precision_label} AS precision_label,
+    {label} AS label,
+    {series} AS series,
     string_split(p.deployment, ',') AS deployment,
-    {changes} AND p.refusal IS NULL AS is_newest,
+    p.is_plain AND p.refusal IS NULL AS is_newest,
     seconds(p.latency_fs) AS latency_s,
     joules(p.energy_fj) AS energy_j,
     joules(p.energy_fj) / p.batch AS energy_per_inference_j,
     p.batch / joules(p.energy_fj) AS inferences_per_j,
-    edp_of(p.energy_fj, p.latency_fs) AS edp_js,
+    joules(p.energy_fj) * seconds(p.latency_fs) AS edp_js,
     joules(p.energy_fj) / p.batch * seconds(p.latency_fs) AS edp_per_inference_js,
     p.batch / seconds(p.interval_fs) AS throughput_per_s,
     seconds(p.interval_fs) AS interval_s,
@@ -101,7 +102,7 @@ SELECT
     p.uncapped_power_w,
     p.projection <> '' AS is_projection,
     p.unavailable = '' AS is_available,
-    {told} AS changes,
+    p.changes,
     p.created_at,
     p.calibration,
     p.formula_version,
@@ -117,12 +118,12 @@ SELECT
     seconds(p.latency_fs) * exp(p.latency_half_width) AS latency_high_s,
     joules(p.energy_fj) * exp(-p.energy_half_width) AS energy_low_j,
     joules(p.energy_fj) * exp(p.energy_half_width) AS energy_high_j,
-    fraction(p.energy_fj, p.interval_fs) * exp(-{power_half_width}) AS power_low_w,
-    fraction(p.energy_fj, p.interval_fs) * exp({power_half_width}) AS power_high_w,
+    fraction(p.energy_fj, p.interval_fs) * exp(-p.power_half_width) AS power_low_w,
+    fraction(p.energy_fj, p.interval_fs) * exp(p.power_half_width) AS power_high_w,
     p.batch / nullif(seconds(p.interval_fs), 0e0) * exp(-p.latency_half_width) AS throughput_low_per_s,
     p.batch / nullif(seconds(p.interval_fs), 0e0) * exp(p.latency_half_width) AS throughput_high_per_s,
-    edp_of(p.energy_fj, p.latency_fs) * exp(-{edp_half_width}) AS edp_low_js,
-    edp_of(p.energy_fj, p.latency_fs) * exp({edp_half_width}) AS edp_high_js,
+    joules(p.energy_fj) * seconds(p.latency_fs) * exp(-p.edp_half_width) AS edp_low_js,
+    joules(p.energy_fj) * seconds(p.latency_fs) * exp(p.edp_half_width) AS edp_high_js,
     p.energy_half_width,
     CAST(NULL AS VARCHAR) AS energy_basis,
     p.latency_half_width,
@@ -139,13 +140,47 @@ SELECT
     p.latency_fs,
     p.interval_fs,
     p.energy_fj,
-    p.{category},
+    p.compute_fj,
+    p.register_fj,
+    p.unit_memory_fj,
+    p.chip_memory_fj,
+    p.interconnect_fj,
+    p.off_chip_memory_fj,
+    p.communication_fj,
+    p.control_fj,
+    p.board_fj,
+    p.static_fj,
     p.dram_bytes,
     p.{varied}
-FROM internal.point AS p;
+FROM (
+    SELECT
+        *,
+        -- names of the tables that texts of dimensions read
+        {
+            'model': model,
+            'input_spec': input_spec,
+            'source': source,
+            'input_shape': input_shape,
+            'batch': batch,
+            'dimensions': CAST(MAP {} AS MAP(VARCHAR, VARCHAR))
+        } AS w,
+        {'hardware': hardware, 'boundary': boundary, 'host': host, 'tf32': tf32} AS v,
+        {
+            'power_mode': power_mode,
+            'precision': precision,
+            'weight_precision': weight_precision,
+            'batch': batch,
+            'runtime': runtime
+        } AS r
+    FROM internal.point
+) AS p;
 COMMENT ON VIEW points IS 'Every point of a lake, evaluated or refused: the columns of run_figures, its totals as whole femtoseconds and femtojoules, energy by common category, and a column set_NAME for each constant that was varied, null where it was not';
 
-CREATE OR REPLACE VIEW run_figures AS SELECT p.{promised}, p.{varied} FROM points AS p;
+CREATE OR REPLACE VIEW run_figures AS
+SELECT * EXCLUDE (
+    shard, point_index, is_edge, bottleneck, latency_fs, interval_fs, energy_fj, compute_fj, register_fj, unit_memory_fj, chip_memory_fj, interconnect_fj, off_chip_memory_fj, communication_fj, control_fj, board_fj, static_fj, dram_bytes
+)
+FROM points;
 CREATE OR REPLACE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE refusal IS NULL;
 
 -- designs of one hardware differ as much as versions of it do

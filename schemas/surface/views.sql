@@ -77,12 +77,12 @@ JOIN internal.hardware_fact AS f ON f.hardware_digest = l.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
 GROUP BY ALL;
 COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
-COMMENT ON COLUMN hardware_links.basis IS 'Where the bandwidth comes from';
-COMMENT ON COLUMN hardware_links.source IS 'Of the bandwidth';
-COMMENT ON COLUMN hardware_links.note IS 'On the bandwidth';
+COMMENT ON COLUMN hardware_links.basis IS 'Basis of the bandwidth';
+COMMENT ON COLUMN hardware_links.source IS 'Source of the bandwidth';
+COMMENT ON COLUMN hardware_links.note IS 'Note on the bandwidth';
 COMMENT ON COLUMN hardware_links.latency_s IS 'From a device to the next: what a step of a collective costs';
-COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Of a byte that the device sends and one that it receives';
-COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'In one direction, all links of the device together';
+COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Energy of a byte that the device sends and one that it receives';
+COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'Bandwidth in one direction, all links of the device together';
 
 CREATE VIEW energy_reference AS
 SELECT
@@ -116,16 +116,66 @@ LEFT JOIN internal.energy_per_action AS d
     ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
     AND d.action_id = e.action_id;
 COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
-COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Of one count, as runs of this version use it at full voltage: with what its board adds, its calibration found and a question set';
-COMMENT ON COLUMN energy_reference.is_current IS 'Whether runs use this version where nothing else is asked: that of the current catalogue at its default mode and its board, under the calibration that ships';
-COMMENT ON COLUMN energy_reference.boundary IS 'What the energy of its runs contains: board, chip without what the board takes, or system with host, chassis and power supply';
+COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
+COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
+COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without the board''s energy, or system with host, chassis and power supply';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
 FROM internal.metric;
-COMMENT ON VIEW metrics IS 'What runs are compared, ranked and chosen by, and the column that holds it';
+COMMENT ON VIEW metrics IS 'Metrics by which runs are compared, ranked and chosen, with the column that holds each';
 COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
-COMMENT ON COLUMN metrics.per IS 'What one value is of: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metrics.per IS 'Reference of one value: batch, inference, second, chip, million inferences';
+
+CREATE VIEW counted_operators AS
+SELECT
+    o.workload_id,
+    o.operator_index,
+    o.subgraph_index,
+    o.name,
+    o.module_path,
+    o.operation,
+    o.kind,
+    o.aten,
+    o.output_shape,
+    o.dtype,
+    o.mac_count,
+    o.elementwise_count,
+    o.special_count,
+    o.output_element_count,
+    o.gemm_m,
+    o.gemm_n,
+    o.gemm_k,
+    o.gemm_groups,
+    o.tap_count,
+    o.is_foldable,
+    o.scalars,
+    o.variant,
+    o.step_count,
+    -- a causal mask hides MACs: of S queries over L keys each sees one key less than the next; scores, which scale each
+    -- element, have their keys in N, the weighted sum in K
+    CASE
+        WHEN o.mac_count > 0 AND list_contains(string_split(o.variant, ' '), 'causal') THEN
+            o.mac_count // (o.gemm_m * o.key_count)
+            * (least(o.gemm_m, o.key_count) * (least(o.gemm_m, o.key_count) - 1) // 2)
+        ELSE 0
+    END AS skipped_mac_count,
+    -- all that an operator with a bias adds beside its MACs
+    CASE WHEN o.has_bias THEN o.elementwise_count ELSE 0 END AS bias_addition_count,
+    -- output channels, which in the GEMM view of a transposed convolution stand once for each tap
+    CASE
+        WHEN NOT o.has_bias THEN 0
+        WHEN starts_with(o.operation, 'conv_transpose') THEN o.gemm_n // o.tap_count * o.gemm_groups
+        ELSE o.gemm_n * o.gemm_groups
+    END AS bias_element_count
+FROM (
+    SELECT
+        *,
+        kind IN ('conv', 'depthwise_conv', 'grouped_conv', 'linear') AND elementwise_count <> 0 AS has_bias,
+        if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
+    FROM internal.workload_operator
+) AS o;
+COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with what their shapes say of masks and biases';
 
 CREATE VIEW operators AS
 SELECT
@@ -156,11 +206,10 @@ SELECT
     o.scalars,
     o.variant,
     o.step_count,
-    skipped_mac_count(o.variant, o.elementwise_count, o.mac_count, o.gemm_m, o.gemm_n, o.gemm_k) AS skipped_mac_count,
-    bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
-    bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
-        AS bias_element_count
-FROM internal.workload_operator AS o
+    o.skipped_mac_count,
+    o.bias_addition_count,
+    o.bias_element_count
+FROM counted_operators AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
 LEFT JOIN (
@@ -174,7 +223,7 @@ LEFT JOIN (
     GROUP BY workload_id, operator_index
 ) AS b ON b.workload_id = o.workload_id AND b.operator_index = o.operator_index;
 COMMENT ON VIEW operators IS 'Operators of every stored workload, with shapes, counts and bytes at the traced dtype';
-COMMENT ON COLUMN operators.weight_bytes IS 'Of parameters and buffers read, at the traced dtype';
+COMMENT ON COLUMN operators.weight_bytes IS 'Bytes of parameters and buffers read, at the traced dtype';
 
 CREATE VIEW uncounted AS
 SELECT
@@ -188,12 +237,12 @@ SELECT
 FROM internal.workload_operator AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
-COMMENT ON VIEW uncounted IS 'What could not be counted: a row, never a silent zero';
+COMMENT ON VIEW uncounted IS 'Operators that could not be counted: a row each, never a silent zero';
 
 CREATE VIEW assumptions AS
 SELECT n.workload_id, n.model, n.batch, n.assumption
 FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM internal.workload) AS n;
-COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
+COMMENT ON VIEW assumptions IS 'Assumptions of traces: worst cases for data-dependent values';
 
 CREATE VIEW caveats AS
 SELECT workload_id, 'uncounted' AS kind, aten AS text, count(*) AS operator_count
@@ -203,10 +252,10 @@ GROUP BY workload_id, aten
 UNION ALL
 SELECT workload_id, 'assumed', unnest(notes), NULL
 FROM internal.workload;
-COMMENT ON VIEW caveats IS 'What a trace had to assume, or could not count';
+COMMENT ON VIEW caveats IS 'Assumptions and gaps of traces';
 COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
 COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
-COMMENT ON COLUMN caveats.operator_count IS 'How many operators are uncounted; null for an assumption';
+COMMENT ON COLUMN caveats.operator_count IS 'Number of uncounted operators; null for an assumption';
 
 CREATE VIEW run_configurations AS
 SELECT
@@ -268,9 +317,9 @@ FROM (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 ) AS s;
-COMMENT ON VIEW run_settings IS 'What was asked of each run, dimension by dimension; empty where it is as another dimension, as usual';
+COMMENT ON VIEW run_settings IS 'Requested settings of each run by dimension; empty where it equals another dimension, as usual';
 COMMENT ON COLUMN run_settings.setting IS 'The dimension';
-COMMENT ON COLUMN run_settings.value IS 'As a text';
+COMMENT ON COLUMN run_settings.value IS 'Value as a text';
 COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
 
 CREATE VIEW newest_runs AS
@@ -380,7 +429,7 @@ LEFT JOIN (
         *,
         seconds(latency_fs) AS latency_s,
         joules(energy_fj) AS energy_j,
-        edp_of(energy_fj, latency_fs) AS edp_js,
+        joules(energy_fj) * seconds(latency_fs) AS edp_js,
         seconds(interval_fs) AS interval_s,
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM internal.run_total
@@ -412,7 +461,7 @@ SELECT
     u.energy_group_count
 FROM run_configurations AS r
 JOIN internal.run_total AS u ON u.run_id = r.run_id;
-COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
+COMMENT ON VIEW run_uncertainty IS '80 % intervals of each run: from v exp(-h) to v exp(h) around a figure v with half-width h';
 
 CREATE VIEW run_errors AS
 SELECT
@@ -425,16 +474,31 @@ SELECT
     board_of(v.hardware) AS hardware,
     w.source AS model,
     {error_case} AS configuration,
-    concat_ws(' ', w.source, w.input_spec, r.hardware_digest, {label}) AS own
+    concat_ws(' ', w.source, w.input_spec, {label}, v.boundary, v.host, v.tf32, CAST(v.changes AS VARCHAR)) AS own
 FROM internal.run_total AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
-COMMENT ON VIEW run_errors IS 'What the error of each run is made of: runs that are alike in a column share a part of it (docs/doubt.md)';
+COMMENT ON VIEW run_errors IS 'Parts of the error of each run: runs with equal values of a column share that part (docs/doubt.md)';
 COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
 COMMENT ON COLUMN run_errors.model IS 'Source of the model';
 COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
-COMMENT ON COLUMN run_errors.own IS 'What no other run is alike in';
+COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares: the run in full, whatever the versions of formulas, calibrations and descriptions';
+
+CREATE VIEW other_units AS
+SELECT v.place, v.component, v.unit_name, v.quantity
+FROM (
+    VALUES
+    (1, 'vpu', 'vector unit', 'geometry.core_count'),
+    (2, 'vector_engine', 'vector engine', 'geometry.vector_core_count'),
+    (3, 'misc_engine', 'misc engine', 'unit_count'),
+    (4, 'processor', 'board processor', '')
+) AS v (place, component, unit_name, quantity);
+COMMENT ON VIEW other_units IS 'Units that take the work that the main units leave';
+COMMENT ON COLUMN other_units.place IS 'Order; where several have a part in a subgraph, the last counts';
+COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
+COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
+COMMENT ON COLUMN other_units.quantity IS 'Quantity of hardware_facts that counts them; empty for the one processor of a board';
 
 -- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
 -- one model reads the rows of its runs and not every row.
@@ -462,9 +526,9 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
-    coalesce(other_units()[p.other_place].name, r.unit_name) AS unit_name,
+    coalesce(u.unit_name, r.unit_name) AS unit_name,
     CASE WHEN p.other_place IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
         AS units_used_count,
     CASE WHEN p.other_place IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
@@ -537,8 +601,9 @@ JOIN LATERAL (
             GROUP BY e.subgraph_index, e.action_id
         ) AS l
         JOIN (
-            SELECT action_id, part, common_category, other_unit_place(component) AS other_place
-            FROM internal.action
+            SELECT c.action_id, c.part, c.common_category, u.place AS other_place
+            FROM internal.action AS c
+            LEFT JOIN other_units AS u ON u.component = c.component
         ) AS a ON a.action_id = l.action_id
         GROUP BY l.subgraph_index
         UNION ALL BY NAME
@@ -554,13 +619,13 @@ JOIN LATERAL (
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-LEFT JOIN internal.hardware_fact AS f
-    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
+LEFT JOIN other_units AS u ON u.place = p.other_place
+LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
 COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
-COMMENT ON COLUMN subgraph_results.unit_name IS 'What one of the units is called that the work is done by: of the hardware, or others that take what these leave, such as a vector unit';
-COMMENT ON COLUMN subgraph_results.units_used_count IS 'Of those, with work in the fullest wave';
-COMMENT ON COLUMN subgraph_results.units_total_count IS 'Of those, that there are';
-COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
+COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
+COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
+COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of these units';
+COMMENT ON COLUMN subgraph_results.name IS 'Name of the operator that leads it';
 
 CREATE VIEW operator_results AS
 SELECT
@@ -583,7 +648,7 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     is_merging(r.runtime) AND n.operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
@@ -595,9 +660,8 @@ SELECT
     p.separate_dram_bytes,
     p.separate_moved_bytes,
     p.separate_pass_bytes,
-    bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-    bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-        AS bias_element_count
+    q.bias_addition_count,
+    q.bias_element_count
 FROM run_configurations AS r
 JOIN internal.run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
@@ -651,7 +715,7 @@ JOIN LATERAL (
     )
     GROUP BY operator_index
 ) AS p ON p.latency_fs IS NOT NULL
-JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
 JOIN LATERAL (
     SELECT c.subgraph_index, count(*) AS operator_count
     FROM internal.run_operator AS c
@@ -716,16 +780,32 @@ FROM (
 JOIN run_configurations AS r ON r.run_id = p.run_id;
 COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
 
+CREATE VIEW placement_events AS
+SELECT v.event_index, v.component, v.event, v.per, v.part_of, v.meaning, v.formula
+FROM (
+    VALUES
+    (-7, 'chip', 'cycles', 'clock cycle', '', 'that pass while it runs', 'latency x clock'),
+    (-6, 'chip', 'kernels', 'kernel', '', 'that are launched', 'kernels of each subgraph'),
+    (-5, 'chip', 'tiles', 'tile', '', 'pieces of outputs that units take', 'tiles of each subgraph'),
+    (-4, 'chip', 'waves', 'wave', '', 'rounds of tiles over the units', 'tiles / units, rounded up'),
+    (-3, 'chip', 'mac_slots', 'MAC', '', 'MACs of whole tiles', 'tiles x MACs of a tile'),
+    (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'that the model asks for', 'MACs of its operators'),
+    (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
+) AS v (event_index, component, event, per, part_of, meaning, formula);
+COMMENT ON VIEW placement_events IS 'Events of every class: those that follow from where subgraphs were placed, not from actions';
+COMMENT ON COLUMN placement_events.component IS 'Component of the event';
+COMMENT ON COLUMN placement_events.meaning IS 'Description';
+
 CREATE VIEW events AS
 SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
-FROM placement_events() AS p
+FROM placement_events AS p
 CROSS JOIN (SELECT DISTINCT architecture FROM internal.event) AS a
 UNION ALL
 SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
 FROM internal.event AS e;
-COMMENT ON VIEW events IS 'What event_counts counts on each class of hardware, and how a count follows from actions of the ledger';
-COMMENT ON COLUMN events.component IS 'Where it happens';
-COMMENT ON COLUMN events.meaning IS 'In words';
+COMMENT ON VIEW events IS 'Events of event_counts on each class of hardware, with the count formula in terms of ledger actions';
+COMMENT ON COLUMN events.component IS 'Component of the event';
+COMMENT ON COLUMN events.meaning IS 'Description';
 
 CREATE VIEW event_counts AS
 WITH placed AS (
@@ -805,7 +885,7 @@ counted AS (
         CAST(NULL AS DOUBLE) AS event_energy_j,
         e.event_index
     FROM followed AS f
-    JOIN placement_events() AS e ON e.event = f.event
+    JOIN placement_events AS e ON e.event = f.event
     WHERE f.event_count > 0e0
     UNION ALL
     SELECT
@@ -832,16 +912,16 @@ SELECT
     c.* EXCLUDE (run_id)
 FROM counted AS c
 JOIN run_configurations AS r ON r.run_id = c.run_id;
-COMMENT ON VIEW event_counts IS 'How often each event happens: of each operator what follows from actions of the ledger, of each subgraph what follows from where it was placed. Operators add up to subgraphs and subgraphs to the run';
-COMMENT ON COLUMN event_counts.component IS 'Where it happens';
+COMMENT ON VIEW event_counts IS 'Counts of each event: for operators from actions of the ledger, for subgraphs from their placement. Operators sum to subgraphs and subgraphs to the run';
+COMMENT ON COLUMN event_counts.component IS 'Component of the event';
 COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counted for the subgraph as a whole';
 
 CREATE VIEW run_overheads AS
 SELECT
     l.run_id,
-    CAST(sum_overhead(a.common_category, l.energy_fj) AS BIGINT) AS overhead_fj,
-    joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
-    fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
+    CAST(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS BIGINT) AS overhead_fj,
+    joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
+    fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj)) AS overhead_fraction
 FROM internal.run_action AS l
 JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
@@ -850,9 +930,9 @@ COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy tha
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
 FROM internal.cost_assumption;
-COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
+COMMENT ON VIEW cost_assumptions IS 'Default assumptions of a price per inference';
 COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
-COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+COMMENT ON COLUMN cost_assumptions.unit IS 'Unit: 1, year, h/year, USD/kWh';
 
 CREATE VIEW offers AS
 SELECT hardware, way, kind, seller, date, usd, unit, basis, source, note, offer_index
@@ -861,7 +941,7 @@ COMMENT ON VIEW offers IS 'Prices that sellers ask for one device; answers compa
 COMMENT ON COLUMN offers.way IS 'rented or bought';
 COMMENT ON COLUMN offers.seller IS 'Company that asks the price';
 COMMENT ON COLUMN offers.offer_index IS 'Order in the catalogue';
-COMMENT ON COLUMN offers.kind IS 'Of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail where it is bought';
+COMMENT ON COLUMN offers.kind IS 'Kind of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail for a purchase';
 COMMENT ON COLUMN offers.date IS 'Day, month or year of the price; empty where its source has none';
 COMMENT ON COLUMN offers.usd IS 'Price of one device, per hour where it is rented';
 
@@ -922,7 +1002,7 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_coefficient AS k
 JOIN internal.calibration AS c ON c.calibration_digest = k.calibration_digest;
-COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
+COMMENT ON VIEW calibration_coefficients IS 'Changes of each calibration: before and after, with the meaning';
 COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
 COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
 
@@ -936,7 +1016,7 @@ SELECT DISTINCT
 FROM internal.run AS r
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest;
-COMMENT ON VIEW calibrated_hardware IS 'Which hardware runs used under which calibration: fitted to it, or inherited from another of its generation';
+COMMENT ON VIEW calibrated_hardware IS 'Hardware of runs with their calibration: fitted to it, or inherited from another of its generation';
 
 CREATE VIEW calibration_errors AS
 SELECT
@@ -957,13 +1037,13 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_error AS e
 JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest;
-COMMENT ON VIEW calibration_errors IS 'How far each calibration was from its measurements: as fitted, and by fits that had not seen the family';
+COMMENT ON VIEW calibration_errors IS 'Errors of each calibration against its measurements: as fitted, and with the family held out';
 COMMENT ON COLUMN calibration_errors.quantity IS 'latency or energy';
 COMMENT ON COLUMN calibration_errors.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
-COMMENT ON COLUMN calibration_errors.runtime IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.precision IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.batch IS 'Of the rows; null for all';
-COMMENT ON COLUMN calibration_errors.family IS 'Of the models of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.runtime IS 'Runtime of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.precision IS 'Precision of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.batch IS 'Batch of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.family IS 'Family of the models of the rows; null for all';
 
 CREATE VIEW measurements AS
 SELECT
@@ -986,27 +1066,27 @@ SELECT
     seen,
     stream_count
 FROM internal.measurement;
-COMMENT ON VIEW measurements IS 'What somebody measured';
+COMMENT ON VIEW measurements IS 'Measurements of models and operators';
 COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.throughput_per_s IS 'Inferences per second of one device, as measured';
-COMMENT ON COLUMN measurements.peak_memory_bytes IS 'As the framework reports it';
+COMMENT ON COLUMN measurements.peak_memory_bytes IS 'Peak memory as the framework reports it';
 COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 
 CREATE VIEW measurement_splits AS
 SELECT
     m.measurement_id,
-    scored_family(m.model, e.family) AS family,
+    coalesce(e.family, CASE WHEN operator_kind(m.model) = '' THEN 'other' ELSE 'operator' END) AS family,
     CASE
         WHEN coalesce(m.seen, '') <> '' THEN 'fitted'
-        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, scored_family(m.model, e.family))
+        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, coalesce(e.family, CASE WHEN operator_kind(m.model) = '' THEN 'other' ELSE 'operator' END))
             THEN 'same family'
         WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware) THEN 'unseen family'
         ELSE 'unseen hardware'
     END AS split
 FROM internal.measurement AS m
 LEFT JOIN internal.model_entry AS e ON e.model = m.model;
-COMMENT ON VIEW measurement_splits IS 'How new each measurement is to the coefficients: fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+COMMENT ON VIEW measurement_splits IS 'Novelty of each measurement to the coefficients: fitted to it, same family (fitted to others of its family on its hardware), unseen family (fitted to other families), unseen hardware';
 COMMENT ON COLUMN measurement_splits.split IS 'fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
 
 CREATE VIEW estimates AS
@@ -1044,10 +1124,10 @@ SELECT
     e.energy_fj
 FROM internal.estimate AS e
 JOIN internal.hardware_version AS v ON v.hardware_digest = e.hardware_digest;
-COMMENT ON VIEW estimates IS 'What measured operators take in all, as they are evaluated in bulk; per batch';
+COMMENT ON VIEW estimates IS 'Total time and energy of measured operators, evaluated in bulk; per batch';
 COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
-COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
-COMMENT ON COLUMN estimates.refusal IS 'Why the hardware cannot run it; null where it can';
+COMMENT ON COLUMN estimates.kind IS 'Kind of the operator: gemm, conv2d, attention ...';
+COMMENT ON COLUMN estimates.refusal IS 'Reason of refusal; null where the hardware runs it';
 
 CREATE VIEW placements AS
 SELECT
@@ -1079,8 +1159,8 @@ SELECT
     p.energy_fj
 FROM internal.placement AS p;
 COMMENT ON VIEW placements IS 'A model on devices of a box that work on it together: each device alone, split, or as a pipeline; energies are of the whole box';
-COMMENT ON COLUMN placements.formula_version IS 'Of all classes of its devices';
-COMMENT ON COLUMN placements.precision IS 'That was asked for; devices without it have another';
+COMMENT ON COLUMN placements.formula_version IS 'Formula versions of all classes of its devices';
+COMMENT ON COLUMN placements.precision IS 'Requested precision; devices without it use another';
 
 CREATE VIEW placement_ledger AS
 SELECT
@@ -1099,6 +1179,47 @@ SELECT
     l.source
 FROM internal.placement_line AS l;
 COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: what a part takes, copies between devices, and what each draws while others work';
+
+CREATE VIEW workload_names AS
+SELECT
+    n.workload_id,
+    unnest(CASE
+        WHEN starts_with(n.source, 'torchvision:') AND n.is_own_shape THEN [n.model]
+        WHEN regexp_matches(n.source, '^(file|exported|block):') AND n.arguments = '' AND n.inputs = 'example_inputs'
+            THEN [n.model]
+        WHEN regexp_matches(n.source, '^(torchvision|file|exported|block):') THEN [n.spelled]
+        WHEN regexp_matches(n.source, '^(timm|hf):') THEN [n.model, n.spelled]
+        ELSE [n.model]
+    END) AS measured_model
+FROM (
+    SELECT
+        w.workload_id,
+        w.model,
+        w.source,
+        regexp_extract(w.source, ':[^:()]*\((.*)\)( formulas=.*)?$', 1) AS arguments,
+        regexp_replace(w.input_spec, ' ?batch=[0-9]+$', '') AS inputs,
+        w.input_shape IN (coalesce(e.input_shape, ''), coalesce(e.input_shape || ' ' || e.input_shape, ' ')) AS is_own_shape,
+        -- as name_model of plan/workload.py writes a model with its arguments and inputs
+        w.model || '(' || array_to_string(
+            list_filter([arguments, replace(inputs, ' ', ', ')], lambda one: one NOT IN ('', 'example_inputs')), ', '
+        ) || ')' AS spelled
+    FROM internal.workload AS w
+    LEFT JOIN internal.model_entry AS e ON e.model = w.model
+) AS n;
+COMMENT ON VIEW workload_names IS 'Every workload by the names that measurements of it may have: that of the model where its arguments and inputs are its own, else with them. Of a model of a hub nothing stored says which inputs are its own, so it has both';
+COMMENT ON COLUMN workload_names.measured_model IS 'Name of the model as measurements have it';
+
+CREATE VIEW allocators AS
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM internal.hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+COMMENT ON VIEW allocators IS 'Hardware on which a framework keeps a workspace for each stream that it has used, beside the memory of a run';
+COMMENT ON COLUMN allocators.workspace_bytes IS 'Bytes of one workspace';
+COMMENT ON COLUMN allocators.stream_limit IS 'Most streams that have one';
 
 CREATE VIEW scored_measurements AS
 SELECT
@@ -1123,19 +1244,23 @@ SELECT
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
     y.predicted_wall_power_w,
     n.measured_memory_bytes,
-    n.predicted_memory_bytes,
+    CASE
+        WHEN o.workspace_bytes IS NULL THEN n.peak_memory_bytes
+        WHEN n.stream_count IS NOT NULL
+            THEN CAST(n.peak_memory_bytes + least(n.stream_count, o.stream_limit) * o.workspace_bytes AS BIGINT)
+    END AS predicted_memory_bytes,
     n.latency_half_width,
     n.energy_half_width,
     n.power_half_width,
     y.wall_power_half_width,
     y.wall_power_seen,
-    scored_family(n.model, e.family) AS family,
+    coalesce(e.family, CASE WHEN operator_kind(n.model) = '' THEN 'other' ELSE 'operator' END) AS family,
     n.architecture,
     concat_ws(
         '; ',
         nullif(n.measurement_seen, ''),
         CASE
-            WHEN list_contains(c.families, scored_family(n.model, e.family)) AND c.hardware = split_part(n.hardware, '@', 1)
+            WHEN list_contains(c.families, coalesce(e.family, CASE WHEN operator_kind(n.model) = '' THEN 'other' ELSE 'operator' END)) AND c.hardware = split_part(n.hardware, '@', 1)
                 THEN 'calibration ' || n.calibration
         END
     ) AS seen,
@@ -1159,7 +1284,9 @@ FROM (
         r.measurement_seen,
         r.scope,
         r.source,
-        r.predicted_memory_bytes,
+        r.peak_memory_bytes,
+        r.hardware_digest,
+        r.stream_count,
         r.calibration,
         r.calibration_digest,
         r.architecture,
@@ -1188,13 +1315,14 @@ FROM (
             m.seen AS measurement_seen,
             m.scope,
             m.source,
-            allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
-                AS predicted_memory_bytes,
+            r.peak_memory_bytes,
+            r.hardware_digest,
+            m.stream_count,
             r.calibration,
             r.calibration_digest,
             r.architecture
         FROM internal.measurement AS m
-        JOIN named_workloads() AS w ON w.measured_model = m.model
+        JOIN workload_names AS w ON w.measured_model = m.model
         JOIN run_configurations AS r
             ON r.workload_id = w.workload_id
             AND r.configured_hardware = m.hardware
@@ -1203,7 +1331,6 @@ FROM (
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
-        LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
         WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
@@ -1229,7 +1356,9 @@ FROM (
         m.seen,
         m.scope,
         m.source,
-        allocated_bytes(s.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count),
+        s.peak_memory_bytes,
+        s.hardware_digest,
+        m.stream_count,
         s.calibration,
         s.calibration_digest,
         s.architecture,
@@ -1246,10 +1375,9 @@ FROM (
         AND s.precision = m.precision
         AND s.batch = m.batch
         AND s.runtime = m.runtime
-    LEFT JOIN allocators() AS o ON o.hardware_digest = s.hardware_digest
     WHERE s.refusal IS NULL
 ) AS n
--- Of the newest run at the boundary system, with the host shared by as many devices as were measured; the half-width
+-- The newest run at the boundary system, with the host shared by as many devices as were measured; the half-width
 -- follows the host's share of the power.
 LEFT JOIN (
     SELECT
@@ -1295,7 +1423,7 @@ LEFT JOIN (
                     r.hardware_digest,
                     r.calibration
                 FROM internal.measurement AS m
-                JOIN named_workloads() AS w ON w.measured_model = m.model
+                JOIN workload_names AS w ON w.measured_model = m.model
                 JOIN run_configurations AS r
                     ON r.workload_id = w.workload_id
                     AND r.configured_hardware = m.hardware
@@ -1335,7 +1463,8 @@ LEFT JOIN (
     ) AS p
 ) AS y ON y.measurement_id = n.measurement_id AND y.calibration = n.calibration
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
-LEFT JOIN internal.model_entry AS e ON e.model = n.model;
+LEFT JOIN internal.model_entry AS e ON e.model = n.model
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest;
 COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW serving_measurements AS
@@ -1385,13 +1514,13 @@ SELECT
         ELSE 'unseen hardware'
     END AS split
 FROM internal.serving_measurement;
-COMMENT ON VIEW serving_measurements IS 'What somebody measured of language models as they are served; energies, powers and rates are of all devices together';
-COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
-COMMENT ON COLUMN serving_measurements.uses_cache IS 'Whether keys and values are kept from step to step';
-COMMENT ON COLUMN serving_measurements.context_tokens IS 'Of a sequence, that passes were compiled for; null where not told';
-COMMENT ON COLUMN serving_measurements.file_bytes IS 'Of the weights as they are stored; null where not told';
-COMMENT ON COLUMN serving_measurements.statistic IS 'Of times between tokens: mean or median';
-COMMENT ON COLUMN serving_measurements.prompt_kind IS 'What is told of a prompt whose length is not: short, or empty';
+COMMENT ON VIEW serving_measurements IS 'Measurements of served language models; energies, powers and rates are of all devices together';
+COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Tokens of a sequence in the cache before a pass over its prompt; null for none or not stated';
+COMMENT ON COLUMN serving_measurements.uses_cache IS 'True if keys and values are kept from step to step';
+COMMENT ON COLUMN serving_measurements.context_tokens IS 'Tokens of a sequence that passes were compiled for; null where not stated';
+COMMENT ON COLUMN serving_measurements.file_bytes IS 'Size of the weights as stored; null where not stated';
+COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of times between tokens: mean or median';
+COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Statement on a prompt of unknown length: short, or empty';
 
 CREATE VIEW serving_predictions AS
 SELECT
@@ -1437,7 +1566,7 @@ FROM (
 ) AS p
 WHERE p.measured IS NOT NULL;
 COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served configuration beside its newest prediction; null where there is none, with the reason as refusal';
-COMMENT ON COLUMN serving_predictions.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN serving_predictions.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
 COMMENT ON COLUMN serving_predictions.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 
 CREATE VIEW serving_refusals AS
@@ -1570,7 +1699,7 @@ WHERE p.measured IS NOT NULL AND p.predicted IS NOT NULL;
 COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measured quantity';
 COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
 COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW prediction_errors AS
@@ -1604,7 +1733,7 @@ QUALIFY row_number() OVER (
 COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measured quantity';
 COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
 COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW operator_measurements AS
@@ -1626,14 +1755,52 @@ SELECT
     seen
 FROM internal.operator_measurement;
 COMMENT ON VIEW operator_measurements IS 'Measured device time of operators inside models, by operation and shapes, and of kernels without operator';
-COMMENT ON COLUMN operator_measurements.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
+COMMENT ON COLUMN operator_measurements.operation IS 'Operation as in operator_signatures; empty for kernels without an operator of the trace';
 COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
 
+-- A profile lists shapes as they stand in memory, so operators that differ in more than this share a row. It does not
+-- tell what a concatenation joins; an attention is one kernel.
 CREATE VIEW operator_signatures AS
-SELECT workload_id, operator_index, operation, shapes, kind, copied_shape
-FROM signatures_among(CAST(NULL AS INTEGER[]));
-COMMENT ON VIEW operator_signatures IS 'What tells operators of a workload apart in a profile: operation and shapes read -> written, of a copy the shape that it makes contiguous. kind is that of the operator, attention for its three operators';
-COMMENT ON COLUMN operator_signatures.kind IS 'Of the operator, attention for its three operators';
+SELECT
+    o.workload_id,
+    o.operator_index,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'scaled_dot_product_attention'
+        ELSE o.operation
+    END AS operation,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN regexp_replace(o.output_shape, 'x[0-9]+$', '')
+        WHEN o.operation = 'cat' THEN ''
+        WHEN o.operation IN ('reshape', 'contiguous', 'clone') THEN o.copied_shape || ' -> ' || o.output_shape
+        ELSE concat(p.shapes, CASE WHEN p.shapes IS NULL THEN '' ELSE ' -> ' END, o.output_shape)
+    END AS shapes,
+    CASE WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'attention' ELSE o.kind END AS kind,
+    o.copied_shape
+FROM (
+    SELECT
+        workload_id,
+        operator_index,
+        operation,
+        kind,
+        aten,
+        output_shape,
+        CASE
+            WHEN lag(kind) OVER before = 'view' AND lag(output_element_count) OVER before = output_element_count
+                THEN lag(output_shape) OVER before
+            ELSE output_shape
+        END AS copied_shape
+    FROM internal.workload_operator
+    WINDOW before AS (PARTITION BY workload_id ORDER BY operator_index ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+) AS o
+LEFT JOIN (
+    SELECT a.workload_id, a.operator_index, string_agg(t.shape, ' ' ORDER BY a.access_index) AS shapes
+    FROM internal.workload_access AS a
+    JOIN internal.workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
+    WHERE a.role <> 'output'
+    GROUP BY a.workload_id, a.operator_index
+) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
+COMMENT ON VIEW operator_signatures IS 'Signatures that distinguish operators of a workload in a profile: operation and shapes read -> written; for a copy, the shape that it makes contiguous';
+COMMENT ON COLUMN operator_signatures.kind IS 'Kind of the operator, attention for its three operators';
 
 CREATE VIEW operator_prediction_errors AS
 WITH newest AS (
@@ -1652,7 +1819,7 @@ WITH newest AS (
         SELECT DISTINCT hardware, model, precision, batch, runtime
         FROM internal.operator_measurement
     ) AS m
-    JOIN named_workloads() AS w ON w.measured_model = m.model
+    JOIN workload_names AS w ON w.measured_model = m.model
     JOIN run_configurations AS r
         ON r.workload_id = w.workload_id
         AND r.configured_hardware = m.hardware
@@ -1679,8 +1846,7 @@ predicted AS (
         count(*) AS operator_count,
         seconds(sum(o.latency_fs)) - count(*) * any_value(n.kernel_gap_s) AS device_time_s
     FROM newest AS n
-    JOIN signatures_among((SELECT coalesce(list(DISTINCT m.workload_id), []) FROM newest AS m)) AS s
-        ON s.workload_id = n.workload_id
+    JOIN operator_signatures AS s ON s.workload_id = n.workload_id
     JOIN internal.run_operator AS o ON o.run_id = n.run_id AND o.operator_index = s.operator_index
     GROUP BY n.run_id, s.operation, s.shapes, s.kind
 )

@@ -8,10 +8,8 @@ from typing import Any, Literal, Unpack, overload
 
 import torch
 
-from joulemap.answer.analyze.answer import AnalyzeAnswer
-from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import EVERYWHERE
 from joulemap.answer.calibrate import CalibrateAnswer
+from joulemap.answer.compare.architecture import EVERYWHERE, ArchitecturesAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer
@@ -21,17 +19,18 @@ from joulemap.answer.cost import CostAnswer
 from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
-from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.flip.answer import FlipAnswer
-from joulemap.answer.fusion.answer import FusionAnswer
+from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.listing import BoxAnswer, ListedBox
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ModulesAnswer, ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
-from joulemap.answer.part import PartAnswer
+from joulemap.answer.part.analyze import AnalyzeAnswer
+from joulemap.answer.part.breakdown import PartAnswer
+from joulemap.answer.part.edp import EdpAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -83,14 +82,14 @@ from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
 from joulemap.wing.explore.answer.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.wing.explore.answer.pose import NO_SHARES
 from joulemap.wing.explore.answer.regret import RegretAnswer
+from joulemap.wing.explore.design.question import NO_SHARES
 from joulemap.wing.explore.shards import LakeAnswer
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.answer.answer import SERVING
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer

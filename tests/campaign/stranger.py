@@ -23,10 +23,8 @@ from campaign.scene import COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial
 from command import Done
 from joulemap.cli.tool import check_files
-from joulemap.plan import version
+from joulemap.plan import revision
 from joulemap.system.errors import ExitCode, ModelError, UsageError
-from joulemap.wing.explore.lake.fill import fill
-from pond import Cell, evaluate_cell, forge, name_content
 
 LAKE: Final = "pond"
 SECRET: Final = "secret-of-somebody"
@@ -112,6 +110,8 @@ def _pick_shard(random: Random, place: Path) -> Path:
 
 def forge_footer(trial: Trial, random: Random) -> Outcome:
     """Let a footer name what is a statement, or what no footer has; the name of the file has its digest."""
+    from pond import forge
+
     place = _lay_out(trial)
     text = _fill_in(random.choice(STATEMENTS), place)
 
@@ -136,6 +136,8 @@ def forge_footer(trial: Trial, random: Random) -> Outcome:
 
 def change_shard(trial: Trial, random: Random) -> Outcome:
     """Change bytes of a shard whose name has its digest: a check must find it, or answers be as they were."""
+    from pond import name_content
+
     place = _lay_out(trial)
     whole = run(trial, ASKED[1], place).stdout
     shard = _pick_shard(random, place)
@@ -285,9 +287,9 @@ def configure_git(trial: Trial, random: Random) -> Outcome:
     os.chdir(place)
     failures = []
     try:
-        commit = version._find_commit("HEAD:net.py:net")
+        commit = revision._find_commit("HEAD:net.py:net")
         assert commit is not None
-        with version._laid_out(commit) as tree:
+        with revision._checked_out(commit) as tree:
             if (tree / "net.py").read_text() != "x = 1\n":
                 failures.append("wrong: a file is not as the commit has it")
     except ModelError as error:
@@ -343,6 +345,9 @@ def attack(trial: Trial) -> Outcome:
 
 def prepare(stage: Path) -> None:
     """Make the lake and the database that strangers change."""
+    from joulemap.wing.explore.lake.fill import fill
+    from pond import Cell, evaluate_cell
+
     prepare_base(stage)
     if not (stage / LAKE).exists():
         fill(stage / LAKE, map(Cell, range(2)), evaluate_cell)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import attrs
 
 from joulemap.answer.engine import describe_evaluation, describe_unread
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import Cell, fill, lay
 from joulemap.answer.scope import Scope
 from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
@@ -21,6 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Lines, Section, draw_columns
 from joulemap.present.format import TABLE, write
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -102,6 +103,10 @@ class Answer:
             cells=cells,
         )
 
+    def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
+        """Return the text of a template, with projected hardware of the row marked."""
+        return fill(template, row, self.projected, **values)
+
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
         from joulemap.figure.convert import is_installed
@@ -140,20 +145,28 @@ _TABLE: Final = re.compile(r"Table\[(\w+)\]")
 """Type annotation of a field that holds the rows of a query."""
 
 
+NO_RECORDS: Final[Mapping[str, type[Any]]] = {}
+
+
 def fetch_tables(
-    connection: Connection, answer: type[Answer], but: Collection[str] = (), **given: Any
+    connection: Connection,
+    answer: type[Answer],
+    but: Collection[str] = (),
+    *,
+    more: Mapping[str, type[Any]] = NO_RECORDS,
+    **given: Any,
 ) -> dict[str, Table[Any]]:
     """Return field -> rows for each table of an answer; the field's type names the query.
 
-    `but` lists fields that the caller fills. Each query receives the parameters that it declares. Raises as
-    `fetch_all`.
+    `but` lists fields that the caller fills, `more` optional fields with their records. Each query receives the
+    parameters that it declares. Raises as `fetch_all`.
     """
     from joulemap.store.query import fetch_all
 
     names = {name: found[1] for field in attrs.fields(answer) if (found := _TABLE.fullmatch(str(field.type)))
              and (name := field.name) not in but}  # fmt: skip
     known = vars(sys.modules[answer.__module__])
-    return fetch_all(connection, {name: known[record] for name, record in names.items()}, **given)
+    return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
 
 
 @frozen(kw_only=True)
@@ -222,7 +235,7 @@ class RunAnswer(Answer):
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         unread = [line for line in describe_unread(self.scope.models) if line not in title]
-        insights = [*unread, *([instead] if instead else []), *self.scope.tell_fallen(), *insights]
+        insights = [*unread, *([instead] if instead else []), *self.scope.describe_fallback(), *insights]
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
@@ -264,6 +277,13 @@ class RunAnswer(Answer):
         from joulemap.figure.figure import make_drawing
 
         return make_drawing(name, table, texts)
+
+    def _fill_steps(
+        self, steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any
+    ) -> list[list[str]]:
+        """Return follow-up commands with the repeated options; a stored query needs only its database."""
+        filled = (step.words(row, **values) for step in steps)
+        return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return a grid of these columns for several runs, with projected hardware marked; empty without rows."""

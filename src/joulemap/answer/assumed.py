@@ -1,4 +1,4 @@
-"""Shares of an energy that rest on assumed numbers, in words.
+"""Text on the shares of an energy that rest on assumed numbers.
 
 The ledger gives the share: lines whose price has the basis `assumed`. Every answer about runs states a share above a
 third, in the cell of the figure and in the headline.
@@ -13,7 +13,18 @@ from typing import Final
 
 from joulemap.present.cell import show_share
 from joulemap.present.document import SHARE_HEADING
+from joulemap.present.template import Template
 from joulemap.store.run import AssumedEnergy
+
+PART: Final = Template("{share} of the energy of {hardware}")
+UP_TO: Final = Template("up to {share}")
+OF_ONE: Final = Template("{part} is {basis}")
+OF_BOTH: Final = Template("{parts:and} are {basis}")
+OF_MANY: Final = Template("{part} is {basis}; for {count} others, over a third is")
+OF_GAP: Final = Template("{share} of the gap is {basis}")
+ALL: Final = "all"
+BASIS: Final = "based on assumed numbers"
+STATIC_BASIS: Final = "based on assumed numbers, mostly static power"
 
 LEAST_TOLD: Final = 1.0 / 3.0
 """Assumed share of a figure above which it is stated."""
@@ -31,7 +42,7 @@ _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
 
 
-def tells_energy(headline: str) -> bool:
+def names_energy(headline: str) -> bool:
     """Return True for a headline about energy."""
     return _ENERGY.search(headline) is not None
 
@@ -56,27 +67,22 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
 
     `energies` maps the displayed name of a hardware to the energies of its runs.
     """
-    if not tells_energy(headline):
+    if not names_energy(headline):
         return ""
-    shares_assumed = []
+    found: list[tuple[float, str, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
         if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
-        share = ends[0] if ends[0] == ends[1] else f"up to {ends[1]}"
-        shares_assumed.append((shares[-1].fraction, name, share, name_assumed(shares[-1])))
-    if not shares_assumed:
-        return ""
-    if len(shares_assumed) > MOST_NAMED:
-        _, name, share, kind = max(shares_assumed)
-        return f"{share} of the energy of {name} is {kind}, over a third of that of {len(shares_assumed) - 1} others"
-    shown = [words for _, *words in shares_assumed]
-    kinds = {kind for _, _, kind in shown}
-    if len(kinds) == 1:
-        parts = " and ".join(f"{share} of the energy of {name}" for name, share, _ in shown)
-        return f"{parts} {'is' if len(shown) == 1 else 'are'} {kinds.pop()}"
-    return "; ".join(f"{share} of the energy of {name} is {kind}" for name, share, kind in shown)
+        share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])
+        found.append((shares[-1].fraction, PART(share=share, hardware=name), name_assumed(shares[-1])))
+    if len(found) > MOST_NAMED:
+        _, part, basis = max(found)
+        return OF_MANY(part=part, basis=basis, count=len(found) - 1)
+    if len(found) == MOST_NAMED and len({basis for *_, basis in found}) == 1:
+        return OF_BOTH(parts=[part for _, part, _ in found], basis=found[0][-1])
+    return "; ".join(OF_ONE(part=part, basis=basis) for _, part, basis in found)
 
 
 def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
@@ -87,12 +93,10 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
     if share <= LEAST_TOLD:
         return ""
     static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
-    mostly = ", mostly static power" if static_fj / assumed_fj >= MOSTLY else ""
-    part = show_share(share) if share <= 1.0 else "all"
-    return f"{part} of the gap is based on assumed numbers{mostly}"
+    basis = STATIC_BASIS if static_fj / assumed_fj >= MOSTLY else BASIS
+    return OF_GAP(share=show_share(share) if share <= 1.0 else ALL, basis=basis)
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
     """Return a phrase on the basis of an energy, with static power named if it dominates."""
-    is_static = energy.static_fraction >= MOSTLY * energy.fraction
-    return f"based on assumed numbers{', mostly static power' if is_static else ''}"
+    return STATIC_BASIS if energy.static_fraction >= MOSTLY * energy.fraction else BASIS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -29,8 +29,9 @@ from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chosen_share, show_count, show_quantity
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.store.query import fetch
 from joulemap.system.errors import NoMeasurementError, UnknownNameError, UsageError
@@ -41,6 +42,42 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
+
+
+TITLE: Final = Template(
+    "calibration {label} of {hardware}, fitted to {row_count:n measurement} ({latency_count} of latency, "
+    "{energy_count} of energy) of {families:n family|families}"
+)
+FITTED: Final = Template(
+    "median {quantity} error {fitted_median_fraction:%} fitted, {uncalibrated_median_fraction:%} with class defaults"
+    "[, {cross_validated_median_fraction:%} with the family held out]"
+)
+ERRORS: Final = "Errors"
+ERROR_COLUMNS: Final = "quantity | *runtime | *precision | *batch size batch | *measurements measurement_count"
+BY_FAMILY: Final = "By model family"
+FAMILY_COLUMNS: Final = "quantity | *family | *measurements measurement_count"
+SHARES: Final = (
+    "class defaults, mean uncalibrated_mean_fraction | class defaults, median uncalibrated_median_fraction | "
+    "*fitted, mean fitted_mean_fraction | fitted, median fitted_median_fraction | "
+    "*held out, mean cross_validated_mean_fraction | held out, median cross_validated_median_fraction | "
+    "held out, worst cross_validated_worst_fraction | rank correlation rank_correlation"
+)
+ALL: Final = "all"
+COEFFICIENTS: Final = "Coefficients"
+COEFFICIENT_COLUMNS: Final = (
+    "part | *name | class default default_value | *fitted value | *ratio | weight of the data data_weight_fraction | "
+    "meaning"
+)
+
+PARTED: Final = "one family: a tenth of its models is held out at a time, so errors on other families are unknown"
+WHOLE: Final = "one family and too few models to hold any out, so errors on other models are unknown"
+UNDETERMINED: Final = Template(
+    "{count} of {moved:n number} changed without being determined (weight of the data below {least:set %}) and keep "
+    "their basis"
+)
+LEFT_OUT: Final = Template("left out: {line}")
+WRITTEN: Final = Template("written to {place}; `--calibration none` answers without it")
+DRY: Final = "a dry run: nothing was written"
 
 
 @frozen(kw_only=True)
@@ -80,93 +117,55 @@ class CalibrateAnswer(Answer):
     def document(self) -> Document:
         """Return the document; csv holds the errors."""
         one = self.calibration
-        counts = f"{one.latency_count} with latency, {one.energy_count} with energy"
-        sections = (
-            Section("Errors", self._errors(is_family=False)),
-            Section("By family", self._errors(is_family=True)),
+        totals = [row for row in self.errors if not (row.runtime or row.precision or row.batch or row.family)]
+        errors = Section(ERRORS, self._draw_errors(ERROR_COLUMNS, is_family=False))
+        details = (
+            Section(BY_FAMILY, self._draw_errors(FAMILY_COLUMNS, is_family=True)),
             Section(
-                "Coefficients",
-                grid(
+                COEFFICIENTS,
+                self._lay(
                     self.coefficients,
-                    (
-                        ("part", "part"),
-                        ("name", "name"),
-                        ("before", lambda row: _amount(row.default_value, row.unit)),
-                        ("after", lambda row: _amount(row.value, row.unit)),
-                        ("ratio", "ratio"),
-                        ("weight of the data", "data_weight_fraction"),
-                        ("meaning", "meaning"),
-                    ),
-                    keep=("name", "after", "ratio"),
+                    COEFFICIENT_COLUMNS,
+                    default_value=lambda row: _show_amount(row.default_value, row.unit),
+                    value=lambda row: _show_amount(row.value, row.unit),
                 ),
             ),
         )
         return Document(
-            title=f"calibration {one.label} of {one.hardware}, fitted to "
-            f"{show_count(one.row_count, 'measurement')} ({counts}) of "
-            f"{show_count(len(one.families), 'family', 'families')}",
-            sections=sections,
-            notes=add_marks(self._notes(), sections),
+            title=TITLE(one, families=len(one.families)),
+            answer="; ".join(FITTED(row) for row in totals),
+            sections=(errors,),
+            details=details,
+            notes=add_marks(tuple(self._list_notes()), (errors, *details)),
             data=self.data(),
             table=self.errors,
             tables=self.tables,
         )
 
-    def _errors(self, *, is_family: bool) -> Grid:
+    def _draw_errors(self, columns: str, *, is_family: bool) -> Grid:
         rows = tuple(row for row in self.errors if (row.family is not None) is is_family)
-        places = (
-            (("family", "family"),)
-            if is_family
-            else (
-                ("runtime", lambda row: row.runtime or "all"),
-                ("precision", lambda row: row.precision or "all"),
-                ("batch", lambda row: str(row.batch or "all")),
-            )
-        )
-        return grid(
+        return self._lay(
             attrs.evolve(self.errors, rows=rows),
-            (
-                ("quantity", "quantity"),
-                *places,
-                ("rows", "measurement_count"),
-                ("class defaults: mean", "uncalibrated_mean_fraction"),
-                ("class defaults: median", "uncalibrated_median_fraction"),
-                ("fitted: mean", "fitted_mean_fraction"),
-                ("fitted: median", "fitted_median_fraction"),
-                ("family left out: mean", "cross_validated_mean_fraction"),
-                ("family left out: median", "cross_validated_median_fraction"),
-                ("worst", "cross_validated_worst_fraction"),
-                ("rank", lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}"),
-            ),
-            keep=("family", "runtime", "precision", "batch", "rows", "fitted: mean", "family left out: mean"),
+            f"{columns} | {SHARES}",
+            runtime=lambda row: row.runtime or ALL,
+            precision=lambda row: row.precision or ALL,
+            batch=lambda row: str(row.batch or ALL),
+            rank_correlation=lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}",
         )
 
-    def _notes(self) -> list[str]:
-        notes = []
+    def _list_notes(self) -> Iterator[str]:
         if len(self.calibration.families) == 1:
-            is_divided = any(row.cross_validated_mean_fraction is not None for row in self.errors)
-            notes.append(
-                "one family: a tenth of its models is left out at a time; nothing says how it does on other families"
-                if is_divided
-                else "one family: nothing can be left out, so nothing says how it does on other models"
-            )
-        notes += describe_weight(self.summary)
-        open_count = self.summary.moved_count - self.summary.determined_count
-        if open_count:
-            notes.append(
-                f"{open_count} of {show_count(self.summary.moved_count, 'number')} moved without being determined "
-                f"(weight of the data below {show_chosen_share(DETERMINED)}): their basis stays what it was"
-            )
-        notes += self.warnings
-        notes += [f"left out: {line}" for line in self.left_out]
-        if self.place:
-            notes.append(f"written to {self.place}; `--calibration none` answers without it")
-        else:
-            notes.append("a trial: nothing was written")
-        return notes
+            is_parted = any(row.cross_validated_mean_fraction is not None for row in self.errors)
+            yield PARTED if is_parted else WHOLE
+        yield from describe_weight(self.summary)
+        if count := self.summary.moved_count - self.summary.determined_count:
+            yield UNDETERMINED(count=count, moved=self.summary.moved_count, least=DETERMINED)
+        yield from self.warnings
+        yield from (LEFT_OUT(line=line) for line in self.left_out)
+        yield WRITTEN(self) if self.place else DRY
 
 
-def _amount(value: float, unit: str) -> str:
+def _show_amount(value: float, unit: str) -> str:
     return f"{value:.4g}" if unit == "1" else show_quantity(value, unit)
 
 
@@ -212,10 +211,11 @@ def calibrate(
     ]
     observations, left_out = observe(source, target, measured if operators else select_models(measured), trust=trust)
     if not observations:
-        raise NoMeasurementError(_nothing(target, precisions, models, left_out))
+        raise NoMeasurementError(_explain_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
-    spreads, anchored = load_spreads(target.architecture), anchor_hardware(target)
+    anchored = anchor_hardware(target)
+    spreads = load_spreads(target.architecture).within(anchored)
     entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
@@ -265,12 +265,14 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
         return described
 
 
-def _nothing(hardware: Hardware, precisions: Collection[str], models: Collection[str], left_out: Sequence[str]) -> str:
+def _explain_nothing(
+    hardware: Hardware, precisions: Collection[str], models: Collection[str], left_out: Sequence[str]
+) -> str:
     what = f" of {', '.join(sorted(models))}" if models else ""
     at = f" at {', '.join(precisions)}" if precisions else ""
-    told = f" ({'; '.join(left_out)})" if left_out else ""
+    reasons = f" ({'; '.join(left_out)})" if left_out else ""
     return (
-        f"nothing{what}{at} was measured on {hardware.id}{told}: `joulemap measure MODEL` there, or "
+        f"nothing{what}{at} was measured on {hardware.id}{reasons}: `joulemap measure MODEL` there, or "
         "`joulemap measurements import FILE`, then calibrate"
     )
 

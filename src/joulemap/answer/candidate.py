@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import describe_chance
+from joulemap.answer.layout import Cell
+from joulemap.answer.run import show_limit
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
@@ -19,8 +20,9 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import join_names, show, show_chance, show_count, show_plain
-from joulemap.present.document import Grid, Section, Shown, grid
+from joulemap.present.cell import show
+from joulemap.present.document import Grid, Section
+from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 
@@ -33,6 +35,56 @@ if TYPE_CHECKING:
 
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
+NAME: Final = Template("{hardware} {precision} batch {batch}[ {runtime}]")
+DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
+DRAWN_RUNTIME: Final = " {runtime}"
+CONFIGURATIONS: Final = Template("{count:n configuration}")
+USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
+PAID: Final = Template("{way}[ ({sellers})]")
+EITHER_WAY: Final = "rented or bought"
+SOLD: Final = Template("hardware that can be {ways}")
+EVERY_WAY: Final = "bought or rented"
+
+LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
+KEPT: Final = Template("{metric.label} of {word} {bound}")
+AT_MOST: Final = "at most"
+AT_LEAST: Final = "at least"
+
+COLUMNS: Final = "hardware | *precision | *batch | "
+RUNTIME: Final = "runtime | "
+
+PROJECTION: Final = Template("{name} is not available, but would be {ratio:x} better: {value} (--all ranks it)")
+LEFT_OUT: Final = Template("{count} hardware left out: {reason} (--notes lists them)")
+
+SURE: Final = Template("{chance:chance} confidence in {chip}")
+SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, at any of its configurations")
+TIED: Final = Template(
+    "statistically tied with {rival}[ and {more} more]: {chance:chance} confidence in {chip}, {other_chance:chance} in "
+    "{other_chip}"
+)
+
+ASSUMPTIONS: Final = "Assumptions"
+ASSUMED_COLUMNS: Final = "assumption | *value | *unit | *basis | *source | note"
+
+BATCH_NOTE: Final = (
+    "latency, memory, energy and energy x delay are per batch unless the column says per inference; every inference "
+    "waits for its whole batch"
+)
+PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
+UNRANKED: Final = Template("not ranked, because they can be neither bought nor rented: {names} (--all ranks them)")
+UNKNOWN: Final = Template("{count:n configuration} {problem}, {reason}: {names}")
+UNSUPPORTED: Final = Template(
+    "{count:n configuration} unsupported: {reasons}[; and {more} more reasons, which --format json has]"
+)
+
+STEP_ANALYZE: Final = Template(
+    "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"
+)
+STEP_COMPARE: Final = Template(
+    "compare {model} --hardware {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
+    "[--runtime {runtime}] {repeated}"
+)
+
 BATCHES: Final = (1, 8, 32)
 """Default batch sizes."""
 
@@ -41,13 +93,6 @@ WAYS: Final = ("rented", "bought")
 
 HOURS: Final = 24
 """Hours per day."""
-
-BATCH_NOTE: Final = (
-    "latency, memory, energy and edp are of a batch, which every inference of it waits for, unless they say per "
-    "inference"
-)
-
-PRECISION_NOTE: Final = "whether the model keeps its accuracy at a narrower precision is not part of the comparison"
 
 SHOWN_REASONS: Final = 2
 """Maximum reasons shown for configurations that cannot run; machine formats list all."""
@@ -94,19 +139,13 @@ def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
     """Return the payment, kind of seller and utilization that a cost assumes."""
     known = {row.assumption: row.value for row in assumptions}
-    busy = f"each chip busy {show_plain(known['utilization'] * HOURS)} of {HOURS} hours"
-    kept = "" if pay == "rented" else f" for {show_plain(known['lifetime'])} years"
-    return f"{describe_pay(pay, kind)}, {busy}{kept}"
+    years = None if pay == "rented" else known["lifetime"]
+    return USED(pay=describe_pay(pay, kind), busy_hours=known["utilization"] * HOURS, years=years)
 
 
 def describe_pay(pay: str, kind: str = "") -> str:
     """Return the way of paying for chips, and the kind of seller."""
-    return ("rented or bought" if pay == "both" else pay) + (f" ({MANY[kind]})" if kind else "")
-
-
-def describe_projection(told: str, ratio: float) -> str:
-    """Return the line on an unavailable configuration that would be better, and by which ratio."""
-    return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
+    return PAID(way=EITHER_WAY if pay == "both" else pay, sellers=MANY[kind] if kind else "")
 
 
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
@@ -122,19 +161,9 @@ def find_chip(row: Candidate) -> str:
     return HardwareRef.read(row.hardware).label
 
 
-def describe_had(pay: str) -> str:
-    """Return the set of chips to choose from, by way of paying; both ways if none is given."""
-    return f"what can be {pay}" if pay in WAYS else "what can be bought or rented"
-
-
-def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) -> tuple[Shown[Any], ...]:
-    """Return the columns of metrics, except those shown elsewhere."""
-    return tuple((METRIC[name].label, METRIC[name].column) for name in names if name not in but)
-
-
-def count_candidates(count: int) -> str:
-    """Return the number of configurations, in words."""
-    return show_count(count, "configuration")
+def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) -> str:
+    """Return the layout columns of metrics, except those shown elsewhere."""
+    return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:
@@ -142,19 +171,16 @@ def show_metric(metric: MetricName, value: float | None) -> str:
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 
-def describe_limit(name: MetricName, bound: float) -> str:
-    """Return a limit in words, as it was parsed."""
-    word = "at least" if METRIC[name].is_higher_better else "at most"
-    return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"
-
-
-def describe_kept(limits: Limits) -> str:
-    """Return limits as part of a sentence; empty for none."""
-    told = []
-    for name, bound in limits.bounds:
-        word = "at least" if METRIC[name].is_higher_better else "at most"
-        told.append(f"{METRIC[name].label} of {word} {show_metric(name, bound)}")
-    return join_names(told)
+def describe_limits(limits: Limits, template: Template) -> list[str]:
+    """Return each limit in words."""
+    return [
+        template(
+            metric=METRIC[name],
+            word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
+            bound=show_metric(name, bound),
+        )
+        for name, bound in limits.bounds
+    ]
 
 
 @frozen(kw_only=True)
@@ -179,40 +205,41 @@ class CandidateAnswer(RunAnswer):
 
     def name(self, row: Candidate) -> str:
         """Return the name of a configuration."""
-        runtime = "" if row.runtime == "fused" else f" {row.runtime}"
-        return f"{self.scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
+        runtime = "" if row.runtime == "fused" else row.runtime
+        return self._fill(NAME, row, runtime=runtime)
 
     @property
-    def _template(self) -> str:
-        """Template that names a configuration in drawings, from the columns of its rows."""
-        runtime = " {runtime}" if len(self.scope.settings.runtime) > 1 else ""
-        return f"{{hardware}} {{precision}} batch {{batch}}{runtime}"
+    def _has_runtimes(self) -> bool:
+        return len(self.scope.settings.runtime) > 1
 
-    def _draw(
+    @property
+    def _drawn_name(self) -> str:
+        """Template that names a configuration in drawings, from the columns of its rows."""
+        return DRAWN_NAME + (DRAWN_RUNTIME if self._has_runtimes else "")
+
+    def _lay_rows(
         self,
-        rows: Table[Any],
-        columns: Iterable[Shown[Any]],
+        rows: Iterable[Any],
+        columns: str,
         limit: int,
-        keep: Sequence[str],
+        *,
         noun: str = "configurations",
-        ranked: Sequence[str] = (),
+        ranked: str = "",
         stays: Callable[[Any], bool] | None = None,
-    ) -> tuple[Grid, ...]:
-        """Return a grid of `limit` configurations and those that `stays` keeps; empty without rows."""
-        if not rows.rows:
-            return ()
-        names = ("hardware", "precision", "batch", *(("runtime",) if len(self.scope.settings.runtime) > 1 else ()))
-        drawn = grid(
-            rows,
-            (*((name, name) for name in names), *columns),
+        **cells: Cell,
+    ) -> Grid:
+        """Return a grid of `limit` configurations and those that `stays` keeps."""
+        return self._lay(
+            attrs.evolve(self.rows, rows=tuple(rows)),
+            COLUMNS + (RUNTIME if self._has_runtimes else "") + columns,
+            keep="",
             limit=limit,
-            keep=("precision", "batch", *keep),
-            ranked=ranked,
-            projected=self.scope.projected,
             noun=noun,
+            ranked=ranked,
             stays=stays,
+            throughput_limit=show_limit,
+            **cells,
         )
-        return (drawn,)
 
     def _chances(self, column: str) -> dict[str, float]:
         """Return hardware -> probability that one of its configurations is the best, from a column."""
@@ -232,7 +259,7 @@ class CandidateAnswer(RunAnswer):
             *(row for row in likely if find_chip(row) == own),
         ]
 
-    def _tell_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+    def _describe_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
         """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
 
         Empty if there is only one hardware. `chances` maps hardware to the probability that one of its configurations
@@ -243,69 +270,68 @@ class CandidateAnswer(RunAnswer):
             return ""
         others = [row for row in rivals if find_chip(row) != chip]
         if not others:
-            more = ", at whichever of its configurations" if rivals else ""
-            return f"{show_chance(chances[chip])} that it is {chip}{more}"
-        told = describe_chance(chances[chip], list(map(self.name, others)))
+            return (SURE_OF_HARDWARE if rivals else SURE)(chance=chances[chip], chip=chip)
         rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-        more = ", at any of its modes and batches" if chances.get(rival, 0.0) > chances[chip] else ""
-        sure = f"{show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
-        return f"{told}: {sure}{more}"
-
-    def _tell_unranked(self, rows: Iterable[Candidate]) -> list[str]:
-        """Return the line on hardware without a rank, because it can be neither bought nor rented."""
-        names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
-        return (
-            [f"behind all others, as no board of them can be bought or rented: {names}; --all ranks them"]
-            if names
-            else []
+        return TIED(
+            rival=self.name(others[0]),
+            more=len(others) - 1 or None,
+            chance=chances[chip],
+            chip=chip,
+            other_chance=chances.get(rival, 0.0),
+            other_chip=rival,
         )
 
-    def _tell_unknown(self, rows: Sequence[Candidate], what: str) -> list[str]:
-        """Return a line on configurations that lack a number in the catalogue."""
-        names = dict.fromkeys(HardwareRef.read(self.scope.mark(row.hardware)).label for row in rows)
-        return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
+    def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
+        """Return the line on hardware without a rank, because it can be neither bought nor rented."""
+        names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
+        return [UNRANKED(names=names)] if names else []
 
-    def _tell_left_out(self, status: str) -> list[str]:
+    def _describe_unknown(self, rows: Sequence[Candidate], problem: str) -> list[str]:
+        """Return a line on configurations that lack a number in the catalogue."""
+        names = dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows)
+        told = {"count": len(rows), "problem": problem, "names": ", ".join(names)}
+        return [UNKNOWN(reason=rows[0].reason, **told)] if rows else []
+
+    def _describe_left_out(self, status: str) -> list[str]:
         """Return the line on available hardware that lacks the number to rank it by; empty for none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
-        return [f"left out, {rows[0].reason}: {len(rows)} hardware (--notes names them)"] if rows else []
+        return [LEFT_OUT(count=len(rows), reason=rows[0].reason)] if rows else []
 
     def _describe(self) -> list[str]:
         """Return notes that apply to all such rows."""
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
         reasons = [row.reason for row in self.rows if row.status == "unsupported"]
         distinct = list(dict.fromkeys(reasons))
-        rest = len(distinct) - SHOWN_REASONS
-        more = f"; and {rest} more reasons, which --format json has" if rest > 0 else ""
-        text = f"{count_candidates(len(reasons))} unsupported: {'; '.join(distinct[:SHOWN_REASONS])}{more}"
-        return [*precision, *self.scope.describe(), *([text] if reasons else [])]
+        more = max(0, len(distinct) - SHOWN_REASONS) or None
+        told = UNSUPPORTED(count=len(reasons), reasons="; ".join(distinct[:SHOWN_REASONS]), more=more)
+        return [*precision, *self.scope.describe(), *([told] if reasons else [])]
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
         rows = self.assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(self.assumptions, rows=())
-        drawn = grid(
-            rows,
-            (
-                ("assumption", "assumption"),
-                ("value", lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
-                ("unit", lambda row: "" if row.unit == "1" else row.unit),
-                ("basis", "basis"),
-                ("source", "source"),
-                ("note", "note"),
+        return Section(
+            ASSUMPTIONS,
+            self._lay(
+                rows,
+                ASSUMED_COLUMNS,
+                value=lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}",
+                unit=lambda row: "" if row.unit == "1" else row.unit,
             ),
-            keep=("value", "unit", "basis", "source"),
         )
-        return Section("Assumptions", drawn)
 
     def _analyze_each(self, rows: Iterable[Candidate], repeated: Sequence[str]) -> list[list[str]]:
         """Return the `analyze` commands of configurations, each once."""
         return [
-            [
-                "analyze", self.scope.model, self.scope.spell(row.hardware), *spell_precision(row.precision), "--batch",
-                str(row.batch), *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
-            ]
+            STEP_ANALYZE.words(
+                row=row,
+                model=self.scope.model,
+                hardware=self.scope.spell(row.hardware),
+                precision=spell_precision(row.precision),
+                runtime="" if row.runtime == "fused" else row.runtime,
+                repeated=repeated,
+            )
             for row in {row.run_id: row for row in rows}.values()
-        ]  # fmt: skip
+        ]
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
         """Return the command that compares the best with the first rival, if that is another hardware."""
@@ -317,11 +343,11 @@ class CandidateAnswer(RunAnswer):
         runs = (one, other)
         pairs = [split_precision(row.precision) for row in runs]
         options = {
-            "--hardware": [self.scope.spell(row.hardware) for row in runs],
-            "--precision": [precision for precision, _ in pairs],
-            "--weight-precision": [weights for _, weights in pairs if weights],
-            "--batch": [str(batch) for batch in sorted({row.batch for row in runs})],
-            "--runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
+            "hardware": [self.scope.spell(row.hardware) for row in runs],
+            "precision": [precision for precision, _ in pairs],
+            "weights": [weights for _, weights in pairs if weights],
+            "batch": [str(batch) for batch in sorted({row.batch for row in runs})],
+            "runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
         }
-        written = [(name, ",".join(dict.fromkeys(values))) for name, values in options.items() if values]
-        return ["compare", self.scope.model, *(word for pair in written for word in pair), *repeated]
+        joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
+        return STEP_COMPARE.words(model=self.scope.model, repeated=repeated, **joined)

@@ -1,21 +1,27 @@
-"""Sentences on a trace's assumptions and on operators that it could not count, for runs and for a model alone."""
+"""Text on a trace's assumptions and on operators that it could not count, for runs and for a model alone."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from joulemap.domain.workload import APPENDED
+from joulemap.present.template import Template
 from joulemap.row.model import Caveat, ModelCaveat
+
+UNCOUNTED: Final = Template(
+    'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
+)
+TRACED: Final = Template("traced: {assumption}")
+BESIDE: Final = Template("traced: {assumption}, which are written beside it")
+COPIED: Final = Template("traced: {assumption}, all of which is copied; `--runtime engine` writes them beside it")
 
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
     """Return an assumption or gap of a trace for people; with `runtimes`, worded for those runtimes."""
     if row.kind == "uncounted":
-        name = "::".join(row.text.split(".")[:2])
-        return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
-    what = row.text.removesuffix(APPENDED)
-    if what == row.text or not runtimes or len({one == "engine" for one in runtimes}) > 1:
-        return f"traced: {row.text}"
-    if "engine" in runtimes:
-        return f"traced: {what}, which are written beside it"
-    return f"traced: {what}, all of which is copied; `--runtime engine` writes them beside it"
+        return UNCOUNTED(row=row, name="::".join(row.text.split(".")[:2]))
+    assumption = row.text.removesuffix(APPENDED)
+    if assumption == row.text or not runtimes or len({one == "engine" for one in runtimes}) > 1:
+        return TRACED(assumption=row.text)
+    return (BESIDE if "engine" in runtimes else COPIED)(assumption=assumption)

@@ -9,11 +9,12 @@ import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
+    CONFIGURATIONS,
+    LIMIT,
+    PROJECTION,
     WAYS,
     CandidateAnswer,
-    count_candidates,
-    describe_limit,
-    describe_projection,
+    describe_limits,
     describe_use,
     find_chip,
     first_of_each,
@@ -22,7 +23,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import Scope, find_scope
+from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
@@ -32,8 +33,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_doubt, show_plain, show_share
-from joulemap.present.document import Document, Grid, Section, Shown
+from joulemap.present.cell import show, show_chance, show_interval
+from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
 from joulemap.store.connection import Connection
@@ -42,25 +44,83 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
+TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
+DRAWN_TITLE: Final = Template("{model}: {use}")
+
+BEST: Final = Template(
+    "{name} {row.way} is the cheapest[ configuration of {own}]{available}, at {cost} per million {unit}"
+    "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
+    "[Electricity is {electricity:%} of the cost. ]{carbon} of CO2 ({place}, on average)."
+)
+IF_AVAILABLE: Final = ", but is not available"
+GIVEN_GRID: Final = "the grid that is given"
+NO_PRICE: Final = Template("No {noun} is known for any of this hardware.")
+PRICE_NOUNS: Final = {"rented": "rent", "bought": "purchase price"}
+PRICE: Final = "price"
+
+DECIDING: Final = (
+    "payment way! | *cost usd_per_million | *confidence is_best_of_hardware? | *price | *seller price_told"
+)
+COSTS: Final = (
+    "*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
+    "energy cost energy_usd_per_million | host cost host_usd_per_million | "
+)
+FIGURES: Final = "throughput throughput_per_s | latency latency_s | *energy kwh_per_million | CO2 gco2_per_million"
+PRICES: Final = (
+    "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_told | "
+    "*source price_source | product price_note"
+)
 IN_RENT: Final = "in the rent"
+NO_HOST: Final = "none needed"
 
-SHOWN_UNLIKE: Final = 3
-"""Maximum hardware named on the line about other kinds of seller."""
+OTHER_WAY: Final = Template("if {row.way}, {name} would be the cheapest: {cost}[, {more:x} as much][, {less:x} less]")
+OTHER_WAY_ONLY: Final = Template("if {row.way}, {name} would be the cheapest: {cost} (--pay {row.way})")
+EVEN: Final = {
+    "same": Template("{a} and {b} cost the same at any volume"),
+    "never": Template("{below} is cheaper than {above} at any volume"),
+    "within": Template(
+        "break-even at {volume} {unit}[ ({years:plain} years of one chip's work)]: {below} is cheaper below, {above} "
+        "above"
+    ),
+    "beyond": Template(
+        "break-even at {volume} {unit}, more than the {life} that one bought chip does in its lifetime: {below} stays "
+        "cheaper than {above}"
+    ),
+}
+UNLIKE: Final = Template(
+    "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
+)
+UNPRICED: Final = Template("{count} hardware left out without a {noun} (--notes lists them)")
 
+PRICE_DOUBT: Final = Template("its price ({price}) is uncertain by {doubt:±}")
+PRICE_GIVEN: Final = "its price is given"
+
+COSTS_TITLE: Final = "Parts of the cost"
+PRICES_TITLE: Final = "Prices"
+UNPRICED_TITLE: Final = "Hardware without such a price, each at its lowest energy"
+CARBON_TITLE: Final = Template("Carbon of a million {unit} by grid")
+CARBON_HEADINGS: Final = ("region", "grid", "year", "carbon")
+CARBON_ENERGY: Final = "energy"
+
+LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
+UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
-    "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
-    "which a rent contains; not counted: staff, the carbon of making it"
+    "the cost includes the chip, board or kit that the price is for and, if it is bought, its electricity and a host. "
+    "A rent includes all of these. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
 PRICE_NOTE: Final = (
-    "a price is the median over sellers of one kind; its 80 % interval is their spread, or the spread usual for the "
-    "kind where one seller is known (assumed to hold for this hardware too), plus 1.2x for a published, 1.3x for a "
-    "recalled and 2x for an assumed price; 37 % of the variance is common to the prices of one seller (from the "
-    "offers); a given price is exact; the view `offers` lists every offer with its date and source"
+    "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
+    "the usual spread of that kind. A published price adds 1.2x, a recalled one 1.3x, an assumed one 2x. "
+    "37 % of the variance is common to the prices of one seller (from the offers). A given price is exact. "
+    "The view `offers` lists every offer with its date and source"
 )
-LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
+LATENCY_NOTE: Final = "latency is per batch, which every inference of it waits for"
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
+
+SHOWN_UNLIKE: Final = 3
+"""Maximum hardware named on the line about other kinds of seller."""
 
 
 @frozen(kw_only=True)
@@ -129,10 +189,10 @@ class CostAnswer(CandidateAnswer):
         if self.best is None:
             return ()
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
-        told = [self.describe_best(), *filter(None, (self.describe_sureness(), *self.describe_break_even()))]
-        texts = {"label": f"{self._template}, {{way}}"}
-        subject = f"{self.scope.model}: {describe_use(self.assumptions, self.pay, self._kind)}"
-        return (self._draw_figure("cost", rows, subject, "; ".join(told), texts),)
+        told = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
+        texts = {"label": f"{self._drawn_name}, {{way}}"}
+        subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
+        return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, told)), texts),)
 
     def _each(self) -> list[CostOption]:
         """Return the cheapest configuration of each hardware in the selected way of paying: ranked, or named."""
@@ -144,25 +204,26 @@ class CostAnswer(CandidateAnswer):
         """Return the document with the cheapest of `limit` hardware; machine formats hold every configuration and way
         to pay.
         """
-        priced = attrs.evolve(self.rows, rows=tuple(self._each()))
-        unpriced = attrs.evolve(self.rows, rows=tuple(self._unpriced_each()))
+        priced, unpriced = self._each(), self._unpriced_each()
+        title = TITLE(
+            model=self.scope.model,
+            runtime=self.scope.describe_runtime(),
+            unit=self._unit,
+            use=describe_use(self.assumptions, self.pay, self._kind),
+        )
         return self._compose(
-            f"{self.scope.model}, {self.scope.describe_runtime()}: cost of a million {self._unit}, "
-            f"{describe_use(self.assumptions, self.pay, self._kind)}",
-            (Section("", self._deciding(priced, limit)),),
+            title,
+            (Section("", self._show_deciding(priced, limit)),),
             self.rows,
             answer=self.describe_best(),
-            chosen=[] if self.best is None else [self.best.run_id],
+            chosen=[row.run_id for row in (self.best, self._next) if row is not None],
             insights=self._insights(),
-            sure=self.describe_sureness(),
+            sure=self.describe_uncertainty(),
             details=(
-                Section("What the cost is made of", self._costs(priced, limit)),
-                Section("Prices", self._prices(priced.rows[:limit]).out_of(len(priced), limit, "hardware")),
-                Section(
-                    "Without a price in this way, each hardware at its least energy",
-                    self._draw(unpriced, FIGURES, limit, ("energy",), "hardware"),
-                ),
-                Section(f"Carbon of a million {self._unit} by grid", self._by_grid()),
+                Section(COSTS_TITLE, self._show_costs(priced, limit)),
+                Section(PRICES_TITLE, self._show_prices(priced, limit)),
+                Section(UNPRICED_TITLE, self._lay_rows(unpriced, FIGURES, limit, noun="hardware")),
+                Section(CARBON_TITLE(unit=self._unit), self._show_grids()),
                 self._assume("cost", "carbon"),
             ),
             notes=self._notes(priced),
@@ -176,43 +237,57 @@ class CostAnswer(CandidateAnswer):
         rows = [row for row in others if find_chip(row) not in priced]
         return first_of_each(sorted(rows, key=lambda row: row.kwh_per_million or 0.0))
 
+    @property
+    def _next(self) -> CostOption | None:
+        """Cheapest configuration of the second-cheapest hardware; None if there is none."""
+        return next(
+            (row for row in self._each() if row.rank is not None and find_chip(row) != find_chip(self.best)), None
+        )
+
     def describe_best(self) -> str:
-        """Return the headline: the cheapest configuration, with its carbon."""
+        """Return the headline: the cheapest configuration, the margin, the confidence, and its carbon."""
         best = self.best
         if best is None:
-            noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
-            return f"no {noun} is known for any of this hardware"
-        is_had = best.is_available or self.scope.settings.takes_all
-        first = (
-            "the cheapest" if sum(row.rank is not None for row in self._each()) > 1 else "its cheapest configuration"
-        )
-        first += "" if is_had else " if available"
+            return NO_PRICE(noun=PRICE_NOUNS.get(self.pay, PRICE))
+        second = self._next
+        ratio = None if second is None else _usd(second) / _usd(best)
+        is_equal = ratio is not None and ratio < TIE_RATIO
+        other = None if second is None else self.scope.mark(find_chip(second))
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
-        place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
-        carbon = show(best.gco2_per_million, "", "g")
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
-        power = f", {show_share(share)} of it for electricity" if best.way == "bought" else ""
-        each = "" if self._unit == "inferences" else f" per million {self._unit}"
-        return f"{self._tell(best)}{each}, {first}{power}; {carbon} of CO2 ({place}, on average)"
+        return BEST(
+            row=best,
+            name=self.name(best),
+            own=self.scope.mark(find_chip(best)) if second is None else None,
+            available="" if best.is_available or self.scope.settings.takes_all else IF_AVAILABLE,
+            cost=show_interval(best.usd_per_million, "USD", best.usd_half_width),
+            unit=self._unit,
+            ratio=None if is_equal else ratio,
+            next=other,
+            equal=other if is_equal else None,
+            chance=None if second is None else self._chances("probability_cheapest").get(find_chip(best)),
+            electricity=share if best.way == "bought" else None,
+            carbon=show(best.gco2_per_million, "", "g"),
+            place="" if grid is None else grid.note.partition(",")[0] or GIVEN_GRID,
+        )
 
     def _insights(self) -> list[str]:
         """Return sentences on the other way of paying, the break-even, missing prices and unavailable hardware."""
         best, other, projection = self.best, self.other_way, self.projection
         lines = []
-        if other is not None and best is not None:
-            ratio = _usd(other) / _usd(best)
-            told = f"{ratio:.3g}x as much" if ratio >= 1.0 else f"{1.0 / ratio:.3g}x less"
-            lines.append(f"{other.way} instead, {self._tell(other, way=False)} at best, {told}")
-        elif other is not None:
-            lines.append(f"{other.way} instead: {self._tell(other, way=False)} at best (--pay {other.way})")
+        if other is not None:
+            ratio = None if best is None else _usd(other) / _usd(best)
+            told = {"row": other, "name": self.name(other), "cost": _show_usd(other.usd_per_million)}
+            more = ratio if ratio is not None and ratio >= 1.0 else None
+            less = 1.0 / ratio if ratio is not None and more is None else None
+            lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
         lines = ["; ".join([*lines, *self.describe_break_even()])] if lines or self.break_even else []
         lines += self._describe_unlike()
-        unpriced = self._unpriced_each()
-        if unpriced:
-            way = "rent" if self.pay == "rented" else "price"
-            lines.append(f"left out, without a {way}: {len(unpriced)} hardware (--notes names them)")
+        if unpriced := self._unpriced_each():
+            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS["rented"] if self.pay == "rented" else PRICE))
         if projection is not None and best is not None:
-            lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
+            name, value = f"{self.name(projection)} {projection.way}", _show_usd(projection.usd_per_million)
+            lines.append(PROJECTION(name=name, value=value, ratio=_usd(best) / _usd(projection)))
         return lines
 
     def _describe_unlike(self) -> list[str]:
@@ -222,9 +297,8 @@ class CostAnswer(CandidateAnswer):
             return []
         kinds = {row.way: row.compared_kind or "" for row in rows}
         compared = " and ".join(MANY[kind] for kind in kinds.values() if kind)
-        told = "; ".join(f"{self.scope.mark(find_chip(row))} {_describe_price(row)}" for row in rows[:SHOWN_UNLIKE])
-        rest = f"; and {len(rows) - SHOWN_UNLIKE} more" if len(rows) > SHOWN_UNLIKE else ""
-        return [f"without a rank, as only {compared} are compared: {told}{rest} (--seller chooses the kind)"]
+        prices = "; ".join(f"{self.scope.mark(find_chip(row))} {_describe_price(row)}" for row in rows[:SHOWN_UNLIKE])
+        return [UNLIKE(compared=compared, prices=prices, more=max(0, len(rows) - SHOWN_UNLIKE) or None)]
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: the comparison of the cheapest two, and the analysis of the cheapest."""
@@ -232,43 +306,66 @@ class CostAnswer(CandidateAnswer):
         steps = self._analyze_each([best] if best else [], repeated)
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
-    def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid, ...]:
+    def _show_deciding(self, rows: Sequence[CostOption], limit: int) -> Grid:
         """Return a grid of each hardware at its cheapest configuration."""
         chances = self._chances("probability_cheapest")
-        columns: tuple[Shown[CostOption], ...] = (
-            *((("way", "way"),) if self.pay == "both" else ()),
-            ("cost", "usd_per_million"),
-            ("80 %", lambda row: show_doubt(row.usd_half_width)),
-            *((("best", lambda row: show_chance(chances.get(find_chip(row)))),) if len(rows) > 1 else ()),
-            ("price", _show_price),
-            ("asked by", "price_told"),
+        return self._lay_rows(
+            rows,
+            DECIDING,
+            limit,
+            noun="hardware",
+            ranked="cost",
+            stays=self._is_best,
+            usd_per_million=lambda row: show_interval(row.usd_per_million, "USD", row.usd_half_width),
+            is_best_of_hardware=lambda row: show_chance(chances.get(find_chip(row))) if len(rows) > 1 else "",
+            price=_show_price,
         )
-        keep = ("way", "cost", "best", "price", "80 %", "asked by")
-        return self._draw(rows, columns, limit, keep, "hardware", ("cost",), self._is_best)
 
-    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid, ...]:
-        columns: tuple[Shown[CostOption], ...] = (
-            ("way", "way"),
-            ("cost", "usd_per_million"),
-            ("= hardware", "hardware_usd_per_million"),
-            ("+ energy", lambda row: show(row.energy_usd_per_million, "", "USD") if row.way == "bought" else IN_RENT),
-            ("+ host", _show_host),
-            *FIGURES,
+    def _show_costs(self, rows: Sequence[CostOption], limit: int) -> Grid:
+        return self._lay_rows(
+            rows,
+            COSTS + FIGURES,
+            limit,
+            noun="hardware",
+            ranked="cost",
+            stays=self._is_best,
+            energy_usd_per_million=lambda row: (
+                _show_usd(row.energy_usd_per_million) if row.way == "bought" else IN_RENT
+            ),
+            host_usd_per_million=_show_host,
         )
-        return self._draw(rows, columns, limit, ("way", "cost", "= hardware"), "hardware", ("cost",), self._is_best)
 
     def describe_break_even(self) -> list[str]:
         """Return the volume from which one option is cheaper; empty without a break-even."""
-        return [describe_break_even(self.break_even, self.scope)] if self.break_even else []
+        row, mark = self.break_even, self.scope.mark
+        if row is None:
+            return []
+        names = {"A": f"{row.way_a} {mark(row.hardware_a)}", "B": f"{row.way_b} {mark(row.hardware_b)}"}
+        below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
+        if row.break_even_inferences is None:
+            other = next((one for one in names.values() if one != below), below)
+            return [EVEN["never"](below=below, above=other) if below else EVEN["same"](a=names["A"], b=names["B"])]
+        lives = [life for life in (row.inferences_per_life_a, row.inferences_per_life_b) if life is not None]
+        return [
+            EVEN["within" if row.is_within_life else "beyond"](
+                volume=format_si(row.break_even_inferences, "").strip(),
+                unit=self._unit,
+                years=row.break_even_years,
+                life=format_si(min(lives, default=0.0), "").strip(),
+                below=below,
+                above=above,
+            )
+        ]
 
-    def _by_grid(self) -> Grid:
+    def _show_grids(self) -> Grid:
         runs = {row.run_id: row for row in self.grid}
         names = {row.run_id: self.name(row) for row in self.rows if row.run_id in runs}
         grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
+        energies = (show(row.kwh_per_million, "", "kWh") for row in runs.values())
         return Grid(
-            headings=("region", "grid", "year", "carbon", *(names[run] for run in runs)),
+            headings=(*CARBON_HEADINGS, *(names[run] for run in runs)),
             rows=(
-                ("", "energy", "", "", *(show(row.kwh_per_million, "", "kWh") for row in runs.values())),
+                ("", CARBON_ENERGY, "", "", *energies),
                 *(
                     (row.region, row.name, str(row.year), f"{row.gco2_per_kwh:.3g} g/kWh",
                      *(show(grams[row.region, run], "", "g") for run in runs))
@@ -278,29 +375,23 @@ class CostAnswer(CandidateAnswer):
             keep=("grid", *(names[run] for run in runs)),
         )  # fmt: skip
 
-    def _prices(self, rows: Sequence[CostOption]) -> Grid:
-        cells = (
-            (
-                self.scope.mark(find_chip(row)),
-                _show_price(row),
-                row.price_basis or "",
-                show_doubt(row.price_half_width),
-                row.price_told or "",
-                row.price_source or "",
-                row.price_note or "",
-            )
-            for row in rows
+    def _show_prices(self, rows: Sequence[CostOption], limit: int) -> Grid:
+        return self._lay(
+            attrs.evolve(self.rows, rows=tuple(rows)),
+            PRICES,
+            limit=limit,
+            noun="hardware",
+            hardware=lambda row: self.scope.mark(find_chip(row)),
+            price=_show_price,
         )
-        headings = ("hardware", "price", "basis", "80 %", "asked by", "source", "what it buys")
-        return Grid(headings=headings, rows=tuple(dict.fromkeys(cells)), keep=headings[1:6])
 
-    def _notes(self, priced: Table[CostOption]) -> list[str]:
+    def _notes(self, priced: Sequence[CostOption]) -> list[str]:
         unpriced = ", ".join(self.scope.mark(find_chip(row)) for row in self._unpriced_each())
         projections = [row for row in self.rows if self._is_asked(row) and row.rank is None and row.is_alike]
         return [
             *self.describe_limits(),
-            *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
-            *self._tell_unranked(projections),
+            *([UNPRICED_NOTE(pay=self.pay, names=unpriced)] if unpriced else []),
+            *self._describe_unranked(projections),
             SCOPE_NOTE,
             *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
             UTILIZATION_NOTE,
@@ -313,33 +404,26 @@ class CostAnswer(CandidateAnswer):
     def describe_limits(self) -> list[str]:
         """Return a line on the configurations that the limits excluded."""
         count = len(set(self.scope.run_ids) - {row.run_id for row in self.rows})
-        told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
-        return [f"{told}: {count_candidates(count)} left out"] if told else []
+        told = describe_limits(self.limits, LIMIT)
+        return [LIMITED_NOTE(limits=told, count=CONFIGURATIONS(count=count))] if told else []
 
-    def describe_sureness(self) -> str:
+    def describe_uncertainty(self) -> str:
         """Return the confidence in the cheapest, and the uncertainty of its price; empty if nothing has a price."""
         best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
-        sure = self._tell_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
-        price = f"its price ({_describe_price(best)}) counts as {show_doubt(best.price_half_width)}"
-        return "; ".join(filter(None, (sure, price if best.price_half_width else "its price is given")))
-
-    def _tell(self, row: CostOption, *, way: bool = True) -> str:
-        paid = f" {row.way}" if way else ""
-        return f"{self.name(row)}{paid}: {show(row.usd_per_million, '', 'USD')}"
-
-
-FIGURES: Final[tuple[Shown[CostOption], ...]] = (
-    ("throughput", "throughput_per_s"),
-    ("latency", "latency_s"),
-    ("energy", "kwh_per_million"),
-    ("CO2", "gco2_per_million"),
-)
+        sure = self._describe_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
+        doubt = best.price_half_width
+        price = PRICE_DOUBT(price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN
+        return "; ".join(filter(None, (sure, price)))
 
 
 def _usd(row: CostOption) -> float:
     return row.usd_per_million or 0.0
+
+
+def _show_usd(value: float | None) -> str:
+    return show(value, "", "USD")
 
 
 def _show_price(row: CostOption) -> str:
@@ -354,7 +438,7 @@ def _describe_price(row: CostOption) -> str:
 def _show_host(row: CostOption) -> str:
     if row.way == "rented":
         return IN_RENT
-    return show(row.host_usd_per_million, "", "USD") if row.host_share_ratio else "none needed"
+    return _show_usd(row.host_usd_per_million) if row.host_share_ratio else NO_HOST
 
 
 def cost(
@@ -385,7 +469,7 @@ def cost(
         rows = fetch(connection, CostOption, run_ids=ids, **used, **paid, **named, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
-            told = ", ".join(describe_limit(name, bound) for name, bound in limits.bounds)
+            told = ", ".join(describe_limits(limits, LIMIT))
             raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` says how far each is from it")
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
@@ -394,7 +478,7 @@ def cost(
             scope=scope,
             rows=rows,
             break_evens=break_evens,
-            grid=fetch(connection, GridFootprint, run_ids=_told_by_grid(rows, break_evens), **in_grids),
+            grid=fetch(connection, GridFootprint, run_ids=_find_grid_runs(rows, break_evens), **in_grids),
             assumptions=fetch(connection, AssumedNumber, **used),
             limits=limits,
         )
@@ -433,35 +517,15 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
         if not of_name:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
-            noun = {"rented": "rent", "bought": "purchase price"}.get(way, "price")
+            noun = PRICE_NOUNS.get(way, PRICE)
             return f"there is no {noun} of {name}: the catalogue has none, and none is given"
     return "the two options cannot be compared"
 
 
-def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
+def _find_grid_runs(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
     """Return the runs whose carbon is listed per grid: the cheapest, the break-even pair, the lowest energy."""
     known = [row for row in rows if row.kwh_per_million is not None]
     evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
     pair = [run for even in break_evens for run in (even.run_a, even.run_b)]
     return list(dict.fromkeys([*(row.run_id for row in evaluated[:1]), *pair, *([least.run_id] if least else [])]))
-
-
-def describe_break_even(row: BreakEven, scope: Scope) -> str:
-    """Return the volume from which one option is cheaper."""
-    names = {"A": f"{row.way_a} {scope.mark(row.hardware_a)}", "B": f"{row.way_b} {scope.mark(row.hardware_b)}"}
-    below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
-    if row.break_even_inferences is None:
-        if not below:
-            return f"{names['A']} and {names['B']} cost the same at any volume"
-        return f"{below} is cheaper than {next((one for one in names.values() if one != below), below)} at any volume"
-    volume = f"{format_si(row.break_even_inferences, '').strip()} inferences"
-    if row.is_within_life:
-        years = row.break_even_years
-        work = "" if years is None else f", {show_plain(years)} years of one chip's work"
-        return f"break-even at {volume}{work}: {below} is cheaper below, {above} above"
-    lives = [life for life in (row.inferences_per_life_a, row.inferences_per_life_b) if life is not None]
-    return (
-        f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
-        f"its lifetime: {below} stays cheaper than {above}"
-    )

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import Source, reading
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Section, Text, grid
+from joulemap.present.document import Document, Section, Text
+from joulemap.present.template import Template
 from joulemap.row.audit import Finding
 from joulemap.row.database import StoredTable, StoredView
 from joulemap.store.connection import (
@@ -31,7 +31,7 @@ from joulemap.store.connection import (
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
-from joulemap.store.query import check_runs, fetch
+from joulemap.store.query import check_runs
 from joulemap.store.run import find_all_runs
 from joulemap.system.draft import PLACE, drafting
 from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
@@ -41,9 +41,21 @@ from joulemap.system.resource import package_version
 if TYPE_CHECKING:
     from joulemap.store.recover import Recovery
 
+TITLE: Final = Template("{path}: schema {schema_version}, {size_bytes:B}")
+VIEWS: Final = "Views for `joulemap sql`"
+VIEW_COLUMNS: Final = "view view_name | columns column_count | *meaning"
+TABLES: Final = "Internal tables, which may change"
+TABLE_COLUMNS: Final = "table table_name | *rows row_count | columns column_count | *meaning"
+DESCRIBE: Final = "joulemap sql 'DESCRIBE runs'"
+
+FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | place | expected | found"
+SOUND: Final = "ok: all rows are as they were written, and all parts add up"
 ADVICE: Final = (
-    "restore a copy of the database, or put the runs that are as they were written into a new one "
-    "(`joulemap db recover NEW`), and evaluate the others there"
+    "restore a copy of the database, or copy the intact runs into a new one (`joulemap db recover NEW`) and evaluate "
+    "the others there"
+)
+FAULTY: Final = Template(
+    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{place})[, and {more} more]"
 )
 
 
@@ -71,24 +83,14 @@ class DatabaseAnswer(Answer):
 
     def document(self) -> Document:
         """Return the document; csv holds the tables with their row counts."""
-        views = grid(
-            self.views,
-            (("view", "view_name"), ("columns", "column_count"), ("meaning", "meaning")),
-            keep=("meaning",),
-        )
-        tables = grid(
-            self.content,
-            (("table", "table_name"), ("rows", "row_count"), ("columns", "column_count"), ("meaning", "meaning")),
-            keep=("rows", "meaning"),
-        )
         return Document(
-            title=f"{self.path}: schema {self.schema_version}, {show_quantity(self.size_bytes, 'B')}",
-            sections=(Section("Views, which statements of `joulemap sql` read", views),),
-            details=(Section("Internal tables, which may change", tables),),
+            title=TITLE(self),
+            sections=(Section(VIEWS, self._lay(self.views, VIEW_COLUMNS)),),
+            details=(Section(TABLES, self._lay(self.content, TABLE_COLUMNS)),),
             data=self.data(),
             table=self.content,
             tables=(self.views, self.content),
-            steps=("joulemap sql 'DESCRIBE runs'",),
+            steps=(DESCRIBE,),
         )
 
 
@@ -100,10 +102,8 @@ class AuditAnswer(Answer):
 
     def document(self) -> Document:
         """Return the document."""
-        names = ("rule", "run_id", "workload_id", "place", "expected", "found")
-        text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
-        shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
-        return Document(title="", sections=(Section("", (shown, text)),), data=self.data(), table=self.findings)
+        blocks = (self._lay(self.findings, FINDING_COLUMNS), Text(ADVICE if self.findings.rows else SOUND))
+        return Document(title="", sections=(Section("", blocks),), data=self.data(), table=self.findings)
 
 
 def info(source: Source) -> DatabaseAnswer:
@@ -113,8 +113,7 @@ def info(source: Source) -> DatabaseAnswer:
             path=str(source.path),
             schema_version=schema_version(connection) or 0,
             size_bytes=source.path.stat().st_size,
-            views=fetch(connection, StoredView),
-            content=fetch(connection, StoredTable),
+            **fetch_tables(connection, DatabaseAnswer),
         )
 
 
@@ -146,7 +145,7 @@ def recover(source: Source, path: str | Path) -> Recovery:
     if not check_place(source.path):
         raise missing(source.path)
     if os.path.lexists(new) or check_place(new):
-        raise UsageError(f"{new} is there already: name a database that is new")
+        raise UsageError(f"{new} exists: name a new database")
     with telling(new), _drafting_beside(new) as place:
         sound = place / "sound.duckdb"
         recovery = recover_apart(source.path, sound)
@@ -173,7 +172,7 @@ def export_runs(
     check_name("archive format", form, get_args(ArchiveFormat))
     folder = Path(folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already: name a folder that is new or empty")
+        raise UsageError(f"{folder} exists: name a new or an empty folder")
     try:
         parent = folder.parent.absolute()
     except OSError as error:
@@ -221,11 +220,7 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
-                first = findings[0]
-                ids = (("run", first.run_id), ("workload", first.workload_id))
-                of = "".join(f"{what} {number}, " for what, number in ids if number is not None)
-                more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-                raise CatalogueError(f"{folder} does not add up: {first.rule} ({of}{first.place}){more}")
+                raise CatalogueError(FAULTY(findings[0], folder=folder, more=len(findings) - 1 or None))
         with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)

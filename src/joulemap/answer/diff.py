@@ -15,12 +15,13 @@ from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.plan.version import find_version
-from joulemap.present.cell import join_names, show_chosen_share, show_quantity, show_share, show_signed
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.cell import show_quantity, show_share, show_signed
+from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.row.cost import CostOption
 from joulemap.row.diff import VersionFigure
 from joulemap.row.explain import SubgraphDifference
@@ -38,16 +39,44 @@ ROUNDED: Final = 1e-9
 METRICS: Final = ("latency", "energy", "memory", "cost")
 """Metrics of a version."""
 
+NOTHING: Final[Mapping[str, float]] = {}
+
+TITLE: Final = Template("{before} -> {after}{settings}")
+HEADLINE: Final = Template("{after} against {before}: {change:list}.")
+CHANGE: Final = Template("{metric} {first}[ to {last}][ (certain on {sure} of {total} chips)]")
+EXACT: Final = Template("{change} (exact)")
+INTERVAL: Final = Template("{change} ({low} to {high})")
+
+COLUMNS: Final = "hardware | *metric | before value_a | after value_b | *change change_fraction"
+VERDICT: Final = " | *limit allowed"
+VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not certain ({limit})"}
+PARTS_TABLE: Final = Template("Operators that differ on {name}")
+PART_COLUMNS: Final = (
+    "operator name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
+    "share of the change share_fraction | status unit"
+)
+NEW, GONE = "new", "removed"
+
+FAILURE: Final = Template("{metric} on {name} changed by {change}, more than {limit:set %}")
+NOT_RUNNING: Final = Template("the version after does not run: {reason}")
+KEPT: Final = Template("no change is certainly above its limit: {limits:and}")
+LIMIT: Final = Template("{metric} {limit}")
+
+SAME_WORK: Final = Template(
+    "{share} of the energy is unchanged work, with the same error before and after; the intervals cover the rest"
+)
+NO_SAME_WORK: Final = "the 80 % intervals cover the whole change"
+
 NOTES: Final = (
-    "change: after / before - 1; four in five measured changes lie between low and high",
-    "both versions share the errors of identical kernels, of their class and of their board, and in part those of "
-    "kernels of similar size; only the other errors make the change uncertain",
-    "operators have no interval of their own: errors are known only for whole models",
-    "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
-    "bought, and its price is the same before and after",
+    "change: after / before - 1, with its 80 % interval",
+    "errors of identical kernels, of the class and of the board are shared by both versions, and errors of kernels of "
+    "similar size in part; only the other errors make the change uncertain",
+    "operators have no interval of their own, because errors are known only for whole models",
+    "memory is counted, so it is exact; cost is per million inferences, rented where a rent is known, else bought, "
+    "with the same price before and after",
 )
 
-NOTHING: Final[Mapping[str, float]] = {}
+STEP: Final = Template("db diff {run_a} {run_b}")
 
 
 @frozen(kw_only=True)
@@ -67,14 +96,13 @@ class DiffAnswer(RunAnswer):
     @property
     def failures(self) -> tuple[str, ...]:
         """Changes above the allowed limit whose interval is entirely positive, and versions that no longer run."""
-        told = [
-            f"{row.metric} on {self.scope.mark(row.hardware)} changed by {_show_change(row)}, more than "
-            f"{show_chosen_share(self.allowed[row.metric])}"
+        above = [
+            FAILURE(row, name=self.scope.mark(row.hardware), change=_show_change(row), limit=self.allowed[row.metric])
             for row in self.rows
             if row.metric in self.allowed and _is_above(row, self.allowed[row.metric])
         ]
-        lost = {row.hardware: row.reason for row in self.rows if row.value_a is not None and row.value_b is None}
-        return (*told, *(f"the version after does not run: {reason}" for reason in lost.values() if self.allowed))
+        lost = {row.hardware: row for row in self.rows if row.value_a is not None and row.value_b is None}
+        return (*above, *(NOT_RUNNING(row) for row in lost.values() if self.allowed))
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
@@ -84,80 +112,59 @@ class DiffAnswer(RunAnswer):
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` subgraphs of each hardware; csv holds the figures."""
-        rows = [row for row in self.rows if row.change_fraction is not None]
-        columns = (
-            ("hardware", "hardware"),
-            ("", "metric"),
-            ("before", lambda row: show_quantity(row.value_a, row.unit)),
-            ("after", lambda row: show_quantity(row.value_b, row.unit)),
-            ("change", lambda row: _show_fraction(row.change_fraction)),
-            ("80 %", _show_interval),
-            *((("allowed", self._judge),) if self.allowed else ()),
+        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.change_fraction is not None))
+        drawn = self._lay(
+            rows,
+            COLUMNS + (VERDICT if self.allowed else ""),
+            value_a=lambda row: show_quantity(row.value_a, row.unit),
+            value_b=lambda row: show_quantity(row.value_b, row.unit),
+            change_fraction=_show_change,
+            allowed=self._judge,
         )
-        drawn = grid(attrs.evolve(self.rows, rows=tuple(rows)), columns, keep=("", "change", "80 %", "allowed"))
-        parts = [Section(f"What differs on {name}", self._draw(name, limit)) for name in self.subgraphs]
+        parts = [Section(PARTS_TABLE(name=name), self._lay_parts(name, limit)) for name in self.subgraphs]
+        limits = [LIMIT(metric=metric, limit=_show_fraction(most)) for metric, most in self.allowed.items()]
+        changed = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
+        settings = self.scope.title.removeprefix(", ".join(self.scope.models))
         return self._compose(
-            f"{self.before} -> {self.after}{self.scope.title.removeprefix(', '.join(self.scope.models))}",
+            TITLE(before=self.before, after=self.after, settings=settings),
             (Section("", (drawn, *self.scope.say_left_out())), *parts[:1]),
             self.rows,
-            answer=self.say(),
-            insights=self.failures or self._tell_kept(),
-            sure=self._say_sure(),
+            answer=HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))]),
+            insights=self.failures or ([KEPT(limits=limits)] if limits else []),
+            sure=self._describe_same_work(),
             details=parts[1:],
             notes=[*self.scope.describe_refusals(), *NOTES, *self.scope.describe()],
-            steps=self._steps(repeated),
+            steps=[
+                [*STEP.words(row), *find_place(repeated)]
+                for row in sorted(changed, key=lambda row: -abs(_change(row)))[:1]
+            ],
         )
 
-    def say(self) -> str:
-        """Return the range of each metric's change over all hardware, with its confidence."""
-        told = []
-        for metric in METRICS:
-            rows = [row for row in self.rows if row.metric == metric and row.change_fraction is not None]
-            ends = dict.fromkeys(_show_fraction(row.change_fraction) for row in sorted(rows, key=_change))
-            if ends:
-                first, *rest = ends
-                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{_describe_doubt(rows)}")
-        return ", ".join(told)
-
-    def _say_sure(self) -> str:
+    def _describe_same_work(self) -> str:
         """Return the share of the energy that is unchanged, and the uncertainty of the change."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
-        told = f"{ends} of the energy is unchanged work, with the same error before and after; " if same else ""
-        return f"{told}the 80 % intervals cover the rest"
+        return SAME_WORK(share=ends) if same else NO_SAME_WORK
 
     def _judge(self, row: VersionFigure) -> str:
         """Return the verdict on a change, given the allowed limit; empty without a limit."""
         allowed = self.allowed.get(row.metric)
         if allowed is None:
             return ""
-        verdict = "FAILS" if _is_above(row, allowed) else "kept" if _change(row) <= allowed else "not sure"
-        return f"{verdict} ({_show_fraction(allowed)})"
+        verdict = "above" if _is_above(row, allowed) else "below" if _change(row) <= allowed else "unsure"
+        return VERDICTS[verdict].format(limit=_show_fraction(allowed))
 
-    def _tell_kept(self) -> list[str]:
-        if not self.allowed:
-            return []
-        told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
-        return [f"no change is certainly above its limit: {join_names(told)}"]
-
-    def _draw(self, hardware: str, limit: int) -> Grid:
+    def _lay_parts(self, hardware: str, limit: int) -> Grid:
         """Return a grid of the subgraphs that differ most on one hardware."""
-        found = self.subgraphs[hardware]
-        columns = (
-            ("operator", "name"),
-            ("pattern", "fusion_pattern"),
-            ("energy", lambda row: show_signed(row.energy_difference_fj / 1e15, "J")),
-            ("latency", lambda row: show_signed(row.latency_difference_fs / 1e15, "s")),
-            ("of the change", lambda row: show_share(row.share_fraction)),
-            ("is", _tell_kind),
+        return self._lay(
+            self.subgraphs[hardware],
+            PART_COLUMNS,
+            limit=limit,
+            noun="operators",
+            energy_difference_fj=lambda row: show_signed(row.energy_difference_fj / 1e15, "J"),
+            latency_difference_fs=lambda row: show_signed(row.latency_difference_fs / 1e15, "s"),
+            unit=lambda row: NEW if not row.energy_a_fj else GONE if not row.energy_b_fj else "",
         )
-        return grid(found, columns, limit=limit, keep=("energy", "latency"), noun="operators")
-
-    def _steps(self, repeated: Sequence[str]) -> Iterable[Sequence[str]]:
-        """Return the `db diff` command for the hardware whose energy changed most; empty if none changed."""
-        rows = [row for row in self.rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-        most = max(rows, key=lambda row: abs(_change(row)), default=None)
-        return [["db", "diff", str(most.run_a), str(most.run_b), *find_place(repeated)]] if most else []
 
 
 def _change(row: VersionFigure) -> float:
@@ -169,13 +176,15 @@ def _is_sure(row: VersionFigure) -> bool:
     return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
 
 
-def _describe_doubt(rows: Sequence[VersionFigure]) -> str:
-    """Return the interval of one change, or the count of hardware with a certain sign; empty if all are exact."""
-    if all((row.half_width or 0.0) < ROUNDED for row in rows):
-        return ""
-    if len(rows) == 1:
-        return f" ({_show_interval(rows[0])})"
-    return f" (sure on {sum(map(_is_sure, rows))} of {len(rows)})"
+def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
+    """Return the range of a metric's change over all hardware, with its confidence; empty without one."""
+    rows = sorted((row for row in every if row.metric == metric), key=_change)
+    if len(rows) < 2:
+        return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None, total=1) if rows else ""
+    first, *others = dict.fromkeys(_show_fraction(row.change_fraction) for row in rows)
+    is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
+    sure = None if is_exact else sum(map(_is_sure, rows))
+    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=sure, total=len(rows))
 
 
 def _is_above(row: VersionFigure, allowed: float) -> bool:
@@ -186,18 +195,13 @@ def _show_fraction(value: float | None) -> str:
     return "" if value is None else f"{'+' if value >= 0.0 else '-'}{abs(value) * 100:.3g} %"
 
 
-def _show_interval(row: VersionFigure) -> str:
-    if (row.half_width or 0.0) < ROUNDED:
-        return "exact"
-    return f"{_show_fraction(row.low_fraction)} to {_show_fraction(row.high_fraction)}"
-
-
 def _show_change(row: VersionFigure) -> str:
-    return f"{_show_fraction(row.change_fraction)} ({_show_interval(row)})"
-
-
-def _tell_kind(row: SubgraphDifference) -> str:
-    return "new" if not row.energy_a_fj else "gone" if not row.energy_b_fj else ""
+    """Return a change with its 80 % interval."""
+    change = _show_fraction(row.change_fraction)
+    if (row.half_width or 0.0) < ROUNDED:
+        return EXACT(change=change)
+    low, high = (_show_fraction(one).removesuffix(" %") for one in (row.low_fraction, row.high_fraction))
+    return INTERVAL(change=change, low=low, high=high)
 
 
 def diff(
@@ -241,7 +245,7 @@ def diff(
 
 def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
     """Return the plan of one version, traced if the version is code."""
-    model = find_version(name, settings, source.talk)
+    model = find_revision(name, settings, source.talk)
     if model.traced is None:
         return plan_selected((name,), settings, selection)
     known = attrs.evolve(settings, modules={model.request.model: model}, inputs=(), arguments={}, config="")

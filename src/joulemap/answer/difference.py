@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
-from joulemap.answer.explain.table import draw_terms, prove_terms
+from joulemap.answer.explain.table import lay_terms, prove_terms
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
-from joulemap.present.document import Block, Document, Section, Text, grid
+from joulemap.present.document import Document, Section, Text
+from joulemap.present.template import Template
 from joulemap.row.run import Constant, Setting
 from joulemap.store.query import check_runs, fetch
 from joulemap.system.record import frozen
+
+TITLE: Final = Template("Run A {a} and run B {b}")
+REFUSED: Final = "A run was refused, so there is no energy to compare."
+SETTINGS_TABLE: Final = "Settings that differ"
+SETTING_COLUMNS: Final = "setting | A value_a | B value_b"
+NO_SETTING: Final = "No setting differs."
+CONSTANTS_TABLE: Final = "Constants that differ"
+CONSTANT_COLUMNS: Final = (
+    "constant | A value_a | B value_b | unit | ratio | energy moved moved_j | basis B basis_b | source B source_b"
+)
+CONSTANT_KEEP: Final = "ratio | A | B | unit | energy moved"
+NO_CONSTANT: Final = "No constant differs."
+MOVED: Final = Template(
+    "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
+)
+DELAY_TABLE: Final = "Terms of the latency"
 
 
 @frozen(kw_only=True)
@@ -45,16 +62,13 @@ class DifferenceAnswer(RunAnswer):
 
     def document(self, *, limit: int = 20) -> Document:
         """Return the document with `limit` rows of each table; csv holds the constants."""
-        settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
-        sections = [Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs")]
-        constants = (
-            Section("Constants that differ", self._constants(limit))
-            if self.constants.rows
-            else _say("No constant differs")
-        )
+        settings = Section("", Text(NO_SETTING))
+        if self.settings.rows:
+            settings = Section(SETTINGS_TABLE, self._lay(self.settings, SETTING_COLUMNS))
+        constants = self._lay_constants(limit)
         whole = Document(
-            title=f"Run A {self.scope.run_ids[0]} and run B {self.scope.run_ids[-1]}",
-            sections=(*sections, _say("A run was refused: there is no energy to compare")),
+            title=TITLE(a=self.scope.run_ids[0], b=self.scope.run_ids[-1]),
+            sections=(settings, Section("", Text(REFUSED))),
             details=(constants,),
             data=self.data(),
             table=self.constants,
@@ -63,45 +77,34 @@ class DifferenceAnswer(RunAnswer):
         if self.explanation is None or self.delays is None:
             return whole
         total, explained = self.explanation.total, self.explanation.document(limit=limit)
-        proof = prove_terms(
-            (row.difference_exact for row in self.delays), total.latency_difference_fs, EXACT_UNITS["latency"]
-        )
-        delays = Section("What moved the latency", (*draw_terms(self.delays, limit), proof))
+        terms, exact = (row.difference_exact for row in self.delays), total.latency_difference_fs
+        proof = prove_terms(terms, exact, EXACT_UNITS["latency"])
+        delays = Section(DELAY_TABLE, (*lay_terms(self.delays, limit), proof))
         return attrs.evolve(
             whole,
             answer=explained.answer,
-            sections=(*sections, *explained.sections),
+            sections=(settings, *explained.sections),
             insights=explained.insights,
             sure=explained.sure,
             details=(constants, *explained.details, delays),
             notes=explained.notes,
         )
 
-    def _constants(self, limit: int) -> tuple[Block, ...]:
-        drawn = grid(
+    def _lay_constants(self, limit: int) -> Section:
+        """Return the constants that differ, and the energy that they moved."""
+        if not self.constants.rows:
+            return Section("", Text(NO_CONSTANT))
+        drawn = self._lay(
             self.constants,
-            (
-                ("constant", "constant"),
-                ("A", lambda row: show(row.value_a, "value")),
-                ("B", lambda row: show(row.value_b, "value")),
-                ("unit", "unit"),
-                ("ratio", "ratio"),
-                ("moved", "moved_j"),
-                ("basis B", "basis_b"),
-                ("source B", "source_b"),
-            ),
+            CONSTANT_COLUMNS,
             limit=limit,
             noun="constants",
-            keep=("ratio", "A", "B", "unit", "moved"),
+            keep=CONSTANT_KEEP,
+            value_a=lambda row: show(row.value_a, "value"),
+            value_b=lambda row: show(row.value_b, "value"),
         )
         moved = sum(row.moved_fj for row in self.constants if row.moved_fj is not None)
-        return (
-            drawn,
-            Text(
-                f"prices moved {moved:,} fJ in all, the effects price and static power; "
-                "what other constants moved is in the counts and the time"
-            ),
-        )
+        return Section(CONSTANTS_TABLE, (drawn, Text(MOVED(moved=moved))))
 
 
 def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
@@ -121,7 +124,3 @@ def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
             explanation=explain_pair(connection, scope, run_a, run_b, "energy") if is_whole else None,
             delays=fetch(connection, TERMS["latency"], **pair) if is_whole else None,
         )
-
-
-def _say(sentence: str) -> Section:
-    return Section("", Text(sentence))

@@ -68,14 +68,14 @@ def export(
     check_name("metric", metric, PART_METRICS)
     settings.check_single("export")
     if against is not None and form != "pprof":
-        raise UsageError(f"only a pprof profile is told against another hardware, not {form}")
+        raise UsageError(f"only pprof compares two hardware, not {form}")
     asked = (hardware,) if against is None else (hardware, against)
     for one in asked:
         select_one(one, settings)
     plan = plan_selected((model,), settings, select_hardware(attrs.evolve(settings, hardware=asked)))
     is_saved = plan.models[0].request.kind == SAVED
     if form == "explorer" and not is_saved:
-        raise UsageError(f"{model} is no saved program: Model Explorer draws a .pt2 of torch.export.save")
+        raise UsageError(f"{model} is not a saved program: Model Explorer draws a .pt2 of torch.export.save")
     nodes = _find_nodes(plan.models[0], source) if is_saved and form != "perfetto" else ()
     with holding_scope(source, plan) as (scope, connection, ids):
         if scope.refused:

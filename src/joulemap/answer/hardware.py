@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, fetch_tables
+from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
@@ -23,10 +24,11 @@ from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
-from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
+from joulemap.plan.selection import describe_meanings, find_default_chip, resolve_name
 from joulemap.plan.source import Source
-from joulemap.present.cell import join_names, show_count, show_quantity
-from joulemap.present.document import Document, Grid, Lines, Section, draw_columns, grid
+from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.document import Document, Lines, Section
+from joulemap.present.template import Template
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
@@ -42,21 +44,17 @@ if TYPE_CHECKING:
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units shown with an SI prefix; bytes too, from 1000."""
 
-ROOFLINE: Final = (
-    "precision", "peak_ops_per_s", "ridge_ops_per_byte", "basis", "units_count", "operations_per_clock", "clock_hz",
-    "peak_ops_per_j", "explanation",
-)  # fmt: skip
-"""Columns shown of peaks."""
-
-LINK: Final = (
-    "link", "generation", "connects", "link_count", "bandwidth_bytes_per_s", "lane_count", "topology", "domain_size",
-    "latency_s", "energy_per_byte_j", "basis", "source",
-)  # fmt: skip
-"""Columns shown of links."""
-
 KILO: Final = 1000.0
 
-MATTERS: Final = {
+TITLE: Final = Template("{mark}{hardware}: {name} ({vendor}, {microarchitecture})")
+SUMMARY: Final = Template(
+    "{kind} with {units}: {peak_ops_per_s:ops/s} peak ({precision}), {memory_capacity} at {memory_bandwidth} "
+    "({memory_type}), {tdp}[, for {deployment:and}][; needs a host: {needs_host}][; not available: {unavailable}]."
+)
+
+FIGURES: Final = "Main figures"
+FIGURE_COLUMNS: Final = "quantity | value | basis"
+MAIN: Final[Mapping[str, str]] = {
     "clock": "clock",
     "memory_capacity": "memory",
     "memory_bandwidth": "memory bandwidth",
@@ -64,11 +62,50 @@ MATTERS: Final = {
     "idle_power": "idle power",
     "static_power": "static power",
     "process_node": "process node",
-    "launch_year": "launched in",
+    "launch_year": "launch year",
     "price_purchase": "purchase price",
     "price_cloud": "cloud price",
 }
 """Main quantity of a hardware -> its label."""
+PEAK: Final = Template("peak {precision}")
+OFFER: Final = Template("{basis}: {told}")
+
+SURE: Final = Template(
+    "{recalled_fact_count} of {fact_count} numbers are recalled and {assumed_fact_count} assumed; of {action_count} "
+    "energies per action, {recalled_action_count} are recalled and {assumed_action_count} assumed"
+)
+
+ROOFLINE: Final = "Roofline"
+ROOFLINE_COLUMNS: Final = (
+    "precision | *peak peak_ops_per_s | *ridge (ops/B) ridge_ops_per_byte | *basis | units units_count | "
+    "operations per clock operations_per_clock | clock clock_hz | efficiency peak_ops_per_j | explanation"
+)
+LINKS: Final = "Links, in one direction"
+LINK_COLUMNS: Final = (
+    "link | generation | *connects | *links link_count | *bandwidth bandwidth_bytes_per_s | lanes lane_count | "
+    "topology | domain size domain_size | latency latency_s | energy per byte energy_per_byte_j | basis | source"
+)
+NUMBERS: Final = "Numbers"
+NUMBER_COLUMNS: Final = "quantity | *value | *basis | source | note"
+COMPILER: Final = "Operators that its compiler supports"
+COMPILED: Final = Template(
+    "{compiler}: {operators:list}. Of a model with other operators, it keeps {cut}[; {host} runs the rest, unless "
+    "--host names another]. Source ({basis}): {source}"
+)
+UNLISTED: Final = Template("Unknown: no list of its operators exists. Assumed to need a host: {operators:list}.")
+DOUBTS: Final = "Doubts"
+
+POWER: Final = Template("power limit {tdp_w:W}, static power {static_power_w:W}")
+POWER_WITHOUT_HOST: Final = Template(
+    "power limit {tdp_w:W}, static power {static_power_w:W}, excluding its host ({needs_host}); --host {host}, for "
+    "example, adds it"
+)
+ALIASES: Final = Template("aliases: {aliases:list}")
+MODES: Final = Template("power modes: {modes:list}")
+PROJECTION: Final = Template("estimated: {projection}")
+UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
+UNCALIBRATED: Final = "not calibrated: uses class defaults"
+ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a hardware that holds its price."""
@@ -105,111 +142,81 @@ class HardwareAnswer(Answer):
     def document(self) -> Document:
         """Return the document; csv holds the numbers."""
         one = self.summary
-        mark = PROJECTED if one.unavailable else ""
-        roofs = draw_columns(self.ridge, columns=ROOFLINE, keep=ROOFLINE[1:4], is_bare=True)
-        links = draw_columns(self.links, columns=LINK, keep=LINK[2:5], is_bare=True)
-        facts = grid(
-            self.facts,
-            (
-                ("quantity", "quantity"),
-                ("value", lambda row: _amount(row.value, row.unit)),
-                ("basis", "basis"),
-                ("source", "source"),
-                ("note", "note"),
-            ),
-            keep=("value", "basis"),
-        )
+        facts = self._lay(self.facts, NUMBER_COLUMNS, value=lambda row: _show_amount(row.value, row.unit))
         return Document(
-            title=f"{mark}{one.hardware}: {one.name} ({one.vendor}, {one.microarchitecture})",
-            answer=self.say_what(),
-            sections=(Section("What matters", self._matters()),),
-            sure=self.say_bases(),
+            title=TITLE(one, mark=self._mark),
+            answer=self._summarize(),
+            sections=(Section(FIGURES, lay_lines(FIGURE_COLUMNS, self._list_figures())),),
+            sure=SURE(one),
             details=(
-                Section("Roofline", roofs),
-                Section("Links, in one direction", links),
-                Section("Numbers", facts),
-                Section("What its compiler runs", Lines(tuple(map(_tell_compiler, self.compilers)))),
-                Section("Doubts", Lines(one.doubts)),
+                Section(ROOFLINE, self._lay(self.ridge, ROOFLINE_COLUMNS)),
+                Section(LINKS, self._lay(self.links, LINK_COLUMNS)),
+                Section(NUMBERS, facts),
+                Section(COMPILER, Lines(tuple(map(_describe_compiler, self.compilers)))),
+                Section(DOUBTS, Lines(one.doubts)),
             ),
-            notes=tuple(self._describe()),
-            steps=(f"joulemap hardware show {shlex.quote(self.asked)} --energy",),
+            notes=tuple(self._list_notes()),
+            steps=(shlex.join(ENERGIES.words(self)),),
             data=self.data(),
             table=self.facts,
             tables=self.tables,
         )
 
-    def say_what(self) -> str:
-        """Return a sentence on the hardware: class, units, peak, memory and power limit."""
+    @property
+    def _mark(self) -> str:
+        return PROJECTED if self.summary.unavailable else ""
+
+    def _summarize(self) -> str:
+        """Return class, units, peak, memory and power limit in a line."""
         one = self.summary
-        found = {row.quantity: _amount(row.value, row.unit) for row in self.facts}
+        found = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
         fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
-        peak = show_quantity(fastest.peak_ops_per_s, "ops/s")
-        where = f", for {join_names(one.deployment)}" if one.deployment else ""
-        article = "An" if one.architecture == "npu" else "A"
-        text = (
-            f"{article} {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "
-            f"({fastest.precision}), with {found['memory_capacity']} at {found['memory_bandwidth']} "
-            f"({one.memory_type}), within {found['tdp']}{where}."
-        )
-        text += f" It needs a host: {one.needs_host}." if one.needs_host else ""
-        return text + (f" Not available: {one.unavailable}." if one.unavailable else "")
-
-    def say_bases(self) -> str:
-        """Return the counts of recalled and assumed numbers."""
-        one = self.summary
-        return (
-            f"{one.recalled_fact_count} of {one.fact_count} numbers are recalled and {one.assumed_fact_count} assumed; "
-            f"of {one.action_count} energies per action {one.recalled_action_count} are recalled and "
-            f"{one.assumed_action_count} assumed"
+        return SUMMARY(
+            one,
+            kind=one.architecture.upper(),
+            units=show_count(one.units_total_count, one.unit_name),
+            peak_ops_per_s=fastest.peak_ops_per_s,
+            precision=fastest.precision,
+            **{name: found[name] for name in ("memory_capacity", "memory_bandwidth", "tdp")},
         )
 
-    def _matters(self) -> Grid:
-        """Return the peaks, memory, power and prices, each with its basis."""
-        facts = {row.quantity: row for row in self.facts}
-        rows = [(f"peak {row.precision}", show_quantity(row.peak_ops_per_s, "ops/s"), row.basis) for row in self.ridge]
-        prices = self._list_prices()
-        for name, label in MATTERS.items():
+    def _list_figures(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the peaks, memory, power and prices, each with its basis."""
+        for row in self.ridge:
+            yield PEAK(row), show_quantity(row.peak_ops_per_s, "ops/s"), row.basis
+        facts, prices = {row.quantity: row for row in self.facts}, self._list_prices()
+        for name, label in MAIN.items():
             if name in facts:
                 fact = facts[name]
-                rows += prices.get(name) or [(label, _amount(fact.value, fact.unit), fact.basis)]
-        return Grid(headings=("quantity", "value", "basis"), rows=tuple(rows))
+                yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
         """Return quantity of a price -> its rows, one per kind of seller, as in answers about cost."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
+        units = {row.quantity: row.unit for row in self.facts}
         found: dict[str, list[tuple[str, str, str]]] = {}
         for one in summarize_offers(load_offers()):
             if one.hardware == self.summary.hardware:
                 name = PRICES[one.way]
-                amount = _amount(one.usd, self._price_units[name])
-                found.setdefault(name, []).append((MATTERS[name], amount, f"{one.basis}: {one.told}"))
+                found.setdefault(name, []).append((MAIN[name], _show_amount(one.usd, units[name]), OFFER(one)))
         return found
 
-    @property
-    def _price_units(self) -> dict[str, str]:
-        return {row.quantity: row.unit for row in self.facts if row.quantity in PRICES.values()}
-
-    def _describe(self) -> list[str]:
+    def _list_notes(self) -> Iterator[str]:
         one = self.summary
-        most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
-        watts = f"power limit {most}, static power {least}"
-        if one.needs_host:
-            host = suggest_host(one.needs_host)
-            watts += f", without the computer that it needs ({one.needs_host}): --host {host}, for example, counts it"
-        lines = [watts]
+        yield POWER_WITHOUT_HOST(one, host=suggest_host(one.needs_host)) if one.needs_host else POWER(one)
         if one.aliases:
-            lines.append(f"also called {', '.join(one.aliases)}")
+            yield ALIASES(one)
         if one.power_modes:
-            lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
+            yield MODES(modes=[f"{one.hardware}@{mode}" for mode in one.power_modes])
         if one.projection:
-            lines.append(f"estimated: {one.projection}")
+            yield PROJECTION(one)
         if one.unavailable:
-            lines.append(f"{PROJECTED} not available: {one.unavailable}")
-        calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
-        calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
-        return [*lines, *calibrated, *describe_meanings(self.meanings)]
+            yield UNAVAILABLE(one, mark=self._mark)
+        calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
+        yield from calibrations or [UNCALIBRATED]
+        yield from describe_meanings(self.meanings)
 
 
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
@@ -223,7 +230,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
             asked=name,
             **fetch_tables(connection, HardwareAnswer, ("calibrations",), hardware=found),
             calibrations=_find_calibrations(connection, found, used),
-            meanings={name: meant} if (meant := find_meant(name)) else {},
+            meanings={name: meant} if (meant := find_default_chip(name)) else {},
         )
 
 
@@ -304,18 +311,14 @@ def load_named(name: str) -> tuple[Hardware, str]:
     return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
 
 
-def _tell_compiler(row: HardwareCompiler) -> str:
+def _describe_compiler(row: HardwareCompiler) -> str:
     """Return the operators that a compiler runs, its treatment of other models, and the source."""
     if row.compiler == UNLISTED_NAME:
-        return f"Not known: nobody listed its operators. Assumed to need a host: {', '.join(HOST_OPERATIONS)}."
-    rest = f"{row.host} computes the rest, unless --host names another" if row.host else "the rest has no host"
-    return (
-        f"{row.compiler}: {', '.join(row.operators)}. Of a model with others it keeps {CUTS[row.cut]}; {rest}. "
-        f"[{row.basis}: {row.source}]"
-    )
+        return UNLISTED(operators=HOST_OPERATIONS)
+    return COMPILED(row, cut=CUTS[row.cut])
 
 
-def _amount(value: float, unit: str) -> str:
+def _show_amount(value: float, unit: str) -> str:
     """Return a number of the catalogue for people."""
     if unit in PREFIXED or (unit == "B" and value >= KILO):
         return show_quantity(value, unit)

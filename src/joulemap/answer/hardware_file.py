@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.configuration import RUNTIMES, Configuration
@@ -16,8 +17,9 @@ from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.run import uses_tf32
-from joulemap.present.cell import show, show_share
-from joulemap.present.document import Document, Grid, Section, Text, grid
+from joulemap.present.cell import show
+from joulemap.present.document import Document, Section, Text
+from joulemap.present.template import Template
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
@@ -27,8 +29,25 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import WorkloadColumns
 
+OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
+LARGE: Final = Template(
+    "warning: units and memories would take about {area_mm2:plain} mm2, {dies} dies in a package: the reticle limits "
+    "one die to {limit:plain} mm2 ({source})"
+)
+DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
+TRIAL_COLUMNS: Final = (
+    "power mode power_mode | *precision | *model | *latency latency_s | *energy energy_j | "
+    "share of clock clock_fraction | unsupported reason"
+)
+
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Models that cover dense and depthwise convolutions, and attention."""
+
+SMALL_TRIAL_MODELS: Final = ("mlperf_tiny_ic", "mlperf_tiny_kws", "mlperf_tiny_ad")
+"""Models for hardware whose memory holds none of the others: dense and depthwise convolutions, and dense layers."""
+
+LEAST_TRIAL_BYTES: Final = 1e8
+"""Memory from which on hardware is tried with `TRIAL_MODELS`."""
 
 LONGEST_TRIAL_S: Final = 100.0
 """Latency of a trial model above which a number is likely to be in a wrong unit."""
@@ -82,40 +101,20 @@ class FileChecks:
         """Return the document; csv holds the trials."""
         return Document(
             title="",
-            sections=tuple(section for check in self.checks for section in _sections(check)),
+            sections=tuple(section for check in self.checks for section in _list_sections(check)),
             data=[attrs.asdict(check) for check in self.checks],
             table=make_table("hardware check", Trial, (trial for check in self.checks for trial in check.trials)),
         )
 
 
-def _sections(check: FileCheck) -> Iterator[Section]:
-    yield Section("", Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"))
+def _list_sections(check: FileCheck) -> Iterator[Section]:
+    yield Section("", Text(OK(check)))
     if (dies := count_dies(check.area_mm2)) > 1:
-        yield Section(
-            "",
-            Text(
-                f"warning: its units and memories would take about {check.area_mm2:,.0f} mm2, and the reticle limits "
-                f"one die to {RETICLE.value:.0f} mm2 ({RETICLE.source}): it needs {dies} dies in a package"
-            ),
-        )
-    rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
-    yield Section("", Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules))
-    yield Section(
-        "",
-        grid(
-            make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused")),
-            (
-                ("power mode", "power_mode"),
-                ("precision", "precision"),
-                ("model", "model"),
-                ("latency", "latency_s"),
-                ("energy", "energy_j"),
-                ("clock", lambda row: show_share(row.clock_fraction)),
-                ("unsupported", "reason"),
-            ),
-            keep=("precision", "model", "latency", "energy"),
-        ),
-    )
+        yield Section("", Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies)))
+    defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
+    yield Section("", lay_lines(DEFAULT_COLUMNS, defaults))
+    trials = make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused"))
+    yield Section("", lay(trials, TRIAL_COLUMNS))
 
 
 def template_text(like: str, architecture: str) -> str:
@@ -169,7 +168,8 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate
 
-    workloads = _trial_workloads()
+    is_small = hardware.memory_capacity.value < LEAST_TRIAL_BYTES
+    workloads = _trial_workloads(SMALL_TRIAL_MODELS if is_small else TRIAL_MODELS)
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
@@ -201,11 +201,11 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                     yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
 
 
-def _trial_workloads() -> dict[str, WorkloadColumns]:
+def _trial_workloads(models: Sequence[str]) -> dict[str, WorkloadColumns]:
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
     with using(open_in_memory(), "the shipped workloads") as connection:
-        wanted = [Shipped(model, batch=1, workload_key=model) for model in TRIAL_MODELS]
+        wanted = [Shipped(model, batch=1, workload_key=model) for model in models]
         ids = read_shipped(connection, ZOO, wanted)
         return {one.model: read_columns(connection, found) for one, found in zip(wanted, ids, strict=True)}

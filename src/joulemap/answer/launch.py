@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
@@ -12,11 +12,24 @@ from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
+
+TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
+HEADINGS: Final = ("kind of call", "time")
+TIMED: Final = Template("timed on {device}")
+LAUNCHED: Final = "launch on a GPU beside it"
+TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
+SCALED_NOTE: Final = Template(
+    "a launch takes {ratio:x} the time of a call on the CPU itself: the ratio of the clocks of {host} beside a GPU and "
+    "of a Zen 5 by itself; with a GPU here, --device cuda measures it"
+)
+SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
+STEP: Final = Template("joulemap compare resnet18 --hardware l4 --runtime eager --set l4:{setting}")
 
 
 @frozen(kw_only=True)
@@ -54,29 +67,16 @@ class HostAnswer(Answer):
     def document(self) -> Document:
         """Return the document."""
         pace = self.pace
-        rows = Grid(
-            headings=("of one call", "time"),
-            rows=(
-                (f"timed on {pace.device}", show_quantity(pace.call_s, "s")),
-                ("launch on a GPU beside it", show_quantity(pace.launch_s, "s")),
-            ),
-        )
-        notes = ["timed: a hundred calls of PyTorch from Python, convolutions, norms, relus and sums of one pixel"]
-        if pace.is_scaled:
-            ratio = pace.launch_s / pace.call_s
-            notes.append(
-                f"a launch is {ratio:.3g} times a call on the CPU itself, which is what the clocks of {MEASURED_HOST} "
-                "beside a GPU and of a Zen 5 by itself say; with a GPU here, --device cuda measures it"
-            )
-        if pace.spread_fraction > LARGEST_SPREAD:
-            notes.append(
-                f"not to be trusted: a spread of {show_share(pace.spread_fraction)}; measure on an idle machine"
-            )
+        times = ((TIMED(pace), show_quantity(pace.call_s, "s")), (LAUNCHED, show_quantity(pace.launch_s, "s")))
         return Document(
-            title=f"this machine launches a kernel in {show_quantity(pace.launch_s, 's')}",
-            sections=(Section("", rows),),
-            notes=notes,
-            steps=(f"joulemap compare resnet18 --hardware l4 --runtime eager --set l4:{self.setting}",),
+            title=TITLE(pace),
+            sections=(Section("", Grid(headings=HEADINGS, rows=times)),),
+            notes=(
+                TIMED_NOTE,
+                *([SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)] if pace.is_scaled else []),
+                *([SPREAD_NOTE(pace)] if pace.spread_fraction > LARGEST_SPREAD else []),
+            ),
+            steps=(STEP(setting=self.setting),),
             data=self.data(),
             table=self.paces,
             tables=self.tables,

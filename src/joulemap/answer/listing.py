@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
@@ -15,14 +15,30 @@ from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Lines, Section, draw_columns
+from joulemap.present.document import Document, Lines, Section
+from joulemap.present.template import Template
 from joulemap.row.hardware import ListedHardware
 from joulemap.store.query import fetch, find_projected
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
+
+CLASSES: Final = Template("{count} hardware: {classes:list}[; {unavailable} of them are not available].")
+CLASS: Final = Template("{count} {architecture}")
+NO_MATCH: Final = "No hardware matches."
+
+BOX: Final = Template("{box}: {name}")
+BOX_SUMMARY: Final = Template("{count:n device}[ that share {power_w:W}].")
+DEVICES: Final = "Devices"
+PARTS: Final = "device | *hardware | *count alike_count | memory | layout of activations layout"
+LINKS: Final = "Links and shared memories"
+JOINS: Final = (
+    "link or memory joined_by | *devices | *bandwidth bandwidth_bytes_per_s | *latency latency_s | "
+    "energy per byte energy_per_byte_j | basis | source"
+)
+DOUBTS: Final = "Doubts"
+PLACE: Final = Template("joulemap place resnet50 {box}")
 
 
 def hardware_list(
@@ -58,12 +74,13 @@ def hardware_list(
         return find_projected(connection, fetch(connection, ListedHardware, **given))
 
 
-def say_classes(rows: Table[ListedHardware]) -> str:
+def describe_classes(rows: Table[ListedHardware]) -> str:
     """Return the number of hardware listed per class, and the number that is unavailable."""
     counts = Counter(row.architecture for row in rows).most_common()
-    told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
-    lacking = sum(not row.is_available for row in rows)
-    return f"{len(rows)} hardware: {told}; {lacking} of them are not available." if counts else "No hardware matches."
+    if not counts:
+        return NO_MATCH
+    classes = [CLASS(count=count, architecture=architecture) for architecture, count in counts]
+    return CLASSES(count=len(rows), classes=classes, unavailable=sum(not row.is_available for row in rows) or None)
 
 
 @frozen(kw_only=True)
@@ -118,20 +135,12 @@ class BoxAnswer(Answer):
 
     def document(self) -> Document:
         """Return the document; csv holds the devices."""
-        power = "" if self.power_w is None else f", {show_quantity(self.power_w, 'W')} for all of them"
-        count = sum(part.alike_count for part in self.parts)
         return Document(
-            title=f"{self.box}: {self.name}",
-            answer=f"A box of {count} devices{power}.",
-            sections=(
-                Section("Devices", draw_columns(self.parts, keep=("hardware", "alike_count"))),
-                Section(
-                    "What joins them",
-                    draw_columns(self.joins, keep=("devices", "bandwidth_bytes_per_s", "latency_s"), is_bare=True),
-                ),
-            ),
-            details=(Section("Doubts", Lines(self.doubts)),),
-            steps=(f"joulemap place resnet50 {self.box}",),
+            title=BOX(self),
+            answer=BOX_SUMMARY(self, count=sum(part.alike_count for part in self.parts)),
+            sections=(Section(DEVICES, self._lay(self.parts, PARTS)), Section(LINKS, self._lay(self.joins, JOINS))),
+            details=(Section(DOUBTS, Lines(self.doubts)),),
+            steps=(PLACE(self),),
             data=self.data(),
             table=self.parts,
             tables=self.tables,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Answer, add_marks
+from joulemap.answer.layout import fill_cells, lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.hardware_ref import HardwareRef
@@ -19,8 +21,9 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_chip
 from joulemap.plan.source import Source
 from joulemap.plan.workload import name_model
-from joulemap.present.cell import mark_projected, show, show_chosen_share, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section
+from joulemap.present.cell import mark_projected
+from joulemap.present.document import Document, Section
+from joulemap.present.template import Template
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.measure import Score
 from joulemap.store.connection import Connection, transaction
@@ -42,6 +45,34 @@ MOST_THREADS: Final = 4096
 
 MEMORY_TOLERANCE: Final = 1.2
 """Maximum ratio between a board's advertised memory and the size that its driver reports."""
+
+TITLE: Final = Template("{model} on {hardware}, batch {batch}, {precision}, {runtime}")
+COLUMNS: Final = "per batch | measured here | predicted | predicted / measured"
+LINES: Final = (
+    "latency | {measured_latency_s:s} |[{predicted_latency_s:s}]|[{latency_ratio:x}]",
+    "energy |[{measured_energy_j:J}]|[{predicted_energy_j:J}]|[{energy_ratio:x}]",
+    "power |[{measured_power_w:W}]|[{predicted_power_w:W}]|[{power_ratio:x}]",
+    "peak memory |[{measured_peak_memory_bytes:B}]|[{predicted_peak_memory_bytes:B}]|[{memory_ratio:x}]",
+)
+UNMEASURED: Final = "not measured here"
+
+SPREAD: Final = Template(
+    "half of {repetition_count} repetitions took {first_quartile_s:s} to {third_quartile_s:s}, a spread of "
+    "{spread_fraction:%}"
+)
+CROWDED: Final = Template(
+    "unreliable: other programs used the processor; the model ran {processor_fraction:%} of the time and needed "
+    "{processor_s:s} of processor time per call"
+)
+UNSTEADY: Final = Template(
+    "unreliable: the spread is above {most:set %}; measure on an idle machine, or longer with --seconds"
+)
+REFUSED: Final = Template("no prediction: {refusal}")
+ORIGIN: Final = Template("{source}: {conditions}")
+DETECTED: Final = Template(
+    "{hardware} is described by the machine itself; to correct its description: joulemap hardware detect --output "
+    "this.toml, edit it, then --hardware ./this.toml"
+)
 
 TIMING: Final = (
     "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
@@ -77,30 +108,8 @@ class MeasureAnswer(Answer):
     def document(self) -> Document:
         """Return the document; csv holds the same row as json."""
         score, data = self.score, self.data()
-        hardware = mark_projected(score.hardware, self.projected)
-        rows = Grid(
-            headings=("per batch", "measured here", "predicted", "predicted / measured"),
-            rows=tuple(
-                (
-                    name,
-                    show_quantity(measured, unit) or "not counted here",
-                    show_quantity(predicted, unit),
-                    show(ratio, "ratio"),
-                )
-                for name, measured, predicted, ratio, unit in (
-                    ("latency", score.measured_latency_s, score.predicted_latency_s, score.latency_ratio, "s"),
-                    ("energy", score.measured_energy_j, score.predicted_energy_j, score.energy_ratio, "J"),
-                    ("power", score.measured_power_w, score.predicted_power_w, score.power_ratio, "W"),
-                    (
-                        "peak memory",
-                        score.measured_peak_memory_bytes,
-                        score.predicted_peak_memory_bytes,
-                        score.memory_ratio,
-                        "B",
-                    ),
-                )
-            ),
-        )
+        lines = (fill_cells(line, score) for line in LINES)
+        section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))
         table = Table(
             title=self.scores.title,
             columns=tuple(Column(name=name, type="VARCHAR", meaning=name) for name in data),
@@ -108,38 +117,29 @@ class MeasureAnswer(Answer):
             sql=self.scores.sql,
             parameters=self.scores.parameters,
         )
-        title = f"{score.model} on {hardware}, batch {score.batch}, {score.precision}, {score.runtime}"
-        section = Section("", rows)
-        notes = add_marks(self._notes(), (section,))
-        return Document(title=title, sections=(section,), notes=notes, data=data, table=table, tables=self.tables)
+        return Document(
+            title=TITLE(score, hardware=mark_projected(score.hardware, self.projected)),
+            sections=(section,),
+            notes=add_marks(tuple(self._list_notes()), (section,)),
+            data=data,
+            table=table,
+            tables=self.tables,
+        )
 
-    def _notes(self) -> list[str]:
+    def _list_notes(self) -> Iterator[str]:
         score, timing = self.score, self.timing
-        first, third = show_quantity(timing.first_quartile_s, "s"), show_quantity(timing.third_quartile_s, "s")
-        notes = [
-            f"half of {timing.repetition_count} repetitions took {first} to {third}, a spread of "
-            f"{show_share(timing.spread_fraction)}"
-        ]
+        yield SPREAD(timing)
         if timing.is_crowded:
-            notes.append(
-                f"not to be trusted: it ran {show_share(timing.processor_fraction)} of the time, "
-                f"other programs the rest; it worked {show_quantity(timing.processor_s, 's')} a call"
-            )
+            yield CROWDED(timing)
         if timing.spread_fraction > LARGEST_SPREAD:
-            notes.append(
-                f"not to be trusted: a spread above {show_chosen_share(LARGEST_SPREAD)}; measure on an idle "
-                "machine, or longer with --seconds"
-            )
+            yield UNSTEADY(most=LARGEST_SPREAD)
         if score.refusal:
-            notes.append(f"no prediction: {score.refusal}")
-        notes += [line for row in self.calibrations for line in describe_calibration(row, [score.hardware])]
-        notes.append(f"{score.source}: {score.conditions}")
+            yield REFUSED(score)
+        for row in self.calibrations:
+            yield from describe_calibration(row, [score.hardware])
+        yield ORIGIN(score)
         if not self.is_described:
-            notes.append(
-                f"{score.hardware} is this machine as it describes itself; to correct what it cannot tell: "
-                "joulemap hardware detect --output this.toml, edit it, then --hardware ./this.toml"
-            )
-        return notes
+            yield DETECTED(score)
 
 
 def detect_text(device: Device, threads: int | None = None) -> str:

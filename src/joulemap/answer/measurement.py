@@ -29,7 +29,7 @@ from joulemap.plan.workload import (
     stored_key,
     trace,
 )
-from joulemap.present.cell import show_count
+from joulemap.present.template import Template
 from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]
 """Model at a batch size."""
+
+ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
+LEFT_OUT: Final = Template("{models}: {reason}")
+UNMEASURED: Final = "neither latency nor energy was measured"
+NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
 SHOWN_MODELS: Final = 5
 
@@ -190,7 +195,7 @@ def observe(
                 energy_j=energy_j,
             )
         )
-    return tuple(found), tuple(f"{list_models(names)}: {reason}" for reason, names in left_out.items())
+    return tuple(found), tuple(LEFT_OUT(models=list_models(names), reason=reason) for reason, names in left_out.items())
 
 
 def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
@@ -243,9 +248,9 @@ def find_workloads(
 def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
     """Return the reason why a measurement cannot be fitted; empty if it can."""
     if row.latency_s is None and row.energy_j is None:
-        return "neither latency nor energy was measured"
+        return UNMEASURED
     if row.precision not in hardware.peaks:
-        return f"{hardware.id} has no {row.precision}; it has {', '.join(hardware.peaks)}"
+        return NO_PRECISION(row, hardware=hardware.id, precisions=hardware.peaks)
     try:
         HardwareEntry.of(hardware).find_mode(mode)
     except UnknownNameError as error:
@@ -256,5 +261,5 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 def list_models(names: Sequence[str]) -> str:
     """Return the number of rows, one per name, and the models that they are of."""
     distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
-    return f"{show_count(len(names), 'row')} of {', '.join(distinct[:SHOWN_MODELS])}{more}"
+    more = max(0, len(distinct) - SHOWN_MODELS) or None
+    return ROWS(count=len(names), models=distinct[:SHOWN_MODELS], more=more)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer, RunAnswer
+import attrs
+
+from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
 from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.layout import Cell, lay, lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
@@ -16,8 +19,9 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.present.cell import heading, show_count, show_in, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, Text, draw_columns
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.row.analyze import RunTotal
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.store.connection import Connection
@@ -31,6 +35,79 @@ if TYPE_CHECKING:
 
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.workload import Workload
+
+
+# profile
+
+PROFILE_TITLE: Final = Template("{name}, {input_spec}")
+PROFILE: Final = Template(
+    "{macs:MAC} and {weight_bytes:B} of weights in {operator_count:n operator}, {subgraph_count:n subgraph} when "
+    "fused, which move {fused_moved_bytes:B}[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
+)
+BY_OPERATION: Final = "By operation"
+OPERATIONS: Final = (
+    "operation | kind | operators operator_count | operator share operator_fraction | *MACs mac_count | "
+    "*MAC share mac_fraction | elementwise elementwise_count | special functions special_count | *moved moved_bytes | "
+    "*moved share moved_fraction"
+)
+FIGURES: Final = "Figures"
+FACTS: Final = (
+    "batch size | {batch}",
+    "parameters | {parameter_count:#}",
+    "MACs | {mac_count:#}",
+    "skipped MACs | {skipped_mac_count:#}",
+    "FLOPs | {flop_count:#}",
+    "elementwise operations | {elementwise_count:#}",
+    "special functions | {special_count:#}",
+    "MACs independent of inputs | {foldable_mac_count:#}",
+    "elementwise operations independent of inputs | {foldable_elementwise_count:#}",
+    "operators | {operator_count:#}",
+    "subgraphs | {subgraph_count:#}",
+    "uncounted operators | {uncounted_count:#}",
+    "weights | {weight_bytes:B}",
+    "weights read | {weight_read_bytes:B}",
+    "moved, unfused | {moved_bytes:B}",
+    "moved, fused | {fused_moved_bytes:B}",
+    "peak activations, unfused | {peak_activation_bytes:B}",
+    "peak activations, fused | {fused_peak_activation_bytes:B}",
+    "operations per byte, unfused |[{arithmetic_intensity_ops_per_byte:1}]",
+    "operations per byte, fused |[{fused_arithmetic_intensity_ops_per_byte:1}]",
+    "assumptions of the trace | {assumption_count}",
+    "torch | {torch_version}",
+    "torchvision | {torchvision_version}",
+    "tracer | {tracer_version}",
+)
+BY_PATTERN: Final = "By fusion pattern"
+PATTERNS: Final = (
+    "fusion pattern fusion_pattern | subgraphs subgraph_count | operators operator_count | *MACs mac_count | "
+    "*MAC share mac_fraction | *moved, unfused moved_bytes | *moved, fused fused_moved_bytes | "
+    "*saved share saved_fraction"
+)
+FOLDED: Final = Template(
+    "{macs:MAC} and {foldable_elementwise_count:#} other operations depend on no input, such as those of a weight "
+    "norm; only the runtimes eager and graph count them, because compilers compute them in advance"
+)
+COMPARE: Final = Template("joulemap compare {name}")
+
+# modules
+
+MODULES_ANSWER: Final = Template(
+    "{energy_j:J} and {latency_s:s} per batch[; {module} uses most: {share:%} of the energy]."
+)
+BY_MODULE: Final = "By module"
+WORK: Final = "module | *output output_shape? | weights weight_count | *MACs mac_count"
+"""Columns of a module that are independent of hardware."""
+MODULES: Final = f"{WORK} | *latency latency_s | *energy energy_j | *energy share energy_fraction"
+KEPT: Final = "energy | energy share | latency | MACs | output"
+OWN: Final = "Sum over modules, each without inner modules"
+SPLIT: Final = (
+    "a row includes inner modules; a kernel with operators of several modules is split among them as its ledger lines "
+    "are; a shared module is listed under its first parent"
+)
+ANALYZE: Final = Template("analyze {model} {spelled}")
+
+MOST_ROWS: Final = 30
+"""Maximum modules in a table without a requested depth."""
 
 
 @frozen(kw_only=True)
@@ -55,59 +132,35 @@ class ProfileAnswer(Answer):
         rows = super().data()
         return {**rows.pop("total"), **rows}
 
-    def _describe_folded(self) -> tuple[str, ...]:
-        one = self.profile
-        if not one.foldable_mac_count + one.foldable_elementwise_count:
-            return ()
-        return (
-            f"{show_quantity(float(one.foldable_mac_count), 'MAC')} and {one.foldable_elementwise_count:,} other "
-            "operations depend on no input, as those of a weight's norm: a compiler folds them ahead, and only runs of "
-            "eager and graph count them",
-        )
-
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with `limit` operations and patterns; csv holds the operations."""
-        columns, (cells,) = self.totals.columns, self.totals.cells
-        facts = Grid(
-            headings=("quantity", "value"),
-            rows=tuple((heading(column), show_in(column, value)) for column, value in zip(columns, cells, strict=True)),
-        )
         one = self.profile
-        macs, weights = show_quantity(float(one.mac_count), "MAC"), show_quantity(one.weight_bytes, "B")
-        intensity = one.fused_arithmetic_intensity_ops_per_byte
-        fused = "" if intensity is None else f", {intensity:.3g} operations a byte once fused"
+        is_foldable = one.foldable_mac_count + one.foldable_elementwise_count > 0
+        operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
+        patterns = self._lay(self.patterns, PATTERNS, limit=limit, noun="patterns")
         return Document(
-            title=f"{one.name}, {one.input_spec}",
-            answer=f"{macs} and {weights} of weights in {show_count(one.operator_count, 'operator')}, "
-            f"{show_count(one.subgraph_count, 'subgraph')} when fused, which move "
-            f"{show_quantity(one.fused_moved_bytes, 'B')}{fused}.",
-            sections=(Section("By operation", _draw(self.mix, limit, "operations"), is_tight=True),),
+            title=PROFILE_TITLE(one),
+            answer=PROFILE(one, macs=float(one.mac_count)),
+            sections=(Section(BY_OPERATION, operations, is_tight=True),),
             details=(
-                Section("Figures", facts),
-                Section("By fusion pattern", _draw(self.patterns, limit, "patterns"), is_tight=True),
+                Section(FIGURES, lay_facts("quantity | value", FACTS, one)),
+                Section(BY_PATTERN, patterns, is_tight=True),
             ),
-            notes=(*self._describe_folded(), *map(describe_caveat, self.caveats)),
-            steps=(f"joulemap compare {one.name}",) if one.is_shipped else (),
+            notes=(
+                *((FOLDED(one, macs=float(one.foldable_mac_count)),) if is_foldable else ()),
+                *map(describe_caveat, self.caveats),
+            ),
+            steps=(COMPARE(one),) if one.is_shipped else (),
             data=self.data(),
             table=self.mix,
             tables=self.tables,
         )
 
 
-def _draw(table: Table[Any], limit: int, noun: str) -> Grid:
-    keep = ("mac_count", "mac_fraction", "moved_bytes", "moved_fraction", "saved_fraction")
-    return draw_columns(table, keep=keep, limit=limit, noun=noun)
-
-
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
     """Profile a model independent of hardware: counts, bytes, mix and patterns; raises as `compare`."""
     with _holding(source, model, settings, "model show") as (workload_id, connection):
-        return ProfileAnswer(
-            totals=fetch(connection, ModelProfile, workload_id=workload_id),
-            mix=fetch(connection, OperationShare, workload_id=workload_id),
-            patterns=fetch(connection, PatternShare, workload_id=workload_id),
-            caveats=fetch(connection, ModelCaveat, workload_id=workload_id),
-        )
+        return ProfileAnswer(**fetch_tables(connection, ProfileAnswer, workload_id=workload_id))
 
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
@@ -129,22 +182,6 @@ def _holding(
     return holding_workload(source, find_model(model, settings, settings.batch[0] if settings.batch else None))
 
 
-MOST_ROWS: Final = 30
-"""Maximum modules in a table without a requested depth."""
-
-WORK: Final[tuple[Shown[Any], ...]] = (
-    ("output", lambda row: row.output_shape),
-    ("weights", lambda row: show_quantity(float(row.weight_count), "") if row.weight_count else ""),
-    ("MACs", lambda row: show_quantity(float(row.mac_count), "") if row.mac_count else ""),
-)
-"""Columns of a module that are independent of hardware."""
-
-SPLIT: Final = (
-    "a row holds all that runs inside its module; a kernel that holds operators of several modules is split among them "
-    "as its ledger lines are, and a module that several hold stands under the first"
-)
-
-
 @frozen(kw_only=True)
 class ModulesAnswer(RunAnswer):
     """One run by module; the modules' own amounts sum to the run exactly."""
@@ -162,65 +199,49 @@ class ModulesAnswer(RunAnswer):
     def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
         """Return the document with modules down to `depth`, None to fit a screen; machine formats hold all."""
         total = self.total
-        drawn = draw_modules(
-            self.modules.rows,
-            depth,
-            total.model,
-            (
-                *WORK,
-                ("latency", lambda row: show_quantity(row.latency_s, "s")),
-                ("energy", lambda row: show_quantity(row.energy_j, "J")),
-                ("of energy", lambda row: show_share(row.energy_fraction)),
-            ),
-            keep=("energy", "of energy", "latency", "MACs", "output"),
-        )
         latency = (sum(row.own_latency_fs for row in self.modules), total.latency_fs, "fs")
         energy = (sum(row.own_energy_fj for row in self.modules), total.energy_fj, "fJ")
-        hardware = self.scope.spell(total.hardware)
+        largest = max(self.modules, key=lambda row: row.own_energy_fj)
         return self._compose(
             title_run(total, self.scope),
-            (Section("By module", drawn, is_tight=True),),
+            (Section(BY_MODULE, draw_modules(self.modules, depth, total.model, MODULES, KEPT), is_tight=True),),
             self.modules,
-            answer=f"{show_quantity(total.energy_j, 'J')} and {show_quantity(total.latency_s, 's')} a batch"
-            f"{_tell_largest(self.modules.rows)}.",
-            details=(Section("What modules take themselves", prove("modules", "the run", energy, latency)),),
+            answer=MODULES_ANSWER(total, module=largest.module, share=largest.own_energy_fj / (total.energy_fj or 1)),
+            details=(Section(OWN, prove("modules", "the run", energy, latency)),),
             notes=(SPLIT, *self.scope.describe()),
-            steps=(["analyze", total.model, hardware, *repeated],),
+            steps=self._fill_steps((ANALYZE,), total, repeated, spelled=self.scope.spell(total.hardware)),
         )
 
 
-def _tell_largest(rows: Sequence[ModulePart]) -> str:
-    """Return the innermost module with the most energy."""
-    largest = max(rows, key=lambda row: row.own_energy_fj)
-    share = largest.own_energy_fj / (sum(row.own_energy_fj for row in rows) or 1)
-    return f", of the modules most in {largest.module}, {show_share(share)}" if largest.module else ""
-
-
-def draw_modules(
-    rows: Sequence[Any], depth: int | None, model: str, columns: Sequence[Shown[Any]], keep: Sequence[str]
-) -> tuple[Grid | Text, ...]:
-    """Return rows with `module` and `depth` as a tree below the model, and the number of deeper rows.
+def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Cell) -> Grid:
+    """Return rows with `module` and `depth` as a tree below the model; deeper rows are counted.
 
     Raises UsageError for a depth below 0.
     """
     if depth is not None and depth < 0:
         raise UsageError(f"depth is {depth}, expected a whole number from 0")
-    deepest = max(row.depth for row in rows)
+    deepest = max(row.depth for row in table)
     if depth is None:
-        fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in rows) <= MOST_ROWS)
+        fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in table) <= MOST_ROWS)
         depth = next(fitting, 1)
-    shown = [row for row in rows if row.depth <= depth]
-    cells = tuple(
-        (
-            f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
-            *(what(row) if callable(what) else str(getattr(row, what)) for _, what in columns),
-        )
-        for row in shown
+    shown = attrs.evolve(table, rows=tuple(row for row in table if row.depth <= depth))
+    drawn = lay(
+        shown,
+        columns,
+        keep=keep,
+        cells={
+            "module": lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
+            "weight_count": lambda row: _show_count(row.weight_count),
+            "mac_count": lambda row: _show_count(row.mac_count),
+            **cells,
+        },
     )
-    drawn = Grid(headings=("module", *(heading for heading, _ in columns)), rows=cells, keep=tuple(keep), is_tree=True)
-    hidden = len(rows) - len(shown)
-    rest = f"{show_count(hidden, 'module')} further in; depth {deepest} shows all"
-    return (drawn, Text(rest)) if hidden else (drawn,)
+    total, count = len(table.rows), len(shown.rows)
+    return attrs.evolve(drawn, is_tree=True, telling=()).out_of(total, count, "modules", f"--depth {deepest}")
+
+
+def _show_count(count: int) -> str:
+    return show_quantity(float(count), "") if count else ""
 
 
 def modules(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> ModulesAnswer:
@@ -230,6 +251,5 @@ def modules(source: Source, model: str, hardware: str | Hardware, settings: Sett
     with holding_scope(source, plan) as (scope, connection, ids):
         return ModulesAnswer(
             scope=scope,
-            totals=fetch(connection, RunTotal, run_id=ids[0]),
-            modules=fetch(connection, ModulePart, run_id=ids[0]),
+            **fetch_tables(connection, ModulesAnswer, run_id=ids[0]),
         )

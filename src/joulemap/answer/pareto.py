@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
-
-import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     BATCH_NOTE,
+    CONFIGURATIONS,
     CandidateAnswer,
-    count_candidates,
     describe_use,
     find_chip,
     first_of_each,
-    metric_columns,
+    list_metrics,
     plan_candidates,
     read_usage,
     show_metric,
 )
-from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import TOLD_APART
@@ -29,20 +26,55 @@ from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance, show_doubt
-from joulemap.present.document import Document, Grid, Made, Section, Shown
+from joulemap.present.cell import show_interval
+from joulemap.present.document import Document, Grid, Made, Section
+from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
+TITLE: Final = Template("{model}: {x.meaning} against {y.meaning}[, {use}]")
+DRAWN_TITLE: Final = Template("{model}: {y.meaning} over {x.meaning}")
+
+FRONT: Final = Template("{count} of {all} are on the Pareto front{among}: from {first} to {last}.")
+END: Final = Template("{name} ({x}, {y})")
+ONE: Final = Template("{name} beats every other configuration{among}, with {x} and {y}.")
+AMONG: Final = " of available hardware"
+NOTHING: Final = Template("No configuration has both {x.meaning} and {y.meaning}.")
+
+PLACED: Final = Template("*{x.label} x_value | *{y.label} y_value | *front confidence probability_front | ")
+LIMITED: Final = "throughput limit throughput_limit?"
+DOMINATED_BY: Final = Template(
+    "*dominated by dominated_by | ratio of {x.label} x_ratio | ratio of {y.label} y_ratio | "
+    "dominating points dominator_count"
+)
+BETWEEN: Final = "configurations between them"
+
+PROJECTIONS: Final = Template(
+    "{count:n configuration} of hardware that is not available would be on the front: {names} (--all places them)"
+)
+
+ON_FRONT: Final = Template("{count} of {front} are on the front with more than {least:chance} confidence")
+ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on it with 50 % confidence or more")
+UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
+
+FRONT_TITLE: Final = Template("Front ({count})")
+PROJECTED_TITLE: Final = Template("On the front if available ({count})")
+DOMINATED_TITLE: Final = Template("Dominated ({count:#})")
+
+DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in both metrics and better in one"
+FRONT_NOTE: Final = (
+    "front confidence: share of random draws within the errors in which no other configuration is better in both"
+)
+WITHOUT_PLACE: Final = "without a place"
+
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two of the front."""
 
-
-CHANCE: Final[Shown[ParetoPoint]] = ("on the front", lambda row: show_chance(row.probability_front))
-"""Column with the probability that no configuration dominates a point."""
+EVEN: Final = 0.5
+"""Probability above which an event is as likely as not."""
 
 
 @frozen(kw_only=True)
@@ -67,79 +99,93 @@ class ParetoAnswer(CandidateAnswer):
         if not front.rows:
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
-        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": self._template}
-        subject = f"{self.scope.model}: {y.meaning} over {x.meaning}"
+        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": self._drawn_name}
+        subject = DRAWN_TITLE(model=self.scope.model, x=x, y=y)
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows of the front, including both ends, and of dominated configurations."""
         front, dominated = self.select("front"), self.select("dominated")
         projections = self.select("projection")
-        money = {"cost"} & {self.x, self.y}
-        use = f", {describe_use(self.assumptions, self.rows[0].pay)}" if money and self.rows.rows else ""
+        is_money = "cost" in (self.x, self.y) and bool(self.rows.rows)
+        more = list_metrics(SHOWN, (self.x, self.y)) + LIMITED
+        kept = spread_evenly(front.rows, limit)
+        deciding = self._lay_points(kept, "", limit)
         return self._compose(
-            f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}{use}",
-            (Section("", self._deciding(front, limit)),),
+            TITLE(
+                model=self.scope.model,
+                use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
+                **self._metrics,
+            ),
+            (Section("", deciding.out_of(len(front), len(kept), BETWEEN)),),
             self.rows,
             answer=self.describe_front(),
             chosen=[row.run_id for row in front],
             insights=self._insights(projections),
-            sure=self._sure(front),
+            sure=self._describe_uncertainty(front),
             details=(
-                Section(f"Front ({len(front)})", self._front(front, limit)),
-                Section(f"Would be on the front if available ({len(projections)})", self._front(projections, limit)),
-                Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
+                Section(FRONT_TITLE(count=len(front)), self._lay_points(front, more, limit)),
+                Section(PROJECTED_TITLE(count=len(projections)), self._lay_points(projections, more, limit)),
+                Section(
+                    DOMINATED_TITLE(count=len(dominated)),
+                    self._lay_points(dominated, DOMINATED_BY(**self._metrics), limit),
+                ),
                 self._assume(self.x, self.y),
             ),
             notes=self._notes(),
             steps=self._steps(front, repeated),
         )
 
+    @property
+    def _metrics(self) -> dict[str, Any]:
+        return {"x": METRIC[self.x], "y": METRIC[self.y]}
+
     def describe_front(self) -> str:
         """Return the size of the front, and its two ends."""
         front = self.select("front")
         if not front.rows:
-            return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
-        had = "" if any(not row.is_available for row in front) else " that can be bought or rented"
-        among = " of available hardware" if had else ""
-        told = f"{len(front)} of {count_candidates(len(self.rows))} are on the Pareto front{among}"
-        if len(front) == 1:
-            return f"one configuration beats every other{had}: {self.name(front[0])}"
+            return NOTHING(**self._metrics)
+        among = "" if any(not row.is_available for row in front) else AMONG
         ends = [
-            f"{self.name(row)} ({show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)})"
+            {"name": self.name(row), "x": show_metric(self.x, row.x_value), "y": show_metric(self.y, row.y_value)}
             for row in (front[0], front[-1])
         ]
-        return f"{told}: from {ends[0]} to {ends[1]}"
+        if len(front) == 1:
+            return ONE(among=among, **ends[0])
+        first, last = (END(**end) for end in ends)
+        every = CONFIGURATIONS(count=len(self.rows))
+        return FRONT(count=len(front), all=every, among=among, first=first, last=last)
 
-    def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
-        """Return the front, sampled evenly from end to end if it is long."""
-        kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
-        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept, ranked=self._kept[:2])
-        return tuple(one.out_of(len(front), len(kept), "configurations between them") for one in drawn)
+    def _lay_points(self, rows: Iterable[ParetoPoint], columns: str, limit: int) -> Grid:
+        x, y = self._metrics.values()
+        return self._lay_rows(
+            rows,
+            PLACED(x=x, y=y) + columns,
+            limit,
+            ranked=f"{x.label} | {y.label}",
+            x_value=Made(x.column, lambda row: show_interval(row.x_value, x.unit, row.x_half_width)),
+            y_value=Made(y.column, lambda row: show_interval(row.y_value, y.unit, row.y_half_width)),
+        )
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return sentences on configurations left out for lack of a price, and on unavailable ones."""
-        lines = self._tell_left_out("unplaced")
+        lines = self._describe_left_out("unplaced")
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
-            lines.append(
-                f"if they could be bought, {len(projections)} more would be on the front: {names} (--all places them)"
-            )
+            lines.append(PROJECTIONS(count=len(projections), names=names))
         return lines
 
-    def _sure(self, front: Table[ParetoPoint]) -> str:
+    def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
         """Return how many of the front are likely to stay on it, and how many others may be on it."""
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return ""
         if len(front) == 1:
-            return f"{show_chance(front[0].probability_front)} that nothing beats it"
+            return UNBEATEN(front[0])
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
-        verb = "are" if stays > 1 else "is"
-        count = f"{stays or 'none'} of {len(front)} {verb}"
-        sure = f"{count} on the front with more than {show_chance(TOLD_APART)} confidence"
-        return f"{sure}; {comes} dominated ones are on it with 50 % or more" if comes else sure
+        sure = ON_FRONT(count=stays or "none", front=len(front), least=TOLD_APART)
+        return f"{sure}; {ON_FRONT_BESIDE(count=comes)}" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: the comparison of both ends, and the analysis of each."""
@@ -147,50 +193,20 @@ class ParetoAnswer(CandidateAnswer):
         steps = self._analyze_each(ends, repeated)
         return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
 
-    def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
-        return (
-            (METRIC[self.x].label, Made(METRIC[self.x].column, lambda row: show_metric(self.x, row.x_value))),
-            ("80 %", lambda row: show_doubt(row.x_half_width)),
-            (METRIC[self.y].label, Made(METRIC[self.y].column, lambda row: show_metric(self.y, row.y_value))),
-            ("80 % of it", lambda row: show_doubt(row.y_half_width)),
-        )
-
-    def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
-        more = (*metric_columns(SHOWN, (self.x, self.y)), *limit_columns(front.rows[:limit]))
-        return self._draw(front, (*self._placed(), CHANCE, *more), limit, self._kept, ranked=self._kept[:2])
-
-    def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid, ...]:
-        columns: tuple[Shown[ParetoPoint], ...] = (
-            *self._placed(),
-            CHANCE,
-            ("dominated by", "dominated_by"),
-            (f"better {METRIC[self.x].label}", "x_ratio"),
-            (f"better {METRIC[self.y].label}", "y_ratio"),
-            ("of the front", "dominator_count"),
-        )
-        return self._draw(dominated, columns, limit, (*self._kept, "dominated by"), ranked=self._kept[:2])
-
-    @property
-    def _kept(self) -> tuple[str, ...]:
-        return METRIC[self.x].label, METRIC[self.y].label, CHANCE[0]
-
     def _notes(self) -> list[str]:
         projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
-        placed = any(not row.is_available for row in self.select("front"))
+        is_placed = any(not row.is_available for row in self.select("front"))
         return [
-            "dominated: another configuration is at least as good in both and better in one",
-            "on the front: share of random draws within the errors in which no other configuration is better in both",
+            DOMINATED_NOTE,
+            FRONT_NOTE,
             BATCH_NOTE,
-            *self._tell_unknown(self.select("unplaced").rows, "without a place"),
-            *([] if placed else self._tell_unranked(projections)),
+            *self._describe_unknown(self.select("unplaced").rows, WITHOUT_PLACE),
+            *([] if is_placed else self._describe_unranked(projections)),
             *self._describe(),
         ]
 
 
 One = TypeVar("One")
-
-EVEN: Final = 0.5
-"""Probability above which an event is as likely as not."""
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:

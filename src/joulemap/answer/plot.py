@@ -43,12 +43,12 @@ class Asked:
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked("joulemap.answer.compare.summary", "compare"),
     "breakdown": Asked("joulemap.answer.compare.breakdown", "compare_runs"),
-    "tree": Asked("joulemap.answer.analyze.answer", "analyze", 1),
+    "tree": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "pareto": Asked("joulemap.answer.pareto", "pareto"),
-    "roofline": Asked("joulemap.answer.analyze.answer", "analyze", 1),
+    "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "rooflines": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
-    "edp": Asked("joulemap.answer.edp.answer", "edp", 1),
+    "edp": Asked("joulemap.answer.part.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.answer", "sweep"),
     "waterfall": Asked("joulemap.answer.explain.answer", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("joulemap.answer.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
@@ -66,7 +66,7 @@ def _find_question(figure: FigureName) -> Asked:
     for wing in list_wings():
         if figure in wing.figures:
             return Asked(*wing.figures[figure])
-    raise UnsupportedError(f"the part of joulemap that draws {figure} is not installed")
+    raise UnsupportedError(f"the wing that draws {figure} is not installed")
 
 
 def plot(
@@ -99,9 +99,9 @@ def plot(
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
         wanted = "two hardware after the model, A and B" if asked.hardware_count == 2 else "one hardware"
-        raise UsageError(f"{figure} is about {wanted}: found {len(hardware)}")
+        raise UsageError(f"{figure} needs {wanted}, found {len(hardware)}")
     if metric and not asked.metrics:
-        raise UsageError(f"{figure} has no metric to choose: leave out {metric}")
+        raise UsageError(f"{figure} takes no metric: leave out {metric}")
     if metric:
         check_name("metric", metric, asked.metrics)
     given = {**asked.keywords, **({"metric": metric} if metric else {})}
@@ -112,5 +112,5 @@ def plot(
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
-        raise UsageError(f"{figure} is of one hardware: name one of the {len(found)}")
+        raise UsageError(f"{figure} shows one hardware: name one of the {len(found)}")
     return found[0]

@@ -73,7 +73,7 @@ def stream_query(
         check_runs(connection, given)
         if _find_folder(source) is None:  # a lake reports missing ledgers itself
             check_ledgers(connection, found, given)
-        _tell_absent(source, connection, found.sql)
+        _report_absent(source, connection, found.sql)
         with contextlib.closing(
             find_projected(connection, prepare_query(connection, found, given, bounds))
         ) as statement:
@@ -124,7 +124,7 @@ def stream(
     """
     with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
-        _tell_absent(source, connection, statement)
+        _report_absent(source, connection, statement)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
             yield ready
 
@@ -163,8 +163,8 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
     return Rows(title="query list", columns=LISTED, rows=rows)
 
 
-def _tell_absent(source: Source, connection: Connection, sql: str) -> None:
-    """Tell the user which tables of a statement are empty because a lake does not hold them."""
+def _report_absent(source: Source, connection: Connection, sql: str) -> None:
+    """Report the tables of a statement that are empty because a lake does not hold them."""
     folder = _find_folder(source)
     if folder is not None and (text := folder.describe_absent(connection, sql)):
         source.patience.tell(text)

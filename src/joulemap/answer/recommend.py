@@ -2,75 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.candidate import (
     BATCH_NOTE,
+    CONFIGURATIONS,
+    EVERY_WAY,
+    KEPT,
+    LIMIT,
+    PROJECTION,
+    SOLD,
     CandidateAnswer,
-    count_candidates,
-    describe_had,
-    describe_kept,
-    describe_limit,
-    describe_projection,
+    describe_limits,
     describe_use,
     find_chip,
     first_of_each,
-    metric_columns,
+    list_metrics,
     plan_candidates,
     read_usage,
     show_metric,
 )
-from joulemap.answer.run import limit_columns
-from joulemap.answer.scope import find_scope
+from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
-from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
+from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Made, Section, Shown
+from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
+from joulemap.present.document import Document, Grid, Made, Section
+from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
+TITLE: Final = Template("{model}: {metric.best} {metric.meaning}{with_host} among {count}[, {use}]")
+WITH_HOST: Final = " with host"
+
+BEST: Final = Template(
+    "{name} has the {metric.best} {metric.meaning}[ of the {sold}][ with {kept}]: {value}"
+    "[, {ratio:x} better than {next}][, equal to {equal}][ ({chance:chance} confidence)]."
+)
+ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
+NOT_SOLD: Final = Template(
+    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}: {value}."
+)
+NOTHING: Final = Template("No configuration has {kept}. The nearest is {name}: {miss}[; it also misses {others:and}].")
+UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
+MISSED: Final = Template("it misses {metric.label} by {excess} ({value} against {bound})")
+MISSED_PRICE: Final = Template("its price is not known, so it misses {metric.label} of {bound}")
+ALONE: Final = "No other hardware meets the limits."
+HOST: Final = Template("The value includes {host} ({alone} without).")
+ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
+HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
+HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
+
+DECIDING: Final = Template(
+    "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
+    "[{price} | ]"
+)
+PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+PAY: Final = "payment way!"
+PRICE: Final = "price told"
+TOTALS: Final = {
+    "power": "power with host total_power_w | ",
+    "energy": "energy with host total_energy_j | ",
+    "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
+}
+"""Metric -> column that a limit applies to, where that includes the host."""
+EVERY: Final = Template("Every configuration ({count:#})")
+LIMITED: Final = "throughput limit throughput_limit?"
+MISSES: Final = Template("Configurations that miss a limit ({count:#}), nearest first")
+MISSING: Final = (
+    "*missed limit worst_limit | *excess violation_fraction | *value worst_value | *limit worst_bound | "
+    "also missed failed"
+)
+NOT_KNOWN: Final = "not known"
+
+OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--pay {way})")
+KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
+PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
+
+CHANCE_NOTE: Final = "confidence: probability that one of the configurations of the hardware is the best of all"
+MISS_NOTE: Final = (
+    "configurations that miss a limit are ordered by their largest miss relative to the limit: value / limit - 1, for "
+    "throughput limit / value - 1"
+)
+HOST_NOTE: Final = (
+    "Ranked and limited energies include a host. USB and M.2 chips get one, whose static power counts between batches "
+    "as with --host. Other chips add the host share that fleet and cost use; complete computers add nothing. "
+    "A host set with --host is already in the energy. energy_j stays that of the board; compare, pareto and explain "
+    "count a host with --host only"
+)
+POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
+WITHOUT_RANK: Final = "without a rank"
+BEYOND_PRICE: Final = "outside a limit on the price"
+
+STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
+
 FIGURES: Final[tuple[MetricName, ...]] = (
     "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
 )  # fmt: skip
 """Metrics shown in addition to the objective."""
-
-MISS_NOTE: Final = (
-    "what misses a limit is in the order of its largest miss, relative to the limit: value / limit - 1, "
-    "for throughput limit / value - 1"
-)
-
-CHANCE_NOTE: Final = "best: how sure it is that one of the configurations of the hardware is the best of all"
-
-
-POWER_NOTE: Final = "--max-power limits the power of the chip and its host: the same host as in the ranking by energy"
-
-HOST_NOTE: Final = (
-    "an energy that is ranked or limited is that of the board and its host. A USB or M.2 chip has a host by itself, "
-    "whose static power counts from one batch to the next as with --host. Another chip adds the share that fleet and "
-    "cost use, a complete computer nothing. A host that --host counts is in the energy already. The run and its "
-    "energy_j stay those of the board; compare, pareto and explain count a host with --host only"
-)
-
-POWER: Final[Shown[RankedConfiguration]] = ("power with host", "total_power_w")
-"""Column with the power that a power limit applies to."""
-
-TOTALS: Final[Mapping[MetricName, str]] = {
-    "energy": "total_energy_j",
-    "energy_per_inference": "total_energy_per_inference_j",
-}
-"""Metric of an energy limit -> column that the limit applies to."""
-
-HOST: Final[Shown[RankedConfiguration]] = ("host energy", "host_energy_per_inference_j")
-"""Column with the host's energy per inference, which the ranked value includes."""
 
 SHOWN_LIMITS: Final = 2
 """Maximum limited metrics whose columns stay visible on narrow terminals."""
@@ -139,15 +176,6 @@ class RecommendAnswer(CandidateAnswer):
     def _is_money(self) -> bool:
         return self.objective == "cost"
 
-    @property
-    def _limits_energy(self) -> bool:
-        return any(name in TOTALS for name, _ in self.limits.bounds)
-
-    @property
-    def _use(self) -> str:
-        """Payment and utilization, if the objective is cost; empty otherwise."""
-        return describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else ""
-
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the parsed limits and the most important rows."""
         rows = super().data()
@@ -158,38 +186,41 @@ class RecommendAnswer(CandidateAnswer):
             "objective": self.objective,
             "objective_meaning": METRIC[self.objective].meaning,
             "limits": [
-                {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": describe_limit(name, bound)}
-                for name, bound in self.limits.bounds
+                {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": meaning}
+                for (name, bound), meaning in zip(self.limits.bounds, describe_limits(self.limits, LIMIT), strict=True)
             ],
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
         }
 
+    @property
+    def _metric(self) -> Metric:
+        return METRIC[self.objective]
+
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows that meet the limits and `limit` rows that violate one."""
         feasible, infeasible = self.select("feasible"), self.select("infeasible")
-        told = attrs.evolve(feasible, rows=tuple(row for row in feasible if self._is_shown(row)))
-        each = attrs.evolve(told, rows=tuple(first_of_each(told)))
-        far = attrs.evolve(infeasible, rows=tuple(row for row in infeasible if self._is_shown(row)))
-        missed = Section(f"Miss a limit ({len(far):,}), the nearest first", self._infeasible(far, limit))
-        metric = METRIC[self.objective]
-        among = f"{'with host ' if self.counts_hosts else ''}among {count_candidates(len(self.rows))}"
+        shown = [row for row in feasible if self._is_shown(row)]
+        far = [row for row in infeasible if self._is_shown(row)]
+        missed = Section(MISSES(count=len(far)), self._show_missed(far, limit))
+        title = TITLE(
+            model=self.scope.model,
+            metric=self._metric,
+            with_host=WITH_HOST if self.counts_hosts else "",
+            count=CONFIGURATIONS(count=len(self.rows)),
+            use=describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else "",
+        )
+        named = (self.best, self._next, self.projection, self.nearest_miss)
+        every = Section(EVERY(count=len(shown)), self._show_every(shown, limit))
         return self._compose(
-            ", ".join(filter(None, (f"{self.scope.model}: {metric.best} {metric.meaning} {among}", self._use))),
-            (Section("", self._deciding(each, limit)) if each.rows else missed,),
+            title,
+            (Section("", self._show_deciding(first_of_each(shown), limit)) if shown else missed,),
             self.rows,
             answer=self.describe_best(),
-            chosen=[row.run_id for row in (self.best, self.projection, self.nearest_miss) if row is not None],
+            chosen=[row.run_id for row in named if row is not None],
             insights=self._insights(),
-            sure=self._sure(),
-            details=(
-                *(
-                    (Section(f"Every configuration ({len(told):,})", self._feasible(told, limit)), missed)
-                    if each.rows
-                    else ()
-                ),
-                self._assume(self.objective),
-            ),
+            sure=self._describe_uncertainty(),
+            details=(*((every, missed) if shown else ()), self._assume(self.objective)),
             notes=self._notes(infeasible),
             steps=self._steps(repeated),
         )
@@ -198,47 +229,67 @@ class RecommendAnswer(CandidateAnswer):
         """Return whether tables for people show a row: it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
+    @property
+    def _next(self) -> RankedConfiguration | None:
+        """Best configuration of the second-best hardware; None if there is none."""
+        chip = find_chip(self.best) if self.best is not None else ""
+        return next((row for row in self.rows if row.rank and find_chip(row) != chip), None)
+
     def describe_best(self) -> str:
         """Return the headline: the best configuration, or the nearest miss if none meets the limits."""
-        best, nearest = self.best, self.nearest_miss
+        best, nearest, second = self.best, self.nearest_miss, self._next
+        kept = join_names(describe_limits(self.limits, KEPT))
         if best is None and nearest is None:
-            return f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"
-        kept = describe_kept(self.limits)
+            return UNKNOWN(metric=self._metric)
         if best is None:
             assert nearest is not None
-            return f"nothing has {kept}; nearest: {self._describe_one_miss(nearest)}"
-        pay = best.pay if self._is_money else ""
-        first = f"{METRIC[self.objective].best} {METRIC[self.objective].meaning}"
-        decision = self._describe_decision(best)
-        within = f" with {kept}" if kept else ""
-        if self.scope.settings.takes_all:
-            return f"{self._tell(best)}, the {first}{within}{decision}"
-        if not best.is_available:
-            return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}{decision}"
-        if all(row.rank == 1 for row in self.rows if row.rank):
-            return f"{self._tell(best)}: the only configuration{within}"
-        if len(set(map(find_chip, self.rows))) == 1:
-            return f"{self._tell(best)}, its {first}{within}{decision}"
-        is_alone = len({find_chip(row) for row in self.rows if row.rank}) == 1
-        alone = "; no other hardware keeps that" if is_alone and kept else ""
-        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}{decision}"
+            return NOTHING(name=self.name(nearest), kept=kept, **self._describe_miss(nearest))
+        ranked = [row for row in self.rows if row.rank]
+        is_own = len(set(map(find_chip, self.rows))) == 1 or self.scope.settings.takes_all
+        ratio = None if second is None else second.objective_ratio
+        is_equal = ratio is not None and ratio < TIE_RATIO
+        text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
+        chip = find_chip(best)
+        told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
+            name=self._name(best),
+            metric=self._metric,
+            sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
+            kept=kept,
+            value=self._show_objective(best.objective_value, best.objective_half_width),
+            ratio=None if is_equal else ratio,
+            next=None if second is None else self.scope.mark(find_chip(second)),
+            equal=self.scope.mark(find_chip(second)) if second is not None and is_equal else None,
+            chance=self._chances("probability_best").get(chip) if second is not None else None,
+        )
+        is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
+        lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
+        return " ".join(filter(None, lines))
 
-    def _tell(self, row: RankedConfiguration) -> str:
-        way = f" {row.way}" if self._is_money else ""
-        value, alone = row.objective_value, row.hostless_value
-        host = f" with {_name_host(row)} ({self._show_objective(alone)} without)" if alone != value else ""
-        return f"{self.name(row)}{way}: {self._show_objective(value)}{host}"
+    @property
+    def _pays_one_way(self) -> bool:
+        return self._is_money and self.rows[0].pay != "both"
 
-    def _show_objective(self, value: float | None) -> str:
-        return show_metric(self.objective, value)
+    def _name(self, row: RankedConfiguration) -> str:
+        return f"{self.name(row)} {row.way}" if self._is_money else self.name(row)
 
-    def _describe_decision(self, best: RankedConfiguration) -> str:
-        """Return the clause on the hardware that would be first without hosts; empty if it is the same."""
+    def _show_objective(self, value: float | None, half_width: float | None = None) -> str:
+        if self.objective == "cost" and half_width is None:
+            return show_metric(self.objective, value)
+        return show_interval(value, self._metric.unit, half_width)
+
+    def _describe_host(self, row: RankedConfiguration) -> str:
+        """Return the sentence on the host that the value includes; empty for none."""
+        if row.hostless_value == row.objective_value:
+            return ""
+        return HOST(host=_name_host(row), alone=self._show_objective(row.hostless_value))
+
+    def _describe_hostless(self, best: RankedConfiguration) -> str:
+        """Return the sentence on the hardware that would be first without hosts; empty if it is the same."""
         other = self.best_without_host
         if other is None or find_chip(other) == find_chip(best):
             return ""
         alone, whole = self._show_objective(other.hostless_value), self._show_objective(other.objective_value)
-        return f"; without hosts {self.name(other)} would be first: {alone} alone, {whole} with {_name_host(other)}"
+        return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=_name_host(other))
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         return "" if self.counts_hosts or chosen is None else self.scope.warn_unhosted(headline)
@@ -247,26 +298,23 @@ class RecommendAnswer(CandidateAnswer):
         """Return sentences on the other way of paying, on missing prices and on better, unavailable configurations."""
         lines, projection, other = [], self.projection, self.other_way
         if other is not None:
-            value = show_metric("cost", _pay_otherwise(other))
             way = "rented" if other.pay == "bought" else "bought"
-            lines.append(f"{way} instead, {self.name(other)} at best: {value} (--pay {way})")
-        lines += self._tell_left_out("unranked")
+            lines.append(OTHER_WAY(way=way, name=self.name(other), value=show_metric("cost", _pay_otherwise(other))))
+        lines += self._describe_left_out("unranked")
         if projection is not None and projection.objective_ratio:
-            lines.append(describe_projection(self._tell(projection), 1.0 / projection.objective_ratio))
+            value = self._show_objective(projection.objective_value)
+            lines.append(PROJECTION(name=self._name(projection), ratio=1.0 / projection.objective_ratio, value=value))
         return lines
 
-    def _sure(self) -> str:
+    def _describe_uncertainty(self) -> str:
         """Return the confidence in the recommendation, and in its meeting the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        chances = self._chances("probability_best")
-        lines = [line for line in (self._tell_standing(self._find_rivals("likely_best"), chances),) if line]
-        if best.probability_kept is not None:
-            lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
-        if self._is_money and best.price_half_width:
-            lines.append(f"its price ({best.told}) counts as {show_doubt(best.price_half_width)}")
-        return "; ".join(lines)
+        standing = self._describe_standing(self._find_rivals("likely_best"), self._chances("probability_best"))
+        kept = "" if best.probability_kept is None else KEEPS(best)
+        price = PRICE_DOUBT(best) if self._is_money and best.price_half_width else ""
+        return "; ".join(filter(None, (standing, kept, price)))
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""
@@ -275,98 +323,94 @@ class RecommendAnswer(CandidateAnswer):
         steps = self._analyze_each(chosen, repeated)
         if best is None and nearest is not None and nearest.worst_limit is not None:
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
-            pair = ["--x", nearest.worst_limit, "--y", other]
-            return [["pareto", self.scope.model, *pair, *repeated], *steps]
+            values = {"model": self.scope.model, "limit": nearest.worst_limit, "other": other, "repeated": repeated}
+            return [STEP_TRADE.words(**values), *steps]
         return [*self._compare_first(self._find_rivals("likely_best"), repeated), *steps]
 
-    def _describe_one_miss(self, row: RankedConfiguration) -> str:
-        besides = _find_failed_besides(row)
-        more = f"; it misses {' and '.join(besides)} too" if besides else ""
+    def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:
+        """Return the worst miss of a configuration, and the other limits that it misses."""
         assert row.worst_limit is not None
-        bound = show_metric(row.worst_limit, row.worst_bound)
-        has = show_metric(row.worst_limit, row.worst_value)
-        miss = f"by {_percent(row)} ({has} against {bound})" if has else f"of {bound}: its price is not known"
-        return f"{self.name(row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
+        value = show_metric(row.worst_limit, row.worst_value)
+        miss = (MISSED if value else MISSED_PRICE)(
+            metric=METRIC[row.worst_limit],
+            excess=_percent(row),
+            value=value,
+            bound=show_metric(row.worst_limit, row.worst_bound),
+        )
+        return {"miss": miss, "others": _list_other_misses(row)}
 
-    def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
+    def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
         """Return a grid of each hardware at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
-        bounded = tuple(self._bounded())
-        held = tuple(heading for heading, _ in bounded[:SHOWN_LIMITS])
-        return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded, held)
+        bounded = [
+            TOTALS.get(name) or list_metrics((name,))
+            for name, _ in self.limits.bounds
+            if name == "power" or name != self.objective
+        ]
+        held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
+        return self._show_ranked(
+            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "hardware", held
+        )
 
-    def _bounded(self) -> Iterator[Shown[RankedConfiguration]]:
-        """Yield the columns of limited metrics, except the objective; power includes the host."""
-        for name, _ in self.limits.bounds:
-            if name == "power":
-                yield POWER
-            elif name == self.objective:
-                continue
-            elif name in TOTALS:
-                yield f"{METRIC[name].label} with host", TOTALS[name]
-            else:
-                yield from metric_columns((name,), (self.objective,))
+    def _show_every(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
+        figures = (
+            list_metrics(FIGURES, (self.objective,)) + (TOTALS["power"] if self.limits.max_power_w else "") + LIMITED
+        )
+        return self._show_ranked(rows, figures, limit, {row.run_id: row.probability_best for row in rows})
 
-    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
-        compared = () if self.limits.max_power_w is None else (POWER,)
-        figures = (*metric_columns(FIGURES, (self.objective,)), *compared, *limit_columns(rows.rows[:limit]))
-        return self._ranked(rows, limit, "configurations", lambda row: row.probability_best, figures)
-
-    def _ranked(
+    def _show_ranked(
         self,
-        rows: Table[RankedConfiguration],
+        rows: Sequence[RankedConfiguration],
+        figures: str,
         limit: int,
-        noun: str,
-        chance: Callable[[RankedConfiguration], float | None],
-        figures: Iterable[Shown[RankedConfiguration]],
+        chances: dict[int, float | None],
+        noun: str = "configurations",
         held: Sequence[str] = (),
-    ) -> tuple[Grid, ...]:
-        """Return a grid of rows with objective, `chance` to be best, and `figures`; headings in `held` never fold."""
-        metric = METRIC[self.objective]
-        label = f"{metric.label} with host" if self.counts_hosts else metric.label
-        field = "objective_value" if self.counts_hosts else metric.column
-        parts: tuple[Shown[RankedConfiguration], ...] = (
-            (metric.label, Made(metric.column, lambda row: self._show_objective(row.hostless_value))),
-            HOST,
-        )
-        several: tuple[Shown[RankedConfiguration], ...] = (
-            ("of the best", "objective_ratio"),
-            ("best", lambda row: show_chance(chance(row))),
-        )
-        columns: tuple[Shown[RankedConfiguration], ...] = (
-            *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-            (label, Made(field, lambda row: self._show_objective(row.objective_value))),
-            *(parts if self.counts_hosts else ()),
-            ("80 %", lambda row: show_doubt(row.objective_half_width)),
-            *(several if len(rows) > 1 else ()),
-            *((("price", "told"),) if self._is_money else ()),
-            *figures,
-        )
-        return self._draw(
-            rows, columns, limit, (label, "80 %", "best", "of the best"), noun, (label, *held), self._is_best
+    ) -> Grid:
+        """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
+        label = f"{self._metric.label}{WITH_HOST}" if self.counts_hosts else self._metric.label
+        parts = PARTS(label=self._metric.label, column=self._metric.column) if self.counts_hosts else ""
+        return self._lay_rows(
+            rows,
+            DECIDING(label=label, parts=parts, way=PAY if self._is_money else "", price=PRICE if self._is_money else "")
+            + figures,
+            limit,
+            noun=noun,
+            ranked=" | ".join((label, *held)),
+            stays=self._is_best,
+            objective_value=Made(
+                "objective_value" if self.counts_hosts else self._metric.column,
+                lambda row: self._show_objective(row.objective_value, row.objective_half_width),
+            ),
+            **({self._metric.column: lambda row: self._show_objective(row.hostless_value)} if parts else {}),
+            probability_best=lambda row: show_chance(chances[row.run_id]) if len(rows) > 1 else "",
         )
 
-    def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid, ...]:
-        columns: tuple[Shown[RankedConfiguration], ...] = (
-            ("misses most", lambda row: METRIC[row.worst_limit].label if row.worst_limit else ""),
-            ("by", _percent),
-            ("has", lambda row: _show_worst(row, row.worst_value) or "not known"),
-            ("limit", lambda row: _show_worst(row, row.worst_bound)),
-            ("also misses", lambda row: ", ".join(_find_failed_besides(row))),
+    def _show_missed(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
+        return self._lay_rows(
+            rows,
+            MISSING,
+            limit,
+            ranked="missed limit | excess",
+            worst_limit=lambda row: METRIC[row.worst_limit].label if row.worst_limit else "",
+            violation_fraction=_percent,
+            worst_value=lambda row: (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN,
+            worst_bound=lambda row: show_metric(row.worst_limit, row.worst_bound) if row.worst_limit else "",
+            failed=lambda row: ", ".join(_list_other_misses(row)),
         )
-        return self._draw(rows, columns, limit, ("misses most", "by", "has", "limit"), ranked=("misses most", "by"))
 
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
+        limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
         return [
             BATCH_NOTE,
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
-            *([HOST_NOTE] if self.counts_hosts or self._limits_energy else []),
+            *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
-            *self._tell_unknown(self.select("unranked").rows, "without a rank"),
-            *self._tell_unknown(unpriced, "outside a limit on the price"),
-            *self._tell_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
+            *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
+            *self._describe_unknown(unpriced, BEYOND_PRICE),
+            *self._describe_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
             *self._describe(),
         ]
 
@@ -379,17 +423,18 @@ def _pay_otherwise(row: RankedConfiguration) -> float | None:
 def _name_host(row: RankedConfiguration) -> str:
     """Return the host that is counted with a configuration, or the share that replaces it."""
     if row.assumed_host:
-        return f"{row.assumed_host} as its assumed host"
+        return ASSUMED_HOST(row)
     share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
-    return f"a host assumed to add {show_plain(share * 100.0)} %"
+    return HOST_SHARE(percent=share * 100.0)
 
 
 def _percent(row: RankedConfiguration) -> str:
     return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
 
 
-def _show_worst(row: RankedConfiguration, value: float | None) -> str:
-    return show_metric(row.worst_limit, value) if row.worst_limit else ""
+def _list_other_misses(row: RankedConfiguration) -> list[str]:
+    """Return the limits that a configuration violates besides the worst one."""
+    return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]
 
 
 def recommend(
@@ -426,8 +471,3 @@ def recommend(
         )
     scope.check_evaluated()
     return answer
-
-
-def _find_failed_besides(row: RankedConfiguration) -> list[str]:
-    """Return the limits that a configuration violates besides the worst one."""
-    return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]

@@ -1,12 +1,12 @@
-"""Wording and checks for runs that several answers share. Energy and latency are per batch."""
+"""Text and checks for runs that several answers share. Energy and latency are per batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.present.cell import show_share
-from joulemap.present.document import Shown, Text
+from joulemap.present.document import Text
+from joulemap.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from joulemap.row.edp import EdpTotal
     from joulemap.row.fusion import FusionTotal
 
-ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
-"""Parts that every energy is split into."""
+TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {precision}, {runtime}")
+
+PROOF: Final = Template("{noun} sum to {parts:and}; {whole} is {wholes:and} ({verdict})")
+EXACT, INEXACT = "exact", "NOT EXACT"
+
+SLOWED: Final = Template(
+    "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak is that of the full clock"
+)
 
 CATEGORIES: Final = {
     "compute": "computing",
@@ -42,10 +48,9 @@ ONE_BY_ONE: Final = "latency"
 """Throughput limit of a run whose batches do not overlap, at full clock."""
 
 
-def limit_columns(rows: Iterable[Any]) -> tuple[Shown[Any], ...]:
-    """Return the column of the throughput's limit, unless it is the latency for all rows."""
-    is_told = any((row.throughput_limit or ONE_BY_ONE) != ONE_BY_ONE for row in rows)
-    return (("rate limited by", "throughput_limit"),) if is_told else ()
+def show_limit(row: Any) -> str:
+    """Return the limit of a run's throughput for a table cell; empty if it is the latency."""
+    return "" if row.throughput_limit in (None, ONE_BY_ONE) else row.throughput_limit
 
 
 OVERLAPPING: Final = 1.0 - 1e-9
@@ -59,24 +64,17 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     """Return the sentence that checks the sum of rows against the whole; each of `sums` is (sum, whole, unit)."""
-    added, told = (" and ".join(f"{one[place]:,} {one[2]}" for one in sums) for place in (0, 1))
+    parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
-    return Text(f"{noun} sum to {added}; {whole} is {told} ({'exact' if is_exact else 'NOT EXACT'})")
+    return Text(PROOF(noun=noun, parts=parts, whole=whole, wholes=wholes, verdict=EXACT if is_exact else INEXACT))
 
 
 def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
     """Return a line for each hardware slowed down by its power cap."""
     slow = (row for row in rows if row.clock_fraction is not None and row.clock_fraction < 1.0)
-    return [
-        f"{scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its power "
-        "cap; its peak is that of the full clock"
-        for row in slow
-    ]
+    return [SLOWED(row, name=scope.mark(row.hardware)) for row in slow]
 
 
 def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:
     """Return model, hardware and configuration in a line; `runtime` replaces the run's own."""
-    return (
-        f"{row.model} on {scope.mark(row.hardware)} ({row.architecture}), batch {row.batch}, {row.precision}, "
-        f"{runtime or row.runtime}"
-    )
+    return TITLE(row, name=scope.mark(row.hardware), runtime=runtime or row.runtime)

@@ -18,7 +18,8 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
-from joulemap.present.document import Document, Section, Text, draw_columns
+from joulemap.present.document import Document, Section, Text
+from joulemap.present.template import Template
 from joulemap.row.hardware import Probe
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
@@ -35,12 +36,15 @@ RUNTIME: Final = "graph"
 
 STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
 
-PROBE: Final = (
-    "hardware", "model", "precision", "status", "average_power_w", "tdp_w", "power_ratio", "uncapped_ratio",
-    "unattributed_share_fraction", "compute_utilization_fraction", "bandwidth_utilization_fraction",
-    "measured_power_w", "measured_ratio", "reason",
-)  # fmt: skip
-"""Columns shown of a probe."""
+COLUMNS: Final = (
+    "hardware | model | precision | status | power average_power_w | power cap tdp_w | power ratio power_ratio | "
+    "uncapped ratio uncapped_ratio | unattributed share unattributed_share_fraction | "
+    "compute utilization compute_utilization_fraction | bandwidth utilization bandwidth_utilization_fraction | "
+    "measured power measured_power_w | measured ratio measured_ratio | reason"
+)
+KEEP: Final = "precision | status | power ratio | model"
+COUNTS: Final = Template("{total:n probe}: {counts:list}")
+COUNT: Final = Template("{count} {status}")
 
 
 @frozen(kw_only=True)
@@ -53,12 +57,11 @@ class SanityAnswer(Answer):
     def document(self) -> Document:
         """Return the document, with the number of probes per status."""
         status = [probe.status for probe in self.probes]
-        counts = ", ".join(f"{status.count(name)} {name}" for name in STATES)
-        kept = ("precision", "status", "power_ratio", "model")
-        shown = draw_columns(self.probes, columns=PROBE, keep=kept, is_bare=True, projected=self.projected)
+        counts = [COUNT(count=status.count(name), status=name) for name in STATES]
+        shown = self._lay(self.probes, COLUMNS, keep=KEEP)
         return Document(
             title="",
-            sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),
+            sections=(Section("", (shown, Text(COUNTS(total=len(status), counts=counts)))),),
             data=self.data(),
             table=self.probes,
             tables=self.tables,

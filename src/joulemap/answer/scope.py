@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.assumed import describe_assumed, is_whole, show_assumed, tells_energy
+from joulemap.answer import text
+from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat
 from joulemap.answer.surrounding import Plugged, describe_plugged, find_plugged
 from joulemap.domain.catalogue import HardwareEntry
@@ -24,16 +25,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection, describe_meanings
 from joulemap.plan.source import Source
-from joulemap.present.cell import (
-    join_names,
-    mark_projected,
-    show_chance,
-    show_count,
-    show_doubt,
-    show_quantity,
-    show_share,
-    show_span,
-)
+from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
@@ -63,7 +55,7 @@ SHOWN_FRACTION: Final = 0.0005
 SHOWN_LEFT_OUT: Final = 12
 """Maximum hardware named as left out by a power budget; machine formats list all."""
 
-TOLD_FALLEN: Final = 0.02
+LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
@@ -74,6 +66,12 @@ FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 
 FEW: Final = 0.8
 """Credibility below which a calibration's few measurements are noted."""
+
+SHOWN_ENGINES: Final = 4
+"""Maximum inference engines named in a note; machine formats list all."""
+
+SHOWN_PER_ENGINE: Final = 3
+"""Maximum hardware named beside an inference engine."""
 
 SHOWN_UNCALIBRATED: Final = 6
 """Maximum uncalibrated hardware named beside calibrated hardware."""
@@ -96,9 +94,6 @@ DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "power": ("latency", "energy"),
 }
 """Metric -> quantities whose uncertainty it includes."""
-
-TORCH_TF32: Final = "TF32 convolutions, PyTorch's default"
-"""Operators that frameworks compute in TF32 in an fp32 run on an NVIDIA GPU."""
 
 FP32: Final = re.compile(r"(?<=[ ,])fp32(?=,| and |$)")
 """Pattern of fp32 in a title without a description of TF32; fp32 with other weights never runs in TF32."""
@@ -183,27 +178,26 @@ class Scope:
 
     def warn_unlisted(self, headline: str) -> str:
         """Return a clause on hardware of a headline without a list of supported operators; empty for none."""
-        named = [
-            name for name in self.hardware if name in self.unlisted and re.search(rf"(?<!\w){name}(?!\w)", headline)
-        ]
-        return f"operator support of {join_names(named)} is unknown" if named else ""
+        named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
+        return text.UNLISTED(hardware=named) if named else ""
 
     def warn_unhosted(self, headline: str) -> str:
         """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.
 
         Empty if all of the hardware needs one, because the omission then favours none.
         """
-        alone = [] if SYSTEM in self.boundaries else [name for name, host in self.hosts.items() if not host]
-        if len(alone) == len(self.hardware) or not tells_energy(headline):
+        alone = [name for name, host in self.hosts.items() if not host and name not in self.at_wall]
+        if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
-        named = [name for name in alone if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", headline)]
-        if not named:
-            return ""
+        named = [name for name in alone if _names(headline, name)]
         hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
-        options = " or ".join(f"--host {host}" for host in hosts)
-        if len(named) == 1:
-            return f"the energy of {named[0]} leaves out the host that it needs: {options} adds it"
-        return f"the energies of {join_names(named)} leave out the hosts that they need: {options} adds them"
+        options = " or ".join(text.HOST_OPTION(host=host) for host in hosts)
+        return text.UNHOSTED(hardware=named, options=options) if named else ""
+
+    @property
+    def at_wall(self) -> frozenset[str]:
+        """Hardware whose energy is that at the wall plug, where a host is counted."""
+        return frozenset(one.hardware for one in self.plugged)
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -223,24 +217,30 @@ class Scope:
     @property
     def title(self) -> str:
         """Models, batch sizes, precisions and runtimes on one line."""
-        batches = join_names([str(batch) for batch in self.batches])
-        settings = self.settings
-        precisions = [label_precision(*pair) for pair in self.precisions]
-        return ", ".join([*self.models, f"batch {batches}", *precisions, *settings.runtime])
+        return text.TITLE(
+            models=self.models,
+            batches=list(map(str, self.batches)),
+            precisions=[label_precision(*pair) for pair in self.precisions],
+            runtimes=self.settings.runtime,
+        )
 
     def describe_runtime(self) -> str:
         """Return the precisions and runtimes of the runs."""
-        precisions = join_names([label_precision(*pair) for pair in self.precisions])
-        return f"{precisions}, {join_names(list(self.settings.runtime))}"
+        precisions = [label_precision(*pair) for pair in self.precisions]
+        return text.RUNTIME(precisions=precisions, runtimes=self.settings.runtime)
 
     def bounded(self, title: str) -> str:
         """Return a title with the boundary of its energies, inserted before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
-        changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
-        hosts = [f"with host {host}" for host in dict.fromkeys(filter(None, self.hosts.values()))]
-        return f"{', '.join((subject, ' and '.join(self.boundaries), *hosts, *changed))}{colon}{rest}"
+        return text.BOUNDED(
+            subject=subject,
+            boundaries=self.boundaries,
+            hosts=[text.WITH_HOST(host=host) for host in dict.fromkeys(filter(None, self.hosts.values()))],
+            changes=[*told[:SHOWN_CHANGES], *([text.MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
+            rest=f"{colon}{rest}",
+        )
 
     def _mark_tf32(self, title: str) -> str:
         """Return a title in which fp32 states the operators that run in TF32.
@@ -250,72 +250,54 @@ class Scope:
         """
         if not self.tf32:
             return title
-        marked, count = FP32.subn(f"fp32 ({self.tf32})", title, count=1)
+        name = text.FP32(tf32=self.tf32)
+        marked, count = FP32.subn(name, title, count=1)
         if count or self.precisions != (("fp32", "fp32"),):
             return marked
         subject, colon, rest = title.partition(": ")
-        return f"{subject}, fp32 ({self.tf32}){colon}{rest}"
+        return f"{subject}, {name}{colon}{rest}"
 
     def describe_changes(self) -> list[str]:
         """Return the changed numbers, with hardware that has the same changes grouped."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
-        return [f"{join_names(names)} with {join_names(_shorten(told))}" for told, names in groups.items()]
-
-    def say_doubts(self, quantities: Collection[str]) -> list[str]:
-        """Return the uncertainty of each hardware's figures, and the part due to its own assumed numbers."""
-        lines = []
-        for name, widths in self.doubts.items():
-            told = [
-                show_doubt(width) + (f", of which {self._own(name)} {show_doubt(own)}" if own >= LEAST_OWN else "")
-                for quantity, (width, own) in widths.items()
-                if quantity in quantities
-            ]
-            lines += [f"{self.mark(name)} {' and '.join(told)}"] if told else []
-        return lines
+        return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
 
     def say_spread(self) -> str:
         """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
         spans = []
         for quantity in ("energy", "latency"):
             widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
-            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
-            spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
-        told = [f"4 in 5 measurements are within {' and '.join(spans)} of the figure"] if spans else []
-        return ", ".join((*told, *self._say_new(), *self.say_own_doubts(is_yours=True)))
+            if widths:
+                is_one = show_doubt(widths[0]) == show_doubt(widths[-1])
+                spans.append(text.SPAN(lowest=widths[0], highest=None if is_one else widths[-1], quantity=quantity))
+        new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
+        return ", ".join((
+            *([text.SPREAD(spans=spans)] if spans else []),
+            *([text.NEW(hardware=new)] if self.new else []),
+            *self.say_own_doubts(is_yours=True),
+        ))  # fmt: skip
 
-    def _say_new(self) -> list[str]:
-        """Return the hardware whose uncertainty is estimated from other kinds of work."""
-        if not self.new:
-            return []
-        whose = "" if len(self.new) == len(self.doubts) else f"for {join_names([self.mark(one) for one in self.new])} "
-        its = "its class, which has" if len(self.new) == 1 else "their classes, which have"
-        return [f"{whose}estimated from other work of {its} no measurements of this kind"]
-
-    def say_own_doubts(
-        self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
-    ) -> list[str]:
+    def say_own_doubts(self, *, is_yours: bool = False) -> list[str]:
         """Return the uncertainty due to the assumed numbers of each hardware that has any.
 
         `is_yours` restricts the result to hardware from the user's own files.
         """
         told = []
         for name, widths in self.doubts.items():
-            if is_yours and HardwareRef.read(name).label not in self.spelling:
-                continue
             parts = [
-                f"{show_doubt(own)} ({quantity})"
+                text.OWN_WIDTH(width=own, quantity=quantity)
                 for quantity, (_, own) in widths.items()
-                if own >= LEAST_OWN and quantity in quantities
+                if own >= LEAST_OWN
             ]
-            told += [f"{self._own(name)} of {self.mark(name)} contribute {' and '.join(parts)}"] if parts else []
-        less = len(told) - SHOWN_UNCALIBRATED
-        more = f" and those of {less} more" if less > 0 else ""
-        return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
+            if parts and (not is_yours or self._own(name) == text.YOURS):
+                told.append(text.OWN_PART(whose=self._own(name), hardware=self.mark(name), widths=parts))
+        more = max(0, len(told) - SHOWN_UNCALIBRATED) or None
+        return [text.OWN(parts="; ".join(told[:SHOWN_UNCALIBRATED]), more=more)] if told else []
 
     def _own(self, name: str) -> str:
-        return "your assumed numbers" if HardwareRef.read(name).label in self.spelling else "assumed numbers"
+        return text.YOURS if HardwareRef.read(name).label in self.spelling else text.ASSUMED
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons if every run was refused."""
@@ -337,103 +319,92 @@ class Scope:
 
     def say_left_out(self) -> tuple[Text, ...]:
         """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
-        budget = "" if self.budget is None else f" within {show_quantity(self.budget.power_w, 'W')}"
-        told = [
-            f"{len(names)} {what} ({self.mark(first)}{more})"
-            for what, names, first, more in (
-                ("unsupported", self.refused, next(iter(self.refusals), ""), ""),
-                (f"without a mode{budget}", self.left_out, *_first(self.left_out)),
-            )
-            if names
-        ]
-        return (Text(f"Left out: {'; '.join(told)}"),) if told else ()
+        told = [text.REFUSED(count=len(self.refused), first=self.mark(self.refusals[0]))] if self.refused else []
+        if self.left_out and self.budget is not None:
+            name, reason = next(iter(self.left_out.items()))
+            values = {"count": len(self.left_out), "first": self.mark(name), "reason": reason}
+            told.append(text.BEYOND_BUDGET(budget=self.budget.power_w, **values))
+        return (Text(text.LEFT_OUT(reasons="; ".join(told))),) if told else ()
 
     def describe_refusals(self) -> list[str]:
         """Return a line for each reason why hardware was refused."""
-        return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
+        return [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
 
     def describe(self) -> list[str]:
         """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
+        weights = (find_weight_format(*pair) for pair in self.precisions)
+        formats = dict.fromkeys(one.describe() for one in weights if one is not None)
         return [
             *describe_meanings(self.meanings),
-            *self._describe_weights(),
-            *((f"fp32 runs of NVIDIA GPUs use {self.tf32} (--tf32 never)",) if self.tf32 else ()),
-            *(f"{name} runs it {told}" for name, told in self.placements.items()),
-            *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
+            *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
+            *([text.TF32_NOTE(tf32=self.tf32)] if self.tf32 else []),
+            *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
+            *(text.SET(change=told) for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
             *describe_plugged(self.plugged, self.unplugged, self.fallback_boundary),
             *self._describe_hosts(),
+            *self._describe_launches(),
+            *describe_fallen(self.fallen, self.mark),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
-            *(f"uncertainty: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
+            *(text.OWN_NOTE(line=line.removeprefix("of which ")) for line in self.say_own_doubts()),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
-        ]
-
-    def _describe_weights(self) -> list[str]:
-        """Return the storage format of weights that are narrower than activations."""
-        pairs = (find_weight_format(*pair) for pair in self.precisions)
-        told = dict.fromkeys(weights.describe() for weights in pairs if weights is not None)
-        if not told:
-            return []
-        return [
-            f"weights of products are stored as {'; '.join(told)}; the kernel that multiplies by them converts them, "
-            "and norms, biases and tables keep the precision of activations"
         ]
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
             return []
-        lines = [f"each hardware at its largest power mode within {self.budget}"]
-        if self.left_out:
-            told = [f"{self.mark(name)} ({reason})" for name, reason in self.left_out.items()]
-            rest = len(told) - SHOWN_LEFT_OUT
-            more = f" and {rest} more, which --format json has" if rest > 0 else ""
-            shown = ", ".join(told[:SHOWN_LEFT_OUT])
-            lines.append(f"left out, no mode within {show_quantity(self.budget.power_w, 'W')}: {shown}{more}")
-        return lines
+        told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in self.left_out.items()]
+        more = max(0, len(told) - SHOWN_LEFT_OUT) or None
+        no_mode = text.NO_MODE(budget=self.budget.power_w, names=told[:SHOWN_LEFT_OUT], more=more)
+        return [text.BUDGET(budget=self.budget), *([no_mode] if told else [])]
 
     def _describe_hosts(self) -> list[str]:
         """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
-        lines = []
-        if self.settings.host and not any(self.hosts.values()) and not self.launches:
-            lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
-        groups: dict[tuple[str, str], list[str]] = {}
-        for name, host in self.hosts.items() if SYSTEM not in self.boundaries else ():
-            groups.setdefault((host, "" if host else suggest_host(self.slots.get(name, ""))), []).append(
-                self.mark(name)
-            )
-        for (host, other), names in groups.items():
-            verb = "needs" if len(names) == 1 else "need"
-            if host:
-                lines.append(f"{join_names(names)} {verb} a host: the static power of {host} is in energy and power")
-            else:
-                told = f"whose energy is not included: `--host {other}`, for example, adds it"
-                lines.append(f"{join_names(names)} {verb} a host, {told}; `recommend` ranks with a host")
-        return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
+        groups: dict[tuple[bool, str], list[str]] = {}
+        for name, host in self.hosts.items():
+            if name in self.at_wall:
+                continue  # its surroundings have a note of their own
+            key = (bool(host), host or suggest_host(self.slots.get(name, "")))
+            groups.setdefault(key, []).append(self.mark(name))
+        is_idle = self.settings.host and not any(self.hosts.values()) and not self.launches
+        return [
+            *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
+            *(
+                (text.HOSTED if is_counted else text.HOSTLESS)(hardware=names, host=host)
+                for (is_counted, host), names in groups.items()
+            ),
+        ]
 
     def _describe_launches(self) -> list[str]:
         """Return the host that launches the kernels of `eager`, and the time per launch."""
-        groups: dict[str, list[str]] = {}
+        groups: dict[tuple[str, float, str], list[str]] = {}
         for hardware, host, has_link, seconds in self.launches:
-            who = host or (MEASURED_HOST if has_link else "a core beside it")
-            more = (
-                "" if host or not has_link else "; `--host` names another, `joulemap measure host` times this machine"
+            key = (
+                host or (MEASURED_HOST if has_link else text.BESIDE),
+                seconds,
+                "" if host or not has_link else text.OTHER_HOST,
             )
-            groups.setdefault(f"launched by {who} in {show_quantity(seconds, 's')} each{more}", []).append(hardware)
-        return [f"eager: kernels of {join_names([*map(self.mark, some)])} are {told}" for told, some in groups.items()]
+            groups.setdefault(key, []).append(self.mark(hardware))
+        return [
+            text.LAUNCHED(host=host, hardware=names, seconds=seconds, how=how)
+            for (host, seconds, how), names in groups.items()
+        ]
 
-    def tell_fallen(self) -> list[str]:
+    def describe_fallback(self) -> list[str]:
         """Return a sentence on the share of time that hosts compute; empty if it is small."""
         shares: dict[str, float] = {}
         for run_id in dict.fromkeys(row.run_id for row in self.fallen):
             some = [row for row in self.fallen if row.run_id == run_id]
             share = sum(row.latency_fraction for row in some)
             shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
-        told = [f"{show_share(share)} on {self.mark(name)}" for name, share in shares.items() if share >= TOLD_FALLEN]
-        if not told:
-            return []
-        return [f"a host computes what the chip's compiler does not run: of the time {join_names(told)}"]
+        told = [
+            text.SHARE_ON(share=share, hardware=self.mark(name))
+            for name, share in shares.items()
+            if share >= LEAST_FALLEN
+        ]
+        return [text.FALLEN_SHARE(shares=told)] if told else []
 
     def show_assumed(self, energy: EnergyCell) -> str:
         """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
@@ -457,23 +428,24 @@ class Scope:
         """Return a power for people, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
-        is_alone = self.hosts.get(HardwareRef.read(hardware).label) == "" and SYSTEM not in self.boundaries
-        return show_quantity(power_w, "W") + (" + host" if is_alone else "")
+        label = HardwareRef.read(hardware).label
+        is_alone = self.hosts.get(label) == "" and label not in self.at_wall
+        return text.POWER(power=power_w, host=text.AND_HOST if is_alone else "")
 
     def _describe_engines(self) -> list[str]:
         if not self.engines:
             return []
         told = {
-            engine: f"{engine} on {join_names(list(map(self.mark, names)))}" for engine, names in self.engines.items()
+            engine: text.ENGINE_ON(engine=engine, hardware=shorten(list(map(self.mark, names)), SHOWN_PER_ENGINE))
+            for engine, names in self.engines.items()
         }
         if "engine" in self.settings.runtime:
-            return [f"engine stands for {'; '.join(told.values())}; `--runtime fused` is the framework's compiler"]
-        only = [text for engine, text in told.items() if not is_deployed(engine)]
-        deployed = [text for engine, text in told.items() if is_deployed(engine)]
-        return [
-            f"fused stands for {'; '.join(only)}, and for the framework's compiler elsewhere, where people deploy with "
-            f"{'; '.join(deployed)}: `--runtime engine`"
-        ]
+            return [text.ENGINES(engines="; ".join(shorten(list(told.values()), SHOWN_ENGINES)))]
+        own, deployed = (
+            "; ".join(shorten([line for engine, line in told.items() if is_deployed(engine) == kind], SHOWN_ENGINES))
+            for kind in (False, True)
+        )
+        return [text.COMPILERS(own=own, deployed=deployed)]
 
     def _describe_uncalibrated(self) -> list[str]:
         """Return a note if some of the hardware is calibrated and some is not."""
@@ -481,13 +453,8 @@ class Scope:
             return []
         calibrated = sorted({row.hardware for row in self.calibrations} & set(self.hardware))
         calibrated += [name for row in self.calibrations for name in row.inheritors]
-        less = len(self.uncalibrated) - SHOWN_UNCALIBRATED
-        shown = ", ".join(self.uncalibrated[:SHOWN_UNCALIBRATED]) + (f" and {less} more" if less > 0 else "")
-        verbs = ["is" if len(names) == 1 else "are" for names in (calibrated, self.uncalibrated)]
-        return [
-            f"{join_names(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
-            "`--calibration none` compares class defaults"
-        ]
+        more = max(0, len(self.uncalibrated) - SHOWN_UNCALIBRATED) or None
+        return [text.UNCALIBRATED(calibrated=calibrated, others=self.uncalibrated[:SHOWN_UNCALIBRATED], more=more)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
@@ -521,12 +488,18 @@ class Scope:
 def _shorten(told: Sequence[str]) -> tuple[str, ...]:
     """Return the changed numbers of one hardware: the first few, and the count of the rest."""
     hidden = len(told) - SHOWN_NUMBERS
-    return (*told[:SHOWN_NUMBERS], f"{hidden} more numbers") if hidden > 1 else tuple(told)
+    return (*told[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(told)
 
 
-def _first(reasons: Mapping[str, str]) -> tuple[str, str]:
-    """Return the first name, and its reason as a suffix; empty for none."""
-    return next(((name, f": {reason}") for name, reason in reasons.items()), ("", ""))
+def _names(headline: str, hardware: str) -> bool:
+    """Return whether a headline names a hardware."""
+    return re.search(rf"(?<!\w){re.escape(hardware)}(?!\w)", headline) is not None
+
+
+def shorten(names: Sequence[str], most: int) -> list[str]:
+    """Return the first names, and the count of the rest if it is above one."""
+    rest = len(names) - most
+    return [*names[:most], text.MORE(count=rest)] if rest > 1 else list(names)
 
 
 def find_scope(runs: StoredRuns) -> Scope:
@@ -626,8 +599,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
 
 def name_tf32(runtimes: Iterable[str]) -> str:
     """Return the operators that run in TF32 in fp32 runs of these runtimes, with the library whose default it is."""
-    told = {"TF32 products, TensorRT's default" if runtime == "engine" else TORCH_TF32 for runtime in runtimes}
-    return "; ".join(sorted(told))
+    return "; ".join(sorted({text.TF32[runtime if runtime in text.TF32 else ""] for runtime in runtimes}))
 
 
 def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
@@ -636,7 +608,8 @@ def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
     for run in runs:
         if run.placement:
             form, _, devices = run.placement.rpartition(" ")
-            found.setdefault(run.configured_hardware, {})[f"{form} on {devices}"] = None
+            placed = text.PLACED_ON(form=form, devices=devices)
+            found.setdefault(run.configured_hardware, {})[placed] = None
     return {name: " or ".join(told) for name, told in found.items()}
 
 
@@ -665,47 +638,25 @@ def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, fl
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:
     """Return the origin, data and errors of a calibration that applies to some of this hardware."""
-    errors = [
-        f"{show_share(error)} of {name}"
-        for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
-        if error is not None
+    errors = {"latency": row.latency_error_fraction, "energy": row.energy_error_fraction}
+    told = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
+    fit = text.FIT(row, errors=told)
+    is_own = row.hardware in hardware
+    inherited = text.INHERITED(row=row, place=None if is_own else row.place, fit=fit)
+    return [
+        *([text.CALIBRATED(row=row, fit=fit), *describe_weight(row)] if is_own else []),
+        *([inherited] if row.inheritors else []),
     ]
-    rows = show_count(row.measurement_count, "measurement")
-    families = show_count(row.family_count, "family", "families")
-    told = f"fitted to {rows} of {families}" + (f", median error {' and '.join(errors)}" if errors else "")
-    lines = []
-    if row.hardware in hardware:
-        lines.append(
-            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; `--calibration none` disables it"
-        )
-        lines += describe_weight(row)
-    if row.inheritors:
-        told = "" if lines else f" ({row.place}), {told}"
-        verb = "uses" if len(row.inheritors) == 1 else "use"
-        lines.append(
-            f"{join_names(row.inheritors)} {verb} the calibration of {row.hardware}, of the same generation "
-            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` disables that"
-        )
-    return lines
 
 
 def describe_weight(row: StoredCalibration) -> list[str]:
     """Return the weight of a calibration's few measurements; empty if they are many."""
-    shares = {
-        name: share
-        for name, share in (("time", row.latency_credibility_fraction), ("energy", row.energy_credibility_fraction))
-        if 0.0 < share < FEW
-    }
-    if not shares or row.most_moved is None or row.most_moved_ratio is None:
+    shares = {"time": row.latency_credibility_fraction, "energy": row.energy_credibility_fraction}
+    weights = [text.WEIGHT_IN(share=share, quantity=name) for name, share in shares.items() if 0.0 < share < FEW]
+    if not weights or row.most_moved is None or row.most_moved_ratio is None:
         return []
-    weights = " and ".join(f"{show_share(share)} in {name}" for name, share in shares.items())
     farthest = max(row.most_moved_ratio, 1.0 / row.most_moved_ratio) - 1.0
-    verb = "counts" if row.measurement_count == 1 else "count"
-    return [
-        f"{show_count(row.measurement_count, 'measurement')} of {row.hardware} {verb} for {weights}, the class for the "
-        f"rest: its numbers moved by {show_share(farthest)} at most ({row.most_moved}), and {row.determined_count} of "
-        f"{row.moved_count} are determined"
-    ]
+    return [text.WEIGHT(row, weights=weights, farthest=farthest)]
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
@@ -716,48 +667,34 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
     runs: dict[int, list[Fallback]] = {}
     for row in rows:
         runs.setdefault(row.run_id, []).append(row)
-    alike: dict[tuple[str, str, str], list[list[Fallback]]] = {}
+    alike: dict[tuple[str, tuple[str, ...], str, str], list[list[Fallback]]] = {}
     for some in runs.values():
         first = some[0]
-        others = sum(row.operator_count for row in some if row.is_compiled)
-        behind = {"first": "behind the first of them", "stretch": "outside the offloaded segment"}.get(first.cut, "")
-        more = f" and {show_count(others, 'operator')} {behind}" if others else ""
-        names = join_names([row.operation for row in some if not row.is_compiled])
-        alike.setdefault((f"{first.compiler} does not run {names}", first.helper, more), []).append(some)
+        count = sum(row.operator_count for row in some if row.is_compiled)
+        beside = text.FALLEN_BESIDE[first.cut if first.cut in text.FALLEN_BESIDE else ""]
+        names = tuple(row.operation for row in some if not row.is_compiled)
+        alike.setdefault((first.compiler, names, first.helper, beside(count=count) if count else ""), []).append(some)
     lines = []
-    for (start, helper, more), found in alike.items():
+    for (compiler, names, helper, others), found in alike.items():
         hardware = list(dict.fromkeys(mark(some[0].configured_hardware) for some in found))
-        rest = len(hardware) - SHOWN_FALLEN
-        named = [*hardware[:SHOWN_FALLEN], *([f"{rest} more"] if rest > 0 else [])]
         shares = []
         for name in FALLEN_SHARES:
             ends = sorted(sum(getattr(row, name) for row in some) for some in found)
             shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
         lines.append(
-            f"{start}: beside {join_names(named)} {helper} computes that{more}, copies included: {shares[0]} of the "
-            f"time, {shares[1]} of the energy"
+            text.FALLEN(
+                compiler=compiler,
+                operations=names,
+                helper=helper,
+                hardware=shorten(hardware, SHOWN_FALLEN),
+                others=others,
+                latency=shares[0],
+                energy=shares[1],
+            )
         )
     return lines
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
     """Return the line on energy priced by unchecked public numbers; empty if it rounds to zero."""
-    if not fraction or fraction < SHOWN_FRACTION:
-        return []
-    share = show_share(fraction)
-    return [f"{share} of the energy of {hardware} is priced by public numbers not checked at their source"]
-
-
-def describe_chance(probability: float | None, rivals: Sequence[str]) -> str:
-    """Return the confidence in a winner: its probability, or the rivals that it is tied with; empty for None."""
-    if probability is None:
-        return ""
-    if not rivals:
-        return show_chance(probability)
-    more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
-    return f"cannot be told apart from {rivals[0]}{more}"
-
-
-def describe_advantage(ratio: float, other: str) -> str:
-    """Return the factor by which one thing is better than another, or that they look equal."""
-    return f"same as {other} to three digits" if ratio < TIE_RATIO else f"{ratio:.3g}x better than {other}"
+    return [text.RECALLED(fraction=fraction, hardware=hardware)] if fraction and fraction >= SHOWN_FRACTION else []

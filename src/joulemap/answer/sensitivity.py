@@ -25,9 +25,43 @@ from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share, show_span
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.document import Document, Grid, Section
+from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+
+TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {paid}]")
+DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}")
+
+FIRST: Final = Template(
+    "{metric.label} on {hardware} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
+)
+NOTHING: Final = Template("no constant changes {metric.label} on {hardware}")
+DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
+
+COLUMNS: Final = Template(
+    "constant word | [*{owner} | ]value | *range spread | *{metric.label} over range metric_value | "
+    "*change span_fraction | elasticity | *basis"
+)
+ALL_TITLE: Final = Template("{hardware}: {metric.label} {value}, constants with the largest effect first")
+ALL_COLUMNS: Final = Template(
+    "constant | *value | *low | *high | source of range spread | {metric.label} at low metric_low | "
+    "{metric.label} at high metric_high | *change span_fraction | *energy elasticity energy_elasticity | "
+    "*latency elasticity latency_elasticity | method | *basis"
+)
+FROM: Final = Template("from {end}")
+UP_TO: Final = Template("up to {end}")
+
+ELASTICITY_NOTE: Final = "elasticity: percent of the metric per percent of the constant, each constant alone"
+LINEAR_NOTE: Final = "at full clock, an energy per action changes energy by exactly its share, and no time"
+CAPPED_NOTE: Final = Template(
+    "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
+)
+RANGE_NOTE: Final = "range: the constant's own, that of its class's fit, or that of its basis"
+STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json has them")
+
+STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
+STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x1.5 {repeated}")
 
 SHOWN: Final = 10
 """Default number of constants in the main table, all hardware together."""
@@ -102,9 +136,9 @@ class SensitivityAnswer(RunAnswer):
                 continue
             first = rows[0]
             ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
-            told = f"{first.word} moves it most: {' and '.join(filter(None, ends))} at the ends of its range"
+            told = DRAWN(row=first, ends=list(filter(None, ends)))
             value = show_quantity(first.metric_value, metric.unit)
-            subject = f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, {value}"
+            subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=self.scope.mark(name), value=value)
             table = attrs.evolve(self.rows, rows=rows)
             made.append(self._draw_figure("tornado", table, subject, told, tell_metric(metric)))
         return tuple(made)
@@ -113,36 +147,28 @@ class SensitivityAnswer(RunAnswer):
         """Return the document with `limit` constants in the main table; machine formats hold all."""
         names = list(dict.fromkeys(row.hardware for row in self.rows))
         each = max(limit // max(len(names), 1), FEWEST)
-        pair = [self.scope.spell(name) for name in names[:2]]
-        steps = [["flip", self.scope.model, *pair, "--metric", self.metric, *repeated]] if len(pair) > 1 else []
-        first = self.rows[0] if self.rows.rows else None
-        if first is not None:
-            again = ["compare", self.scope.model, "--hardware", self.scope.spell(first.hardware)]
-            steps.append([*again, "--set", f"{first.constant}=x1.5", *repeated])
         chosen = [row for name in names for row in self._choose(name, each)]
         moving = {name: len(self._moving(name)) for name in names}
         way = f"--details --limit {max(moving.values())}"
         return self._compose(
-            f"{self.scope.title}: what moves {METRIC[self.metric].label}{self.paid and f', {self.paid}'}",
+            TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            answer="; ".join(map(self._say_first, names[:TOLD])),
-            sure=self._say_sure(),
+            answer="; ".join(map(self._describe_first, names[:TOLD])),
+            sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(),
-            steps=steps,
+            steps=self._steps(names[:2], repeated),
         )
+
+    def _steps(self, names: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
+        pair = [self.scope.spell(name) for name in names]
+        steps = [*([STEP_FLIP] if len(pair) > 1 else []), *([STEP_TRY] if pair else [])]
+        values = {"model": self.scope.model, "pair": pair, "first": pair[0] if pair else "", "metric": self.metric}
+        return [one.words(row=next(iter(self.rows), None), repeated=repeated, **values) for one in steps]
 
     def _moving(self, hardware: str) -> list[Sensitivity]:
         return [row for row in self.of(hardware) if _moves(row)]
-
-    def _say_sure(self) -> str:
-        """Return the uncertainty of each hardware's figure; empty for a metric without an interval."""
-        quantities = DOUBTED_IN.get(self.metric, ())
-        lines = self.scope.say_doubts(quantities)
-        return (
-            f"four in five measurements of {' and '.join(quantities)} are within: {'; '.join(lines)}" if lines else ""
-        )
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
         """Return the constants with the largest effect on a hardware, and static power in any case."""
@@ -150,88 +176,60 @@ class SensitivityAnswer(RunAnswer):
         static = [row for row in rows[count:] if row.constant == STATIC]
         return [*rows[: count - len(static)], *static]
 
-    def _say_first(self, name: str) -> str:
+    def _describe_first(self, name: str) -> str:
         """Return the constant with the largest effect on a hardware, and the range of the metric."""
-        unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
-        rows = self._moving(name)
-        if not rows:
-            return f"no constant changes {label} on {self.scope.mark(name)}"
-        row = rows[0]
-        value = show_quantity(row.metric_value, unit)
-        ends = _show_ends(row.metric_low, row.metric_high, unit)
-        what = f"{row.word} ({_say_range(row)}, {row.basis})"
-        return f"{label} on {self.scope.mark(name)} is {value}, and {ends} over the range of its {what}"
+        metric, row = METRIC[self.metric], next(iter(self._moving(name)), None)
+        values = {"metric": metric, "hardware": self.scope.mark(name)}
+        if row is None:
+            return NOTHING(**values)
+        ends = _show_ends(row.metric_low, row.metric_high, metric.unit)
+        value = show_quantity(row.metric_value, metric.unit)
+        return FIRST(row=row, value=value, ends=ends, range=_show_range(row), **values)
 
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
-        unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
-        owner = (("of", "hardware"),) if len(names) > 1 else ()
-        return grid(
+        metric = METRIC[self.metric]
+        return self._lay(
             attrs.evolve(self.rows, rows=tuple(rows)),
-            (
-                ("what", "word"),
-                *owner,
-                ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
-                ("may be", _say_range),
-                (f"{label} then", lambda row: _show_ends(row.metric_low, row.metric_high, unit)),
-                ("moves it by", lambda row: show_share(row.span_fraction)),
-                ("for each %", lambda row: _signed(row.elasticity)),
-                ("basis", "basis"),
-            ),
-            keep=("of", "moves it by", "may be", "basis", f"{label} then"),
-            ranked=("moves it by",),
-            projected=self.scope.projected,
+            COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
+            ranked="change",
+            value=lambda row: show_constant(row.value, row.unit, DIGITS),
+            spread=_show_range,
+            metric_value=lambda row: _show_ends(row.metric_low, row.metric_high, metric.unit),
+            span_fraction=lambda row: show_share(row.span_fraction),
+            elasticity=lambda row: _signed(row.elasticity),
         )
 
     def _draw(self, hardware: str, limit: int) -> Section:
-        rows = self.of(hardware)
-        moving = tuple(row for row in rows if _moves(row))
-        table = attrs.evolve(self.rows, rows=moving)
-        unit = METRIC[self.metric].unit
-        label = METRIC[self.metric].label
-        drawn = grid(
-            table,
-            (
-                ("constant", "constant"),
-                ("value", lambda row: show_constant(row.value, row.unit)),
-                ("low", lambda row: "" if row.low is None else show_constant(row.low, row.unit)),
-                ("high", lambda row: "" if row.high is None else show_constant(row.high, row.unit)),
-                ("range", "spread"),
-                (f"{label} at low", lambda row: show_quantity(row.metric_low, unit)),
-                (f"{label} at high", lambda row: show_quantity(row.metric_high, unit)),
-                ("span", lambda row: show_share(row.span_fraction)),
-                ("of energy", lambda row: _signed(row.energy_elasticity)),
-                ("of latency", lambda row: _signed(row.latency_elasticity)),
-                ("method", "method"),
-                ("basis", "basis"),
-            ),
+        metric, rows = METRIC[self.metric], self._moving(hardware)
+        drawn = self._lay(
+            attrs.evolve(self.rows, rows=tuple(rows)),
+            ALL_COLUMNS(metric=metric),
+            ranked="change",
             limit=limit,
             noun="constants",
-            ranked=("span",),
-            keep=("value", "span", "of energy", "of latency", "basis", "low", "high"),
+            value=lambda row: show_constant(row.value, row.unit),
+            low=lambda row: "" if row.low is None else show_constant(row.low, row.unit),
+            high=lambda row: "" if row.high is None else show_constant(row.high, row.unit),
+            metric_low=lambda row: show_quantity(row.metric_low, metric.unit),
+            metric_high=lambda row: show_quantity(row.metric_high, metric.unit),
+            span_fraction=lambda row: show_share(row.span_fraction),
+            energy_elasticity=lambda row: _signed(row.energy_elasticity),
+            latency_elasticity=lambda row: _signed(row.latency_elasticity),
         )
-        value = show_quantity(rows[0].metric_value, unit) if rows else ""
-        return Section(
-            f"{self.scope.mark(hardware)}: {label} {value}, by how far each constant moves it",
-            drawn,
-        )
+        value = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
+        return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value), drawn)
 
     def _notes(self) -> list[str]:
         still = sum(not _moves(row) for row in self.rows)
-        capped = [
-            f"the power cap lowers the clock of {self.scope.mark(name)}: energies per action change its "
-            "latency too, by evaluation"
-            for name in self.capped
-        ]
         rest = len({row.hardware for row in self.rows}) - len(self.capped)
-        lines = [
-            "elasticity: percent of the metric per percent of the constant, each constant alone",
-            *(["at full clock, an energy per action changes energy by exactly its share, and no time"] if rest else []),
-            *capped,
-            "range: the constant's own, that of its class's fit, or that of its basis",
+        return [
+            ELASTICITY_NOTE,
+            *([LINEAR_NOTE] if rest else []),
+            *(CAPPED_NOTE(hardware=self.scope.mark(name)) for name in self.capped),
+            RANGE_NOTE,
+            *([STILL_NOTE(count=still)] if still else []),
+            *self.scope.describe(),
         ]
-        if still:
-            lines.append(f"{still} constants of the runs have no effect here; --format json has them")
-        return [*lines, *self.scope.describe()]
 
 
 def _moves(row: Sensitivity) -> bool:
@@ -239,12 +237,12 @@ def _moves(row: Sensitivity) -> bool:
     return any(value is not None and abs(value) > LEAST_SPAN for value in found)
 
 
-def _say_range(row: Sensitivity) -> str:
+def _show_range(row: Sensitivity) -> str:
     """Return the range of a constant; one end if the other is impossible, empty if it is exact."""
     ends = [show_constant(one, row.unit, DIGITS) for one in (row.low, row.high) if one is not None]
     if row.spread == "exact" or not ends:
         return ""
-    return show_span(*ends) if len(ends) > 1 else f"{'from' if row.high is None else 'up to'} {ends[0]}"
+    return show_span(*ends) if len(ends) > 1 else (FROM if row.high is None else UP_TO)(end=ends[0])
 
 
 def _show_ends(low: float | None, high: float | None, unit: str) -> str:

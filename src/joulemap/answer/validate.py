@@ -31,6 +31,7 @@ from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
+from joulemap.present.template import Template
 from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
@@ -48,6 +49,16 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.estimate import Place
+
+SCORED: Final = Template("scored: {totals:and}")
+TOTAL: Final = Template("{scores:#} quantities of {measurements:#} measurements of {subject}")
+SUBJECTS: Final = {False: "models and operators", True: "served models"}
+"""True for served models -> subject of their measurements."""
+REFUSED: Final = Template("not predicted, of {count:n row} of served models: {reasons}[; and {more} more reasons]")
+REASON: Final = Template("{count:#}: {reason}")
+UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")
+UNSCORED: Final = Template("not scored: {models}: {reason}")
+UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no run describes it")
 
 NUMBER: Final = re.compile(r"[\d.,]+")
 """Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
@@ -89,19 +100,18 @@ def validate(
     with reading(database) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
         refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
-        notes = (*notes, *_tell_refused(refused.rows, len(served)))
+        notes = (*notes, *_describe_refused(refused.rows, len(served)))
         return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
 def describe_total(scores: Table[PredictionScore]) -> str:
     """Return the numbers of measurements and of scored quantities."""
     totals = {row.is_served: (row.total_score_count, row.total_measurement_count) for row in scores}
-    subjects = {False: "models and operators", True: "served models"}
     parts = [
-        f"{scored:,} quantities of {measured:,} measurements of {subjects[is_served]}"
+        TOTAL(scores=scored, measurements=measured, subject=SUBJECTS[is_served])
         for is_served, (scored, measured) in sorted(totals.items())
     ]
-    return f"scored: {' and '.join(parts)}" if parts else ""
+    return SCORED(totals=parts) if parts else ""
 
 
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
@@ -118,15 +128,17 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
         return find_projected(connection, fetch(connection, ServingRefusal, **which))
 
 
-def _tell_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
-    """Return the note on `count` rows of served models without a prediction."""
+def _describe_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
+    """Return the note on those of `count` rows of served models that have no prediction."""
+    if not refused:
+        return ()
     reasons, first = Counter[str](), dict[str, str]()
     for row in refused:
         alike = NUMBER.sub("", row.refusal)
         reasons[first.setdefault(alike, row.refusal)] += row.measurement_count
-    told = "; ".join(f"{number:,}: {reason}" for reason, number in reasons.most_common(SHOWN_REASONS))
-    more = f"; and {len(reasons) - SHOWN_REASONS} more reasons" if len(reasons) > SHOWN_REASONS else ""
-    return (f"not predicted, of {show_count(count, 'row')} of served models: {told}{more}",) if reasons else ()
+    shown = [REASON(reason=reason, count=number) for reason, number in reasons.most_common(SHOWN_REASONS)]
+    more = max(0, len(reasons) - SHOWN_REASONS) or None
+    return (REFUSED(count=count, reasons="; ".join(shown), more=more),)
 
 
 def validate_operators(
@@ -229,28 +241,19 @@ def _ensure_runs(
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
             plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)
         else:
-            lost.setdefault(f"{name} is not in the catalogue and no run describes it", []).extend(models)
+            lost.setdefault(UNKNOWN_HARDWARE(hardware=name), []).extend(models)
     failed: dict[str, ModelError] = {}
     for boundary in (BOARD, SYSTEM):
         some = [plan for plan in plans if plan.settings.boundary == boundary]
         failed |= ensure_all(attrs.evolve(source, progress=None), some)
     names = [row["model"] for row in rows]
-    notes = _tell_untrusted({name for name, error in failed.items() if isinstance(error, UntrustedError)}, names)
+    untrusted = [name for name in names if isinstance(failed.get(name), UntrustedError)]
+    notes = (UNTRUSTED(models=list_models(untrusted)),) if untrusted else ()
     for name, error in failed.items():
         if not isinstance(error, UntrustedError):
             lost.setdefault(str(error), []).extend(one for one in names if one == name)
-    return tuple(sorted(used)), (*notes, *(f"not scored: {list_models(names)}: {why}" for why, names in lost.items()))
-
-
-def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tuple[str, ...]:
-    """Return the note on rows that were left out because their models are code."""
-    if not untrusted:
-        return ()
-    count = sum(model in untrusted for model in measured)
-    return (
-        f"left out: {list_models([model for model in measured if model in untrusted])}, code that rows of a file name: "
-        f"--trust runs {'it' if count == 1 else 'them'}",
-    )
+    unscored = (UNSCORED(models=list_models(models), reason=reason) for reason, models in lost.items())
+    return tuple(sorted(used)), (*notes, *unscored)
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:

@@ -14,6 +14,7 @@ from joulemap.catalog.default import complete_geometry, complete_levels, complet
 from joulemap.catalog.link import find_usual, read_links
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
+    ActionEntry,
     ArchitectureFile,
     HardwareFile,
     LinkEntry,
@@ -66,16 +67,16 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "Hz": (1e6, 2e10),
     "B": (64.0, 1e15),
     "B/s": (1e7, 1e16),
-    "ops/s": (1e8, 1e17),
-    "W": (1e-3, 2e4),
-    "nm": (3.0, 65.0),
+    "ops/s": (1e7, 1e17),
+    "W": (1e-7, 2e4),
+    "nm": (3.0, 180.0),
     "year": (1990.0, 2100.0),
     "bit": (1.0, 1e6),
     "T/s": (1e7, 1e12),
     "USD": (0.1, 1e7),
     "USD/h": (1e-4, 1e4),
     "1": (1e-6, 1e9),
-    "memory_capacity": (1e6, 1e15),
+    "memory_capacity": (1e5, 1e15),
     "memory_levels.capacity": (64.0, 1e11),
     "links.bandwidth": (1e6, 1e14),
     "links.latency": (1e-8, 1e-3),
@@ -159,6 +160,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     links = tuple(_resolve_link(link, resolve) for link in chip.links)
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
+    levels = levels or complete_levels(quantities, peaks, shared)
     return Hardware(
         id=chip.id,
         name=chip.name or chip.id,
@@ -176,14 +178,14 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         needs_host=chip.needs_host,
         compiler=_resolve_compiler(chip, shared),
         geometry=whole,
-        memory_levels=levels or complete_levels(quantities, peaks, shared),
+        memory_levels=levels,
         peaks=peaks,
         links=links,
         loads=tuple(_resolve_load(load, resolve, peaks) for load in chip.loads),
         power_modes=modes,
         coefficients=coefficients,
         reference=resolve_reference(
-            shared.actions,
+            _choose_actions(shared, levels),
             chip.energy_overrides,
             node_nm=quantities["process_node"].value,
             unit_count=quantities["unit_count"].value,
@@ -197,6 +199,13 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         digest="",
         **quantities,
     ).with_own_digest()
+
+
+def _choose_actions(shared: ArchitectureFile, levels: Sequence[MemoryLevel]) -> list[ActionEntry]:
+    """Return the actions of a class that apply to a hardware with these memory levels."""
+    names = {level.name for level in levels}
+    of_level = [entry for entry in shared.actions if entry.level in names]
+    return of_level or [entry for entry in shared.actions if not entry.level]
 
 
 def _resolve_compiler(chip: HardwareFile, shared: ArchitectureFile) -> Compiler | None:
@@ -363,6 +372,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
             value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning
         )
         for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
+        if entry.level in ("", *(level.name for level in chip.memory_levels))
     }
     own: set[str] = set()
     for entry in chip.coefficients:

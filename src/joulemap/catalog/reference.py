@@ -179,7 +179,7 @@ def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
 
 
 def loss_action(regulator_loss: Quantity) -> EnergyAction:
-    """Return the loss per joule that passes the board's voltage regulators."""
+    """Return the loss per joule that passes the board's voltage regulators; a loss of 0 has no range."""
     return price_by(
         regulator_loss,
         LOSS_ACTION,
@@ -187,8 +187,8 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
         common_category="board",
         part="control",
         per="J",
-        low_fj=LEAST_LOSS * 1e15,
-        high_fj=MOST_LOSS * 1e15,
+        low_fj=LEAST_LOSS * 1e15 if regulator_loss.value else None,
+        high_fj=MOST_LOSS * 1e15 if regulator_loss.value else None,
         count_formula="energy of all actions on and off the chip; static power is the board's",
     )
 

@@ -22,6 +22,10 @@ SHARED: Final[dict[ActionKey, str]] = {
 """Actions that no class declares, with their roles: board, links to other devices, and static power."""
 
 
+STEP: Final = "instruction"
+"""Role of the action that tells a unit what to do."""
+
+
 def load_roles() -> tuple[ActionRole, ...]:
     """Return the role of each action of each class; CatalogueError for a way of an unused role."""
     return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
@@ -41,4 +45,5 @@ def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
             role=role,
             amount=amount,
             way=shared.ways.get(role, ""),
+            step=shared.control_step if role == STEP and amount else "",
         )

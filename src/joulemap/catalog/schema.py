@@ -270,6 +270,8 @@ class ClassCoefficientEntry(CoefficientEntry):
     """
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
+    level: str = ""
+    """Memory level that a hardware must have for the coefficient to apply, in place of an earlier one of its name."""
 
 
 @frozen(kw_only=True)
@@ -396,6 +398,9 @@ class ActionEntry:
     node_nm: float | None = None
     amount: float = 1.0
     """Units of the role per count of the action."""
+    level: str = ""
+    """Memory level that a hardware must have for the action to apply. Such a hardware has no actions without a level.
+    """
 
 
 @frozen(kw_only=True)
@@ -454,6 +459,8 @@ class ArchitectureFile:
     events: list[EventEntry] = attrs.field(factory=list)
     ways: dict[str, str] = attrs.field(factory=dict)
     """Role -> difference in how this class fulfils it, as a phrase after `they`."""
+    control_step: str = ""
+    """Name of what tells a unit what to do, such as an instruction or a token: a count of the role `instruction`."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.

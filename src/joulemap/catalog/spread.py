@@ -8,6 +8,7 @@ from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import BOARD, LOSS_ACTION, STATIC_ACTION, EnergyReference
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
@@ -39,6 +40,15 @@ class Spreads:
     coefficients: tuple[CoefficientSpread, ...]
     energy_scales: tuple[ScaleSpread, ...]
     """Energy scales, including that of static power if it may be fitted."""
+
+    def within(self, hardware: Hardware) -> Spreads:
+        """Return what a calibration of this hardware may change: coefficients and actions that it has."""
+        return Spreads(
+            coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
+            energy_scales=tuple(
+                one for one in self.energy_scales if all(key in hardware.reference for key in one.scale.actions)
+            ),
+        )
 
 
 UNATTRIBUTED_SPREAD: Final = 0.7

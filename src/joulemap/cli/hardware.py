@@ -72,11 +72,11 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    from joulemap.answer.listing import say_classes
+    from joulemap.answer.listing import describe_classes
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
-    output.write_table(rows, SHOWN, keep=keep, most=most, answer=say_classes(rows))
+    output.write_table(rows, SHOWN, keep=keep, most=most, answer=describe_classes(rows))
 
 
 @app.command()

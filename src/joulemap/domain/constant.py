@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from joulemap.domain.reference import AROUND, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.address import Address
+from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
@@ -22,7 +22,8 @@ of a memory level, peak rate, and model coefficient. The last two are links betw
 assumptions common to all hardware.
 """
 
-OF_HARDWARE: Final = KINDS[:-2]
+STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
+"""Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
 """Coefficients that only energies per action or their intervals depend on; those energies are constants themselves."""
@@ -84,8 +85,11 @@ SPELLED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Name part -> spelling in plain text."""
 
-PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
-"""Optional name prefixes, accepted wherever the rest of the name is unambiguous."""
+PREFIXES: Final = STATED[1:]
+"""Kinds whose prefix may be left out of a name wherever the rest is unambiguous, like the `energy.` of an action."""
+
+UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
+"""Beginning of the names of energies that the power limit implies beyond all others."""
 
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
@@ -118,13 +122,7 @@ _ALIASES: Final = {
 class Constant:
     """One number that a prediction depends on."""
 
-    name: str
-    """Name: `dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`,
-    `coefficient.dram_efficiency`; prefixed with the device in a box, as in `gpu.clock`.
-    """
-    of: str = ""
-    """Device of a box that the constant belongs to; empty outside a box."""
-    kind: str = attrs.field(validator=attrs.validators.in_(KINDS))
+    address: Address
     value: float
     """Value in `unit`."""
     unit: str
@@ -139,15 +137,35 @@ class Constant:
     basis: str
     source: str
 
-    @property
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError for an unknown kind."""
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.address}: the kind is {self.kind!r}, expected one of {', '.join(KINDS)}")
+
+    @cached_property
+    def name(self) -> str:
+        """Name, such as `dram.read` or `peak.bf16`; prefixed with the device in a box, as in `gpu.clock`."""
+        return str(self.address)
+
+    @cached_property
     def own(self) -> str:
         """Name without the device prefix."""
-        return self.name.removeprefix(f"{self.of}.")
+        return self.address.own
+
+    @property
+    def kind(self) -> str:
+        """Kind, one of `KINDS`."""
+        return self.address.kind
+
+    @property
+    def of(self) -> str:
+        """Device of a box that the constant belongs to; empty outside a box."""
+        return self.address.device
 
     @property
     def word(self) -> str:
         """Plain name; only the device of a box is added."""
-        word = name_constant(self.own, self.per)
+        word = name_number(self.address, self.per)
         return f"{word} of {self.of}" if self.of else word
 
     @property
@@ -171,21 +189,20 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]
     for name, quantity in hardware.quantities():
-        kind, dot, _ = name.partition(".")
-        if not dot:
-            kind = "quantity" if name in QUANTITIES else ""
+        address = Address.read(name)
+        if address.kind == "quantity" and name not in QUANTITIES:
+            continue
         if name == "clock_boost" and hardware.full_clock is not quantity:
             continue
-        if kind in OF_HARDWARE and name not in (*_ALIASES, *INPUTS):
+        if address.kind in STATED and name not in (*_ALIASES, *INPUTS):
             found.append(
                 Constant(
-                    name=name,
-                    kind=kind,
+                    address=address,
                     value=quantity.value,
                     unit=quantity.unit,
                     basis=quantity.basis,
                     source=quantity.source,
-                    meaning=quantity.note if kind == "coefficient" else "",
+                    meaning=quantity.note if address.kind == "coefficient" else "",
                 )
             )
     return {one.name: one for one in found}
@@ -196,8 +213,7 @@ def _price(action: EnergyAction) -> Constant:
         return None if energy_fj is None else energy_fj / FJ_PER_J
 
     return Constant(
-        name=".".join(action.key),
-        kind="price",
+        address=Address.of(action),
         value=action.energy_per_action_fj / FJ_PER_J,
         unit={"s": "W", "J": "1"}.get(action.per, "J"),
         per="" if action.per in ("s", "J") else action.per,
@@ -209,26 +225,25 @@ def _price(action: EnergyAction) -> Constant:
     )
 
 
-def name_constant(name: str, per: str = "") -> str:
-    """Return the plain name of a constant; `per` is the meaning of one count of an action.
+def name_number(address: Address, per: str = "") -> str:
+    """Return the plain name of a number, without its device; `per` is the meaning of one count of an action.
 
     Names outside `WORDS` are spelled from their parts: `dram.read` is the energy per byte of DRAM read.
     """
+    name = address.own
     if name in WORDS:
         return WORDS[name]
-    kind, _, rest = name.partition(".")
-    if kind == "peak":
-        return f"peak at {rest}"
-    if kind == "memory":
-        level, _, field = rest.partition(".")
-        return f"{'size' if field == 'capacity' else field} of {_spell(level)}"
-    if kind == "link":
-        joined, _, field = rest.rpartition(".")
-        return f"{'energy per byte' if field == 'energy' else field} of {joined}"
-    if kind in ("geometry", "coefficient"):
-        return _spell(rest)
-    if name.startswith("board.unattributed_"):
-        return f"unexplained energy per {_spell(rest.removeprefix('unattributed_'))}"
+    match address.kind:
+        case "peak":
+            return f"peak at {address.name}"
+        case "memory":
+            return f"{'size' if address.field == 'capacity' else address.field} of {_spell(address.name)}"
+        case "link":
+            return f"{'energy per byte' if address.field == 'energy' else address.field} of {address.name}"
+        case "geometry" | "coefficient":
+            return _spell(address.name)
+    if name.startswith(UNATTRIBUTED):
+        return f"unexplained energy per {_spell(name.removeprefix(UNATTRIBUTED))}"
     one, what = _spell(per.partition(".")[0]), _spell(name)
     return f"energy per {what}" if not one or one in what else f"energy per {one} of {what}"
 
@@ -238,23 +253,23 @@ def _spell(name: str) -> str:
     return " ".join(SPELLED.get(part, part) for part in name.replace(".", "_").lower().split("_"))
 
 
-def match_names(name: str, constants: dict[str, Constant]) -> list[str]:
+def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
     """Return the constants that a written name matches: an exact match, else all whose name without prefix matches.
 
     In a box, a name without a device matches every device that has it.
     """
-    written = _ALIASES.get(name, name)
-    written = written.removeprefix("energy.")
-    if written in constants:
-        return [written]
-    found = [one for one in constants if one.partition(".")[0] in PREFIXES and one.partition(".")[2] == written]
+    found = _match(written, constants.values())
     devices = dict.fromkeys(one.of for one in constants.values() if one.of)
-    named = [one for one in devices if name.startswith(f"{one}.")]
-    return found or [
-        f"{device}.{one}"
-        for device in named or devices
-        for one in match_names(
-            name.removeprefix(f"{device}."),
-            {one.own: attrs.evolve(one, name=one.own, of="") for one in constants.values() if one.of == device},
-        )
-    ]
+    named = [device for device in devices if written.startswith(f"{device}.")]
+    for device in () if found else named or devices:
+        mine = [one for one in constants.values() if one.of == device]
+        found += _match(written.removeprefix(f"{device}."), mine, device)
+    return [one.name for one in found]
+
+
+def _match(written: str, constants: Iterable[Constant], device: str = "") -> list[Constant]:
+    """Return the constants of a device, or of the whole, whose own name is as written, in full or without its kind."""
+    name = _ALIASES.get(written, written).removeprefix("energy.")
+    mine = [one for one in constants if one.of == device]
+    exact = [one for one in mine if one.own == name]
+    return exact or [one for one in mine if one.kind in PREFIXES and one.own.partition(".")[2] == name]

@@ -9,7 +9,10 @@ touches.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, Literal, NamedTuple
+
+from joulemap.system.wing import find_parts
 
 
 class Dimension(NamedTuple):
@@ -17,8 +20,8 @@ class Dimension(NamedTuple):
 
     name: str
     """Column name; for an asked dimension also the field of `Settings`, the keyword and the option."""
-    table: Literal["workload", "hardware_version", "run"]
-    """Table that has the column."""
+    table: Literal["workload", "hardware_version", "run", "dimensions"]
+    """Table that has the column; `dimensions` for an entry of a workload's map of the dimensions that wings declare."""
     view: str = ""
     """View column that shows the dimension; empty for `name`."""
     shown: str = ""
@@ -36,10 +39,23 @@ class Dimension(NamedTuple):
     """True if a question may list several values, with one run planned for each."""
     is_swept: bool = False
     """True if a sweep varies the dimension within one series."""
+    values: tuple[str, ...] = ()
+    """Values that a question may ask for, the default first; the field of `Settings` and the option follow from them.
+    Empty for a dimension that is not asked, or whose field and option are written out because they take other values.
+    """
+    help: str = ""
+    """Description of that option."""
+    meaning: str = ""
+    """Comment of the view column; empty where `schemas/surface/columns.toml` has it."""
 
     @property
     def column(self) -> str:
-        """Qualified column in the tables r (run), w (workload) and v (hardware version)."""
+        """Qualified column in the tables r (run), w (workload) and v (hardware version).
+
+        An entry of the map is empty where it has its default.
+        """
+        if self.table == "dimensions":
+            return f"coalesce(w.dimensions['{self.name}'], '')"
         return f"{'v' if self.table == 'hardware_version' else self.table[0]}.{self.name}"
 
     @property
@@ -64,7 +80,20 @@ DIMENSIONS: Final = (
     Dimension(name="host", table="hardware_version"),
     Dimension(name="tf32", table="hardware_version", is_swept=True),  # follows from the hardware and the precision
 )
-"""Dimensions in the order of view columns and label parts."""
+"""Dimensions of the core, in the order of view columns and label parts."""
+
+PORT: Final = "dimensions"
+"""Port at which a wing registers a function that returns its own dimensions of workloads."""
+
+
+@cache
+def list_dimensions() -> tuple[Dimension, ...]:
+    """Return the dimensions of the core and of all wings."""
+    return (*DIMENSIONS, *(one for declare in find_parts(PORT) for one in declare()))
+
+
+DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
+"""Dimensions of the core whose setting and option follow from their rows."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
 """Dimensions of a run apart from its workload and hardware."""
@@ -80,13 +109,13 @@ TELLING: Final = tuple(
 
 def fill_dimensions(sql: str) -> str:
     """Fill the placeholders for dimensions in the SQL of views: columns, labels, and keys of the newest run."""
-    labels = spell_labels()
+    labels, known = spell_labels(), list_dimensions()
     sql = (
-        sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in DIMENSIONS))
-        .replace("r.{dimension}", _list(f"r.{one.view_column}" for one in DIMENSIONS))
+        sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in known))
+        .replace("r.{dimension}", _list(f"r.{one.view_column}" for one in known))
         .replace("{labels}", _list(f"{text} AS {name}" for name, text in labels.items()))
-        .replace("{newest}", ", ".join(one.column for one in DIMENSIONS))
-        .replace("{settings}", _list(map(_spell_setting, DIMENSIONS)))
+        .replace("{newest}", ", ".join(one.column for one in known))
+        .replace("{settings}", _list(map(_spell_setting, known)))
     )
     for name, text in labels.items():
         sql = sql.replace(f"{{{name}}}", text)
@@ -99,29 +128,34 @@ def _list(texts: Iterable[str]) -> str:
 
 def spell_labels() -> dict[str, str]:
     """Return name -> SQL of labels, over the tables r (run), w (workload) and v (hardware version)."""
-    cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
+    cases = sorted((one for one in list_dimensions() if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
-    said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
-    groups = {one.name: _spell_group(one) for one in DIMENSIONS if _list_beside(one)}
+    said = (_spell_group(one) for one in list_dimensions() if one.label and not one.beside)
+    apart = (
+        f"nullif({one.column}, '')" if one.table == "dimensions" else one.column
+        for one in list_dimensions()
+        if not one.is_swept
+    )
+    groups = {one.name: _spell_group(one) for one in list_dimensions() if _list_beside(one)}
     return {
         "configured_hardware": groups["hardware"],
         "precision_label": groups["precision"],
         "label": f"concat_ws(' ', {', '.join(said)})",
         "error_case": f"concat_ws(' ', {', '.join(alike)})",
-        "series": f"concat_ws('|', {', '.join(one.column for one in DIMENSIONS if not one.is_swept)})",
+        "series": f"concat_ws('|', {', '.join(apart)})",
     }
 
 
 def _spell_setting(dimension: Dimension) -> str:
     """Return SQL of a dimension and its value as text; empty if the value equals that of its usual dimension."""
     text = f"CAST({dimension.column} AS VARCHAR)"
-    if dimension.usual in {one.column for one in DIMENSIONS}:
+    if dimension.usual in {one.column for one in list_dimensions()}:
         text = f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END"
     return f"{{'setting': '{dimension.name}', 'value': {text}}}"
 
 
 def _list_beside(dimension: Dimension) -> list[Dimension]:
-    return [one for one in DIMENSIONS if one.beside == dimension.name]
+    return [one for one in list_dimensions() if one.beside == dimension.name]
 
 
 def _spell_group(dimension: Dimension) -> str:

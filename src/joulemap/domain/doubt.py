@@ -76,20 +76,6 @@ def find_peak(architecture: str, precision: str) -> str | None:
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
 
 
-def fill_doubt(sql: str) -> str:
-    """Return SQL with the constants of this module in the place of their names."""
-    numbers = {
-        "full_groups": FULL_GROUPS, "same_size": SAME_SIZE, "unmeasured": UNMEASURED, "correlation": CORRELATION,
-    }  # fmt: skip
-    peaks = [f"WHEN architecture IN {WITHOUT_PEAK} THEN NULL"]
-    for (architecture, precision), other in OTHER_PEAKS.items():
-        peaks.append(f"WHEN architecture = '{architecture}' AND \"precision\" = '{precision}' THEN 'peak.{other}'")
-    texts = {name: f"{value!r}e0" for name, value in numbers.items()}
-    for name, text in {**texts, "measured_classes": str(MEASURED_CLASSES), "peaks": " ".join(peaks)}.items():
-        sql = sql.replace(f"{{{name}}}", text)
-    return sql
-
-
 @frozen(kw_only=True)
 class ErrorScale:
     """Error scale of one group of measurements; an empty text stands for all values."""

@@ -13,6 +13,7 @@ import attrs
 
 from joulemap.domain.doubt import FULL_GROUPS, NORMAL
 from joulemap.domain.quantity import BASES, Quantity, least_sure
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Seller = Literal["hyperscaler", "cloud", "marketplace", "reserved", "spot", "list", "retail"]
@@ -60,15 +61,8 @@ FEW: Final = 5
 ASSUMED_SPREAD: Final = math.log(1.3)
 """Half-width of ln(price) over sellers where no two sellers offer one chip; assumed, as for a recalled price."""
 
-BASIS_FACTORS: Final[Mapping[str, float]] = {
-    "measured": 1.1,
-    "published": 1.2,
-    "derived": 1.3,
-    "recalled": 1.3,
-    "scaled": 1.5,
-    "assumed": 2.0,
-}
-"""Basis -> factor that covers 80 % of prices of that basis; judged, and equal to `price_spread` in SQL."""
+BASIS_FACTORS: Final = BASIS_SPREAD
+"""Basis -> factor that covers 80 % of prices of that basis; judged to be that of other numbers."""
 
 
 def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:

@@ -40,6 +40,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("off_chip_write", "writes to off-chip memory", "B"),
         Role("exchange", "transfers between devices", "B"),
         Role("instruction", "control steps", "step"),
+        Role("active_cycle", "cycles of active cores", "cycle"),
         Role("idle", "cycles of units without work", "cycle"),
         Role("coordination", "starts and barriers of tiles", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),
@@ -67,3 +68,5 @@ class ActionRole:
     """Units of the role per count of the action."""
     way: str
     """Difference in how this class fulfils the role, as a phrase after `they`; empty if there is none."""
+    step: str
+    """Name of one count for an action that tells a unit what to do; empty for all others."""

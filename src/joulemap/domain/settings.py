@@ -6,13 +6,14 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
 from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime, Tf32
-from joulemap.domain.dimension import ASKED
+from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.offer import WAY_OF, Seller
@@ -97,6 +98,9 @@ ScoreDivision = Literal[
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
+Record = TypeVar("Record")
+
+
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:
     """Raise UsageError for a name outside a closed set."""
     if name not in (names := tuple(known)):
@@ -109,14 +113,28 @@ def name_boundary(name: str) -> Boundary:
 
 
 def _each_of(noun: str, kind: Any) -> Check:
+    """Build a validator for a name, or several, of a literal type; None is always valid."""
+    return _each_in(noun, get_args(kind))
+
+
+def _each_in(noun: str, known: tuple[str, ...]) -> Check:
     """Build a validator for a name, or several, of a closed set; None is always valid."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...] | str | None) -> None:
         for name in names if isinstance(names, tuple) else (names,):
             if name is not None:
-                check_name(noun, name, get_args(kind))
+                check_name(noun, name, known)
 
     return check
+
+
+def declare_dimensions(kind: type[Record]) -> type[Record]:
+    """Add a field to a class, which is no record yet, for each dimension whose row lists its values."""
+    for one in DECLARED:
+        kind.__annotations__[one.name] = "tuple[str, ...]"
+        convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
+        setattr(kind, one.name, attrs.field(default=one.values[:1], converter=convert, validator=check))
+    return kind
 
 
 def _whole_to(most: int) -> Check:
@@ -232,6 +250,7 @@ _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 
 
 @frozen(kw_only=True)
+@declare_dimensions
 class Settings:
     """Requested runs, models excepted: every combination of the values of each field."""
 

@@ -61,7 +61,7 @@ def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
     `fitted` is keyed with the device's name.
     """
     usual = BASIS_SPREAD[constant.basis]
-    is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.name.endswith(".capacity")
+    is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.address.field == "capacity"
     if is_exact and constant.basis in ("measured", "published"):
         return Spread(1.0, 1.0, "exact")
     if constant.value > 0.0 and constant.low is not None and constant.high is not None:
@@ -69,7 +69,7 @@ def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
         up = constant.high / constant.value if constant.high > 0.0 else usual
         return Spread(max(down, LEAST_SPREAD), max(up, LEAST_SPREAD), "range")
     if constant.kind == "coefficient" and constant.basis != "measured":
-        own = fitted.get(constant.name.replace("coefficient.", ""))
+        own = fitted.get(".".join(filter(None, (constant.of, constant.address.name))))
         if own is not None:
             return Spread(math.exp(own), math.exp(own), "class")
     return Spread(usual, usual, constant.basis)

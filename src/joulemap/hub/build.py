@@ -12,7 +12,7 @@ import torch
 from joulemap.domain.name import FROZEN
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
-from joulemap.hub import file, transformers
+from joulemap.hub import file, tiny, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.hub.past import build_past
 from joulemap.system.errors import ModelError
@@ -110,7 +110,10 @@ def _make(request: ModelRequest) -> _Made:
         module, guesses, notes = transformers.build_transformers(request)
         return _Made(module=module, guesses=guesses, notes=notes)
     if request.kind == "block":
-        module, own = block.build(request.model, _values(request))
+        if request.model in tiny.NETWORKS:
+            module, own = tiny.build_tiny(request.model, _values(request))
+        else:
+            module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
         from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
 

@@ -10,12 +10,13 @@ these for any hardware, `Architecture.decides` those of a class.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
+from joulemap.domain.address import STATIC_POWER, Address, set_numbers
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path, set_numbers
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
 
@@ -33,29 +34,35 @@ MOST_AXES: Final = 8
 """Maximum axes of a grid of hardware."""
 
 
-def list_numbers(hardware: Hardware, precision: str) -> Mapping[Path, float]:
+def list_numbers(hardware: Hardware, precision: str) -> Mapping[Address, float]:
     """Return the numbers of a hardware that formulas may use at a precision, except those of links."""
     return dict(_numbers(hardware, precision))
 
 
-def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Path, float]]:
+def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Address, float]]:
     for name in QUANTITIES:
         if (quantity := getattr(hardware, name)) is not None:
-            yield (name,), quantity.value
-    for kind in ("geometry", "coefficients"):
-        for name, quantity in getattr(hardware, kind).items():
-            yield (kind, name), quantity.value
-    for place, level in enumerate(hardware.memory_levels):
-        yield ("memory_levels", place, "capacity"), level.capacity.value
+            yield Address("quantity", name), quantity.value
+    for kind, quantities in (("geometry", hardware.geometry), ("coefficient", hardware.coefficients)):
+        for address, quantity in zip(_address(kind, tuple(quantities)), quantities.values(), strict=True):
+            yield address, quantity.value
+    for level in hardware.memory_levels:
+        yield Address("memory", level.name, "capacity"), level.capacity.value
         if level.bandwidth is not None:
-            yield ("memory_levels", place, "bandwidth"), level.bandwidth.value
+            yield Address("memory", level.name, "bandwidth"), level.bandwidth.value
     for name in dict.fromkeys((precision, *PEAKS)):
         if (peak := hardware.peaks.get(name)) is not None:
-            yield ("peaks", name, "rate"), peak.rate.value
+            yield Address("peak", name, "rate"), peak.rate.value
             for field in PEAK_NUMBERS[1:]:
-                yield ("peaks", name, field), getattr(peak, field)
-    for action, price in zip(hardware.reference, hardware.reference.prices_fj, strict=True):
-        yield ("reference", ".".join(action.key)), price
+                yield Address("peak", name, field), getattr(peak, field)
+    names = tuple(map(".".join, hardware.reference.keys))
+    yield from zip(_address("price", names), hardware.reference.prices_fj, strict=True)
+
+
+@lru_cache(maxsize=256)
+def _address(kind: str, names: tuple[str, ...]) -> tuple[Address, ...]:
+    """Return the addresses of names of a kind, which most hardware of a class share."""
+    return tuple(Address(kind, name) for name in names)
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
@@ -81,15 +88,15 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
     if len(hardware) == 1:
         return hardware[0]
     numbers = [list_numbers(one, precision) for one in hardware]
-    varied: dict[Path, Floats] = {}
-    for path, first in numbers[0].items():
-        if not all(path in one for one in numbers):
+    varied: dict[Address, Floats] = {}
+    for address, first in numbers[0].items():
+        if not all(address in one for one in numbers):
             continue
-        values = [one[path] for one in numbers]
+        values = [one[address] for one in numbers]
         if any(value != first for value in values):
-            varied[path] = np.array(values, dtype=np.float64)[:, None]
-    if ("static_power",) in varied:
-        varied["reference", ".".join(STATIC_ACTION)] = np.array(
+            varied[address] = np.array(values, dtype=np.float64)[:, None]
+    if STATIC_POWER in varied:
+        varied[Address("price", ".".join(STATIC_ACTION))] = np.array(
             [[one.reference.prices_fj[one.reference.keys.index(STATIC_ACTION)]] for one in hardware]
         )
     return set_numbers(hardware[0], varied)

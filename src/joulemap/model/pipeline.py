@@ -44,6 +44,9 @@ Place = tuple[Timed, int, int]
 Made = TypeVar("Made", bound=RunFacts)
 Make = Callable[[Sequence[Asked]], Sequence[Made]]
 
+LEAST_GB: Final = 0.1
+"""Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
+
 TOGETHER: Final = 8192
 """Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
 
@@ -299,4 +302,7 @@ def describe_shortage(name: str, required: float, capacity: float) -> str:
     """Return the message that the required bytes exceed a hardware's memory; empty if they fit."""
     if required <= capacity:
         return ""
-    return f"{name} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
+    scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")
+    return (
+        f"{name} has {capacity / scale:.3g} {unit} of memory; this configuration needs {required / scale:,.1f} {unit}"
+    )

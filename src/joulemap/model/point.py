@@ -12,9 +12,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.change import SOURCE
+from joulemap.domain.address import SOURCE, STATIC_POWER, Address, read_number, set_numbers
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path, read_number, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
@@ -70,7 +69,7 @@ class Points:
 
     kernels: KernelColumns
     hardware: Hardware
-    numbers: Mapping[Path, Floats]
+    numbers: Mapping[Address, Floats]
     shape: tuple[int, ...]
     whole: Hardware
     """Hardware with all varied numbers as arrays."""
@@ -81,13 +80,14 @@ class Points:
     spent: dict[Spent, Integers] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Path, Floats]) -> Self:
+    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Address, Floats]) -> Self:
         """Return the points of a hardware; contradictory numbers and insufficient memory are refused."""
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
         numbers = {
-            path: column.reshape((1,) * (len(shape) - column.ndim) + column.shape) for path, column in numbers.items()
+            address: column.reshape((1,) * (len(shape) - column.ndim) + column.shape)
+            for address, column in numbers.items()
         }
-        whole = set_numbers(hardware, {path: column[..., None] for path, column in numbers.items()})
+        whole = set_numbers(hardware, {address: column[..., None] for address, column in numbers.items()})
         activations = of_points(float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole), shape)
         refusal = np.full(shape, "", dtype=object)
         for is_wrong, text, told in whole.contradictions():
@@ -113,7 +113,7 @@ class Points:
         found = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
         decided = [np.asarray(one)[..., 0] for one in found if np.ndim(one) > 1]
         if self.kernels.work.of_kind("communication").any():
-            decided += [column for path, column in self.numbers.items() if path[0] == "links"]
+            decided += [column for address, column in self.numbers.items() if address.kind == "link"]
         decided += [*self.set_prices.values(), self.refusal != ""]
         groups = [_group(decided, axis, count) for axis, count in enumerate(self.shape)]
         if len(self.shape) > 1 and math.prod(map(len, groups)) > max(MOST_BLOCKS, self.refusal.size // LEAST_POINTS):
@@ -128,7 +128,7 @@ class Points:
 
     def _as_row(self) -> Self:
         """Return the same points as one row that shares its results, for points that differ too much for a grid."""
-        numbers = {path: np.broadcast_to(column, self.shape).ravel() for path, column in self.numbers.items()}
+        numbers = {address: np.broadcast_to(column, self.shape).ravel() for address, column in self.numbers.items()}
         return attrs.evolve(
             self,
             numbers=numbers,
@@ -139,12 +139,12 @@ class Points:
         )
 
     @cached_property
-    def set_prices(self) -> dict[Path, Booleans]:
+    def set_prices(self) -> dict[Address, Booleans]:
         """Mask per varied price of the points that differ from the hardware's price; the others keep its basis."""
         return {
-            path: column != read_number(self.hardware, path)
-            for path, column in self.numbers.items()
-            if path[0] == "reference"
+            address: column != read_number(self.hardware, address)
+            for address, column in self.numbers.items()
+            if address.kind == "price"
         }
 
     def _evaluate_block(self, block: Block, parts: float) -> None:
@@ -153,7 +153,7 @@ class Points:
         An engine runs the batch in `parts` parts; 0 selects the fastest number of parts.
         """
         hardware = _set_arrays(self.hardware, _take(self.numbers, block))
-        own = {path for path, is_set in _take(self.set_prices, block).items() if not is_set.flat[0]}
+        own = {address for address, is_set in _take(self.set_prices, block).items() if not is_set.flat[0]}
         kinds = Kinds.of(self.kernels).kernels
         try:
             each = np.asarray(parts or find_parts(kinds, hardware))
@@ -185,10 +185,11 @@ class Points:
             write(self.spent.setdefault(key, np.zeros(self.shape, dtype=np.int64)), energy, is_mine)
 
 
-def _set_arrays(hardware: Hardware, numbers: Mapping[Path, Floats]) -> Hardware:
+def _set_arrays(hardware: Hardware, numbers: Mapping[Address, Floats]) -> Hardware:
     """Return a hardware with varied numbers; an array of equal values becomes a single number."""
     values = {
-        path: float(one.flat[0]) if (one == one.flat[0]).all() else one[..., None] for path, one in numbers.items()
+        address: float(one.flat[0]) if (one == one.flat[0]).all() else one[..., None]
+        for address, one in numbers.items()
     }
     return set_numbers(hardware, values)
 
@@ -199,11 +200,11 @@ def of_points(values: Floats | float, shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(column[..., 0] if column.ndim else column, shape)
 
 
-def _take(columns: Mapping[Path, Any], block: Block) -> dict[Path, Any]:
+def _take(columns: Mapping[Address, Any], block: Block) -> dict[Address, Any]:
     """Return the columns of a block of points; an axis of length 1 keeps its only index."""
     return {
-        path: column[np.ix_(*(one if count > 1 else [0] for one, count in zip(block, column.shape, strict=True)))]
-        for path, column in columns.items()
+        address: column[np.ix_(*(one if count > 1 else [0] for one, count in zip(block, column.shape, strict=True)))]
+        for address, column in columns.items()
     }
 
 
@@ -229,7 +230,7 @@ def _cut(block: Block, most: int) -> Iterator[Block]:
             yield (*(np.array([one]) for one in first), block[axis][start : start + step], *block[axis + 1 :])
 
 
-def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any]], dict[Spent, Integers]]:
+def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[Any]], dict[Spent, Integers]]:
     """Return the columns of timed points, and their energies by `Spent` key.
 
     Raises UnsupportedError for energies that the store cannot hold.
@@ -254,7 +255,7 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
     return found, spent
 
 
-def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
+def add_spent(sums: Sums, varied: frozenset[Address]) -> dict[Spent, Integers]:
     """Return the exact energy of each point in femtojoules, by `Spent` key.
 
     Raises UnsupportedError for more than 9.2 kJ.
@@ -272,10 +273,10 @@ def add_spent(sums: Sums, varied: frozenset[Path]) -> dict[Spent, Integers]:
     return found
 
 
-def name_spent(action: EnergyAction, varied: frozenset[Path]) -> Spent:
+def name_spent(action: EnergyAction, varied: frozenset[Address]) -> Spent:
     """Return the `Spent` key of an action's energy, given the varied numbers of the hardware."""
-    is_varied = ("reference", ".".join(action.key)) in varied
-    is_varied |= action.key == STATIC_ACTION and ("static_power",) in varied
+    is_varied = Address.of(action) in varied
+    is_varied |= action.key == STATIC_ACTION and STATIC_POWER in varied
     return Spent(
         common_category=action.common_category,
         basis="assumed" if is_varied else action.basis,

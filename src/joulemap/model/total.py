@@ -17,10 +17,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.domain.address import Address
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.point import Path, point_hardware
 from joulemap.domain.reference import COMMON_CATEGORIES
+from joulemap.model.change import point_hardware
 from joulemap.model.outcome import Asked
 from joulemap.model.pipeline import Evaluator, describe_precision
 from joulemap.model.point import WIDE, Points, Spent, name_spent, of_points
@@ -126,15 +127,15 @@ def _divide(share: Floats, whole: Floats) -> Floats:
 
 
 def evaluate_points(
-    evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Path, Floats]
+    evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Address, Floats]
 ) -> PointColumns:
-    """Return the totals of hardware versions that differ in numbers; `varied` maps each path to an array.
+    """Return the totals of hardware versions that differ in numbers; `varied` maps each address to an array.
 
     Arrays of different shapes are broadcast by numpy and form a grid, whose points are returned in its order. Values
-    that depend on one axis are then computed once for all others. Raises KeyError for a path that the hardware lacks,
+    that depend on one axis are then computed once for all others. Raises KeyError for a number that the hardware lacks,
     ValueError for shapes that do not broadcast, and as `evaluate` for faults common to all points.
     """
-    numbers = {path: np.asarray(column, dtype=np.float64) for path, column in varied.items()}
+    numbers = {address: np.asarray(column, dtype=np.float64) for address, column in varied.items()}
     try:
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
     except ValueError:
@@ -142,7 +143,7 @@ def evaluate_points(
         raise ValueError(f"numbers of {told} points, which make no grid") from None
     count = math.prod(shape)
     if evaluator.falls_back(hardware) or count == 1:
-        row = {path: np.broadcast_to(column, shape).ravel() for path, column in numbers.items()}
+        row = {address: np.broadcast_to(column, shape).ravel() for address, column in numbers.items()}
         return _stack([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError(describe_precision(hardware, configuration.precision))
@@ -181,7 +182,11 @@ def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumn
 
 
 def _evaluate_one(
-    evaluator: Evaluator, hardware: Hardware, configuration: Configuration, numbers: Mapping[Path, Floats], index: int
+    evaluator: Evaluator,
+    hardware: Hardware,
+    configuration: Configuration,
+    numbers: Mapping[Address, Floats],
+    index: int,
 ) -> RunColumns | RunTotals | Exception:
     try:
         (found,) = evaluator.evaluate_totals([(point_hardware(hardware, numbers, index), configuration)])

@@ -1,6 +1,6 @@
 """Version of the formulas of an architecture class: a digest of the code that computes its runs.
 
-    pipeline, anchor and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
+    pipeline, anchor, change and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
 Hardware of a kind that a wing adds uses the formulas of all classes and of the modules that the kind names.
 
@@ -25,6 +25,8 @@ PACKAGE: Final = Path(__file__).parents[1]
 PIPELINE: Final = "model.pipeline"
 
 ANCHOR: Final = "model.anchor"
+
+CHANGE: Final = "model.change"
 
 WORDS: Final = frozenset({"system.errors", "system.record"})
 """Modules that formulas import but that compute nothing."""
@@ -52,7 +54,7 @@ def formula_modules(architecture: str) -> tuple[str, ...]:
         from joulemap.domain.architecture import CLASS_HARDWARE
 
         classes = list(CLASS_HARDWARE)
-    waiting = [PIPELINE, ANCHOR, *(f"model.architecture.{one}" for one in classes)]
+    waiting = [PIPELINE, ANCHOR, CHANGE, *(f"model.architecture.{one}" for one in classes)]
     waiting += [] if kind is None else [name.removeprefix("joulemap.") for name in kind.formulas]
     while waiting:
         module = waiting.pop()

@@ -85,21 +85,22 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
 
     Raises CatalogueError for a load that does not ship.
     """
-    if not hardware.loads:
-        return ()
     for load in hardware.loads:
         if load.model not in load_shipped():
             raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} does not ship")
+    return tuple(_read_load(load.model, load.batch) for load in hardware.loads)
+
+
+@cache
+def _read_load(model: str, batch: int) -> WorkloadColumns:
+    """Return a shipped workload, read once per process: several chips were measured under the same load."""
     from joulemap.store.connection import open_in_memory, using
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
-    places = list(dict.fromkeys((load.model, load.batch) for load in hardware.loads))
     with using(open_in_memory(), "the shipped workloads") as scratch:
-        wanted = [Shipped(model, batch, workload_key=f"{model}:{batch}") for model, batch in places]
-        ids = dict(zip(places, read_shipped(scratch, ZOO, wanted), strict=True))
-        found = {place: read_columns(scratch, workload_id) for place, workload_id in ids.items()}
-    return tuple(found[load.model, load.batch] for load in hardware.loads)
+        (workload_id,) = read_shipped(scratch, ZOO, [Shipped(model, batch, workload_key=f"{model}:{batch}")])
+        return read_columns(scratch, workload_id)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

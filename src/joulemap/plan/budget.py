@@ -135,7 +135,7 @@ class Budget:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
 
 
-def enter_scenario(settings: Settings) -> Settings:
+def apply_scenario(settings: Settings) -> Settings:
     """Return settings with the deployments of their scenario; UnknownNameError for an unknown scenario."""
     if not settings.scenario or settings.deployment:
         return settings

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.domain.address import UNIT_COUNT
 from joulemap.domain.catalogue import Variant, find_entry
-from joulemap.domain.change import Change, change_hardware, word_changes
-from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.change import Change, word_changes
+from joulemap.domain.constant import match_names
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.plan.kind import find_kind
+from joulemap.plan.kind import change_numbers, list_numbers
 from joulemap.plan.target import Target
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Boundary
     from joulemap.domain.constant import Constant
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
@@ -84,7 +84,7 @@ def find_changes(
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
         record = records[entry.digest]
-        target = find_target(selection, entry, mode, calibration, settings.boundary).bind(record)
+        target = selection.target(entry, mode, calibration, settings.boundary).bind(record)
         constants = list_numbers(target)
         names |= dict.fromkeys(constants)
         own = read_demands(dict(entry.variant.changes), entry.id) if entry.variant is not None else ()
@@ -113,20 +113,6 @@ def find_changes(
     return attrs.evolve(selection, pairs=tuple(pairs)), found
 
 
-def find_target(
-    selection: Selection, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
-) -> Target:
-    """Return the target of a selected hardware before constants are set, with its host."""
-    boundary = selection.find_boundary(entry, boundary)
-    box, kind = selection.boxes.get(entry.described), find_kind(entry.architecture)
-    if box is not None and kind is not None:
-        target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
-    else:
-        target = calibration.target(entry, mode, boundary)
-    host = selection.hosts.get(entry.described)
-    return target if host is None else target.modified(host.modifier(calibration, boundary))
-
-
 @frozen
 class Changed:
     """Set constants, and the name of the variant."""
@@ -148,22 +134,11 @@ class Changed:
             raise CatalogueError(f"{hardware.id}: {error}") from error
 
 
-def list_numbers(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of a hardware or a box."""
-    kind = find_kind(hardware.architecture)
-    return list_constants(hardware) if kind is None else kind.list_constants(hardware)
-
-
-def change_numbers(
-    hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
-) -> Hardware:
-    """Return a hardware or a box with set constants; ValueError where its numbers contradict each other.
-
-    With `is_varied` the hardware is evaluated once and needs no sums over the devices of a box.
-    """
-    if (kind := find_kind(hardware.architecture)) is not None:
-        return kind.change(hardware, changes, name, is_varied=is_varied)
-    return change_hardware(hardware, changes, name)
+def split_changes(target: Target) -> tuple[Target, Changed]:
+    """Return the target of a run before constants are set, and the set constants, which are its last modifier."""
+    *before, last = target.modifiers
+    assert isinstance(last, Changed), f"{target.described.id}: its last modifier sets no constants"
+    return Target(target.described, tuple(before)), last
 
 
 def spread_variants(
@@ -210,14 +185,11 @@ def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
                     f"several values are {alike} to the three digits of a variant's name: take them wider apart"
                 )
             values = tuple(read_value(text.replace(" ", ""), constant) for text in shown)
-        if constant.name == "unit_count" and max(values) > MOST_UNITS:
+        if constant.address == UNIT_COUNT and max(values) > MOST_UNITS:
             raise ValueError(f"{max(values):g} is above {MOST_UNITS:,}")
     except ValueError as error:
         raise UsageError(f"{demand.label}: {error}") from error
-    return tuple(
-        Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-        for value in values
-    )
+    return tuple(Change.of(constant, value) for value in values)
 
 
 def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:

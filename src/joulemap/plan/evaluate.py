@@ -14,7 +14,7 @@ from joulemap.model.run import RunColumns, RunTotals
 from joulemap.model.version import formula_version
 from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.change import describe_change
+from joulemap.plan.change import describe_change, split_changes
 from joulemap.plan.kind import HardwareKind, find_kind
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.store.catalogue import ensure_calibrations, find_calibrations
@@ -175,9 +175,10 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         return stored
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
-    plain = {run.plain.digest: run.plain.bind(known[run.hardware_digest]) for run in found.values()}
-    targets = {digest: run.changed.apply(plain[run.plain.digest]) for digest, run in found.items()}
-    told = {digest: [describe_change(one) for one in run.changed.changes] for digest, run in found.items()}
+    split = {digest: split_changes(run.target) for digest, run in found.items()}
+    plain = {one.digest: one.bind(known[one.described.digest]) for one, _ in split.values()}
+    targets = {digest: changed.apply(plain[one.digest]) for digest, (one, changed) in split.items()}
+    told = {digest: [describe_change(one) for one in changed.changes] for digest, (_, changed) in split.items()}
     used = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
     ensure_calibrations(
         connection,
@@ -210,7 +211,7 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
 
     def is_certain(run: PlannedRun) -> bool:
         entry, used = entries[run.hardware], run.calibration
-        if run.changed.word or run.hardware_digest in own:
+        if split_changes(run.target)[1].word or run.hardware_digest in own:
             return False
         if used is None:
             boundary = plan.selection.find_boundary(entry, plan.settings.boundary)

@@ -105,14 +105,14 @@ def holding_runs(
     while not work.is_done:
         with writing(work.source) as connection:
             if work.advance(connection) and not is_wanted(work.source.path):
-                yield work.give_out(connection, plan)
+                yield work.find_stored(connection, plan)
                 return
         if work.needs_trace:
             work.trace_next()
         elif not work.is_done:
             time.sleep(GAP_S)
     with reading(work.source) as connection:  # other processes may write while this one answers
-        yield work.give_out(connection, plan)
+        yield work.find_stored(connection, plan)
 
 
 Held = tuple[Model, PlannedRun, int]
@@ -298,11 +298,11 @@ class _Work:
         self._targets = targets
         began = time.monotonic()
         with contextlib.closing(Queue(RunWriter(connection.cursor()), targets, self.has_ledger)) as queue:
-            while not self.is_done and not self.needs_trace and not self._gives_way(time.monotonic() - began):
+            while not self.is_done and not self.needs_trace and not self._should_pause(time.monotonic() - began):
                 self._evaluate(connection, queue)
         return self.is_done
 
-    def _gives_way(self, held_s: float) -> bool:
+    def _should_pause(self, held_s: float) -> bool:
         """Return True if other processes should get the database now."""
         return held_s > LONG_SESSION_S or (held_s > SESSION_S and is_wanted(self.source.path))
 
@@ -311,7 +311,7 @@ class _Work:
         """True if all runs are stored."""
         return self._number == len(self._models)
 
-    def give_out(self, connection: Connection, plan: Plan) -> StoredRuns:
+    def find_stored(self, connection: Connection, plan: Plan) -> StoredRuns:
         """Return the runs of a plan, all of which are stored."""
         ids = _stored_ids(connection, (plan,), has_ledger=self.has_ledger)
         assert ids is not None
@@ -339,7 +339,7 @@ class _Work:
         stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
         self._stored_count += len(runs) - len(missing)
-        self._tell()
+        self._report_progress()
         if missing:
             queue.writer.points = find_runs_of(connection, workload_id, has_ledger=False)
             self._gathering = self._gathering or Gathering()
@@ -347,10 +347,10 @@ class _Work:
             for is_refused in queue.add(evaluator, workload_id, missing):
                 self._refused_count += is_refused
                 self._evaluated_count += not is_refused
-                self._tell()
+                self._report_progress()
         self._met.add(key)
         self._number += 1
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self.source.progress is not None:
             self.source.progress(self.tally.run_count, self._run_count)

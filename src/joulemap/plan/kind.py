@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from joulemap.domain.constant import list_constants
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class HardwareKind(Protocol):
         """Return the hardware that a file describes; raises CatalogueError."""
         ...
 
-    def enter(self, entry: HardwareEntry) -> HardwareEntry:
+    def extend_entry(self, entry: HardwareEntry) -> HardwareEntry:
         """Return an entry with the additions of its kind, such as the names of its default mode."""
         ...
 
@@ -109,6 +110,26 @@ class HardwareKind(Protocol):
 def list_kinds() -> list[HardwareKind]:
     """Return the kinds of all wings."""
     return list(find_parts(PORT))
+
+
+def list_numbers(hardware: Hardware) -> dict[str, Constant]:
+    """Return name -> constant of bound hardware, a chip or of any kind."""
+    kind = find_kind(hardware.architecture)
+    return list_constants(hardware) if kind is None else kind.list_constants(hardware)
+
+
+def change_numbers(
+    hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
+) -> Hardware:
+    """Return bound hardware, a chip or of any kind, with set constants; ValueError where they contradict each other.
+
+    With `is_varied` the hardware is evaluated once and needs no sums over its chips.
+    """
+    if (kind := find_kind(hardware.architecture)) is not None:
+        return kind.change(hardware, changes, name, is_varied=is_varied)
+    from joulemap.model.change import change_hardware
+
+    return change_hardware(hardware, changes, name)
 
 
 @cache

@@ -13,6 +13,8 @@ from joulemap.trace.source import OWN_FORMULAS, ModelRequest
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Talk
@@ -39,6 +41,8 @@ class Model:
     """Traced workload of a module in this program."""
     base: Model | None = None
     """Model from whose workload this one's is derived, as for a training step; None for most."""
+    dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """Dimension that a wing declares -> value for this model; defaults are left out."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
     """Wing that describes its workload; None for a model of the core."""
 

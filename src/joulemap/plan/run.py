@@ -13,7 +13,7 @@ from joulemap.domain.configuration import TF32, TF32_VENDOR
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
-from joulemap.plan.change import Changed, find_changes, find_target
+from joulemap.plan.change import Changed, find_changes
 from joulemap.plan.model import Model
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AllowingTf32, Target
@@ -32,19 +32,18 @@ class PlannedRun:
     """Workload on one configuration, before its evaluation."""
 
     hardware: str
-    hardware_digest: str
-    """Digest of the hardware at the default mode, without a calibration."""
     power_mode: str
     point: Mapping[str, str]
     """Dimension of the run, other than hardware and mode -> value."""
     calibration: CalibrationEntry | None
-    plain: Target
-    """Hardware before constants are set."""
-    changed: Changed
-    """Set constants, and the name of the variant."""
     target: Target
     """Hardware as bound for the run."""
     run_key: str
+
+    @property
+    def hardware_digest(self) -> str:
+        """Digest of the hardware as described."""
+        return self.target.described.digest
 
 
 @frozen(kw_only=True)
@@ -57,7 +56,7 @@ class Plan:
     calibration: CalibrationUse
     changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> set constants."""
-    _targets: dict[tuple[HardwareEntry, str, bool], tuple[Target, Changed, Target]] = attrs.field(
+    _targets: dict[tuple[HardwareEntry, str, bool], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
 
@@ -74,32 +73,29 @@ class Plan:
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
                 tf32 = self.settings.tf32 == "allowed" and uses_tf32(entry, point)
-                plain, changed, target = self.find_targets(entry, mode, tf32=tf32)
+                target = self.target(entry, mode, tf32=tf32)
                 version = formula_version(entry.architecture)
                 parts = (workload_key, target.digest, mode, *point.values(), version)
                 planned.append(
                     PlannedRun(
                         hardware=entry.id,
-                        hardware_digest=entry.digest,
                         power_mode=mode,
                         point=point,
                         calibration=self.calibration.find(entry),
-                        plain=plain,
-                        changed=changed,
                         target=target,
                         run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                     )
                 )
         return tuple(planned)
 
-    def find_targets(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> tuple[Target, Changed, Target]:
-        """Return a hardware at a power mode before constants are set, the set constants, and the bound target."""
+    def target(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> Target:
+        """Return the target of a hardware at a power mode, with its set constants."""
         key = entry, mode, tf32
         if key not in self._targets:
-            plain = find_target(self.selection, entry, mode, self.calibration, self.settings.boundary)
-            plain = plain.modified(AllowingTf32()) if tf32 else plain
+            allowing = (AllowingTf32(),) if tf32 else ()
             changed = Changed(self.changes.get((entry, mode), ()), "" if entry.variant is None else entry.id)
-            self._targets[key] = plain, changed, plain.modified(changed)
+            plain = self.selection.target(entry, mode, self.calibration, self.settings.boundary)
+            self._targets[key] = plain.modified(*allowing, changed)
         return self._targets[key]
 
     def check_calibration(self) -> None:

@@ -29,9 +29,10 @@ from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
-from joulemap.plan.budget import Budget, Hosting, enter_scenario, find_budget, find_hosts, keep_within
+from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
+from joulemap.plan.target import Target
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.plan.calibration import CalibrationUse
 
 BOXED: Final = "it is a box of several devices: name one of them"
 """Reason why a box has no boundary `system`."""
@@ -83,6 +85,17 @@ class Selection:
         """Hardware of several chips, by id."""
         return {one.id: one for one in self.own.values() if find_kind(one.architecture) is not None}
 
+    def target(self, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary) -> Target:
+        """Return the target of selected hardware before constants are set, with its host."""
+        boundary = self.find_boundary(entry, boundary)
+        box, kind = self.boxes.get(entry.described), find_kind(entry.architecture)
+        if box is not None and kind is not None:
+            target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
+        else:
+            target = calibration.target(entry, mode, boundary)
+        host = self.hosts.get(entry.described)
+        return target if host is None else target.modified(host.modifier(calibration, boundary))
+
     @property
     def parts(self) -> dict[str, tuple[Hardware, ...]]:
         """Chips of each box, by the id of the box."""
@@ -123,10 +136,10 @@ class Selection:
         }
 
 
-def enter(hardware: Hardware) -> HardwareEntry:
+def make_entry(hardware: Hardware) -> HardwareEntry:
     """Return the entry of a record, with the additions of its kind."""
     entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
-    return entry if kind is None else kind.enter(entry)
+    return entry if kind is None else kind.extend_entry(entry)
 
 
 def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
@@ -146,12 +159,12 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
     catalogue, UsageError where nothing is left.
     """
-    settings = enter_scenario(settings)
+    settings = apply_scenario(settings)
     known = known_hardware()
     names, own, designs = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
-    known = {**known, **{hardware.id: enter(hardware) for hardware in own.values()}, **designs}
+    known = {**known, **{hardware.id: make_entry(hardware) for hardware in own.values()}, **designs}
     check_architectures(settings.architecture, {entry.architecture for entry in known.values()})
     pairs = _pairs(known, names, settings, default)
     chosen = tuple(
@@ -166,7 +179,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
     chosen, unplugged = keep_plugged(chosen, names, known, settings)
     ids = {entry.described for entry, _ in chosen}
-    meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
+    meant = {name: find_default_chip(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
@@ -243,7 +256,7 @@ def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
     return selection
 
 
-def find_meant(name: str) -> str:
+def find_default_chip(name: str) -> str:
     """Return the default hardware of a class; empty where a name is no class."""
     return CLASS_HARDWARE.get(find_class(HardwareRef.read(name).label), "")
 
@@ -258,7 +271,7 @@ def name_configuration(name: str, settings: Settings | None = None) -> str:
 
 def resolve_name(name: str) -> str:
     """Return a name with the default hardware in place of a class; any other name unchanged."""
-    meant = find_meant(name)
+    meant = find_default_chip(name)
     return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
 
@@ -404,7 +417,7 @@ def _pairs(
     else:
         is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
         standing = _list_standing(settings, default)
-        entries = [known[find_meant(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
+        entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
             entries = list(known.values())
         pairs = [(entry, mode) for entry in entries for mode in _modes(entry, power_mode, default)]
@@ -440,7 +453,7 @@ def _find(
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
         return [(one, found) for one in entries for found in _modes(one, ref.mode or power_mode, default)]
-    entry = known[find_meant(plain)] if find_meant(plain) else find_chip(known, plain)
+    entry = known[find_default_chip(plain)] if find_default_chip(plain) else find_chip(known, plain)
     if ref.mode or power_mode:
         return [(entry, entry.find_mode(ref.mode or power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.address import USE, Address
 from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
@@ -23,8 +24,7 @@ from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
-from joulemap.plan.change import change_numbers, list_numbers
-from joulemap.plan.kind import find_kind
+from joulemap.plan.kind import change_numbers, find_kind, list_numbers
 from joulemap.store.literal import execute
 from joulemap.system.record import define
 
@@ -171,9 +171,8 @@ class Variation:
 
     def _change(self, constant: Constant, value: float) -> Hardware | None:
         """Return the hardware with another value of a constant; None where it contradicts other constants."""
-        told = {"name": constant.name, "kind": constant.kind, "unit": constant.unit, "before": constant.value}
         try:
-            return change_numbers(self.hardware, (Change(**told, value=value),), is_varied=True)  # type: ignore[arg-type]
+            return change_numbers(self.hardware, (Change.of(constant, value),), is_varied=True)
         except FAILURES:
             return None
 
@@ -309,8 +308,7 @@ def _vary_kind(
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
-    _, _, target = plan.find_targets(entry, mode, tf32=False)
-    hardware = target.bind(record)
+    hardware = plan.target(entry, mode, tf32=False).bind(record)
     return Variation(
         **one,
         hardware=hardware,
@@ -353,9 +351,8 @@ def read_use(usage: Usage) -> dict[str, Constant]:
     found["grid"] = find_region(usage.region or "world").intensity
     given = {name: getattr(usage, field) for name, field in GIVEN.items()} | {"grid": usage.gco2_per_kwh}
     return {
-        f"use.{name}": Constant(
-            name=f"use.{name}",
-            kind="use",
+        str(Address(USE, name)): Constant(
+            address=Address(USE, name),
             value=quantity.value if given.get(name) is None else given[name],
             unit=quantity.unit,
             basis=quantity.basis if given.get(name) is None else "published",

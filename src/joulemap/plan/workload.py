@@ -216,7 +216,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
     if workload is not None:
         from joulemap.store.workload import write_workload
 
-        write_workload(connection, workload)
+        write_workload(connection, workload, model.dimensions)
         return request.key.digest
     if model.shipped is None:
         raise DatabaseError(f"the workload of {request.model} has gone; run again")

@@ -186,6 +186,17 @@ def show_span(*ends: str) -> str:
     return f"{first.partition(' ')[0] if is_alike else first}{DASH}{last}"
 
 
+def show_interval(value: float | None, unit: str, half_width: float | None) -> str:
+    """Format a number with its interval, from the half-width of its logarithm: value, then both ends in brackets."""
+    if value is None or not half_width:
+        return show_quantity(value, unit)
+    shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
+    ending = show_quantity(value, unit).partition(" ")[2]
+    is_alike = ending and all(one.endswith(f" {ending}") for one in shown)
+    ends = [one.removesuffix(f" {ending}") for one in shown] if is_alike else shown
+    return f"{show_quantity(value, unit)} ({show_span(*ends)})"
+
+
 LEAST_RATE: Final = 1e-3
 """Rate per second from which, up to 1, no prefix is used: m/s would be read as a unit."""
 

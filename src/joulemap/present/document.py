@@ -62,9 +62,9 @@ SHARE_HEADING: Final = "assumed"
 
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
-    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
+    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?( \(\S[^()]*\))?"
 )
-"""Formatted number: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
+"""Formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -478,7 +478,7 @@ def _find_lacking(
 def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
     """Return the columns that distinguish rows: dimensions that differ, and others that are needed besides.
 
-    Short texts are tried before numbers, and at most one column of numbers is used.
+    Short texts are tried before numbers, and at most one column of numbers is used; long texts come last.
     """
     if not cells:
         return []
@@ -487,12 +487,13 @@ def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) 
     are_numbers = [_are_numbers(column) for column in cells]
     texts = [index for index in range(len(cells)) if not are_numbers[index] and _is_short(cells[index])]
     numbers = [index for index in range(len(cells)) if are_numbers[index]]
-    for index in [*texts, *numbers]:
+    longer = [index for index in range(len(cells)) if index not in (*texts, *numbers)]
+    for index in [*texts, *numbers, *longer]:
+        if are_numbers[index] and any(are_numbers[one] for one in found):
+            continue
         alike = _group([cells[one] for one in {0, *found}], count)
         if any(len({cells[index][row] for row in rows}) > 1 for rows in alike):
             found.append(index)
-            if are_numbers[index]:
-                break
     return sorted(found)
 
 

@@ -25,6 +25,7 @@ from joulemap.present.cell import (
     show_chosen_share,
     show_count,
     show_doubt,
+    show_interval,
     show_odds,
     show_plain,
     show_quantity,
@@ -45,12 +46,21 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "plain": show_plain,
     "#": lambda value: f"{value:,}",
     "and": lambda values: join_names(list(values)),
+    "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
+    "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, texts joined by commas, range of two texts.
+number, integer with separators, texts joined by `and`, the first few of them and a count of the others, texts joined
+by commas, range of two texts, number with SI prefix and no unit.
 """
+
+FEW: Final = 3
+"""Maximum texts that `few` joins before it counts the others."""
+
+INTERVAL: Final = "interval "
+"""Beginning of the format of a pair, value and half-width of its logarithm, such as `interval J`."""
 
 COUNT: Final = "n "
 """Beginning of the format of a count with its noun, such as `n subgraph` or `n query|queries`."""
@@ -61,12 +71,20 @@ _UNIT: Final = re.compile(r"\+?(?:[A-Za-z]+(?:/[A-Za-z]+)?|1/s|1)")
 _PARTS: Final = re.compile(r"\[([^\[\]]*)\]")
 
 
+def _join_few(texts: list[str]) -> str:
+    rest = len(texts) - FEW
+    return join_names([*texts[:FEW], *([f"{rest} more"] if rest > 0 else [])])
+
+
 def format_value(value: Any, form: str) -> str:
     """Return a value in a format of templates; ValueError for an unknown format."""
     if form in FORMATS:
         return FORMATS[form](value)
     if form.startswith(COUNT):
         return show_count(value, *form.removeprefix(COUNT).split("|"))
+    if form.startswith(INTERVAL):
+        number, half_width = value
+        return show_interval(number, form.removeprefix(INTERVAL), half_width)
     if not _UNIT.fullmatch(form):
         raise ValueError(f"no format of templates: {form!r}")
     return show_signed(value, form[1:]) if form[0] == "+" else show_quantity(value, form)
@@ -105,12 +123,23 @@ class Template:
         return "".join(
             _WRITER.vformat(text, (), given)
             for text, is_optional in self._parts
-            if not (is_optional and any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text)))
+            if not (is_optional and _lacks_value(text, given))
         )
 
     def words(self, row: object = None, /, **values: Any) -> list[str]:
-        """Return the words of a command, each filled by itself, so that a value with spaces stays one word."""
-        return [text for word in shlex.split(self.text) if (text := Template(word)(row, **values))]
+        """Return the words of a command, each filled by itself, so that a value with spaces stays one word.
+
+        A place that is a word by itself and whose value is a list becomes its items; an optional part may have several
+        words.
+        """
+        given = _Values(row, values)
+        text = "".join(text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given)))
+        found: list[str] = []
+        for word in shlex.split(text):
+            name = word[1:-1] if word.startswith("{") and word.endswith("}") else ""
+            value = _WRITER.get_field(name, (), given)[0] if name.replace(".", "_").isidentifier() else None
+            found += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
+        return [word for word in found if word]
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:
@@ -125,6 +154,10 @@ class Template:
 
 def _places(text: str) -> Iterator[str]:
     return (name for _, name, _, _ in _WRITER.parse(text) if name is not None)
+
+
+def _lacks_value(text: str, given: Mapping[str, Any]) -> bool:
+    return any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text))
 
 
 def _is_missing(value: Any) -> bool:

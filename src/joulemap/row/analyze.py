@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ActionShare(Row, query="analyze.action"):
-    """Where a run's energy goes, action by action: count x energy per action; one row per action; actions sum to
-    their category and to the run, exactly.
+    """Energy of a run by action: count x energy per action; one row per action; actions sum to their category and
+    to the run, exactly.
     """
 
     category: str
@@ -28,8 +28,8 @@ class ActionShare(Row, query="analyze.action"):
 
 
 class BottleneckShare(Row, query="analyze.bottleneck"):
-    """What bounds a run: subgraphs, time and energy by bottleneck; one row per bottleneck, three in all; latencies
-    and energies sum to the run, exactly.
+    """Subgraphs, time and energy of a run by bottleneck; one row per bottleneck, three in all; latencies and
+    energies sum to the run, exactly.
     """
 
     bottleneck: str
@@ -44,9 +44,7 @@ class BottleneckShare(Row, query="analyze.bottleneck"):
 
 
 class CategoryShare(Row, query="analyze.category"):
-    """Where a run's energy goes, by category of its architecture; one row per category; categories sum to the run,
-    exactly.
-    """
+    """Energy of a run by category of its architecture; one row per category; categories sum to the run, exactly."""
 
     category: str
     common_categories: str
@@ -60,8 +58,8 @@ class CategoryShare(Row, query="analyze.category"):
 
 
 class EventCount(Row, query="analyze.event"):
-    """What a run does, in events: instructions, cache lines with hits and misses, branches, warps, tokens, tiles,
-    padding; one row per event; those that no operator causes are left out.
+    """Events of a run: instructions, cache lines with hits and misses, branches, warps, tokens, tiles, padding; one
+    row per event; events that no operator causes are omitted.
     """
 
     component: str
@@ -80,8 +78,8 @@ class EventCount(Row, query="analyze.event"):
 
 
 class OperatorShare(Row, query="analyze.operator"):
-    """A run operator by operator: energy by part, latency, share, and what fusing it saves; one row per operator;
-    energies and latencies sum to the run, exactly.
+    """Operators of a run: energy by part, latency, share, and the saving by fusion; one row per operator; energies
+    and latencies sum to the run, exactly.
     """
 
     operator_index: int
@@ -114,8 +112,8 @@ class OperatorShare(Row, query="analyze.operator"):
 
 
 class SubgraphRoof(Row, query="analyze.roofline"):
-    """The subgraphs of a run under the roof of its hardware: operations per byte off chip, and operations per
-    second; one row per subgraph.
+    """Subgraphs of a run on the roofline of its hardware: operations per off-chip byte, and operations per second;
+    one row per subgraph.
     """
 
     subgraph_index: int
@@ -137,8 +135,8 @@ class SubgraphRoof(Row, query="analyze.roofline"):
 
 
 class SubgraphShare(Row, query="analyze.subgraph"):
-    """A run subgraph by subgraph: energy by part, latency, bottleneck, allocation; one row per subgraph; energies
-    and latencies sum to the run, exactly.
+    """Subgraphs of a run: energy by part, latency, bottleneck, allocation; one row per subgraph; energies and
+    latencies sum to the run, exactly.
     """
 
     subgraph_index: int
@@ -178,7 +176,7 @@ class SubgraphShare(Row, query="analyze.subgraph"):
 
 
 class RunTotal(Row, query="analyze.total"):
-    """One run as a whole: energy by part, time, utilization, power cap, memory, allocation; one row."""
+    """Totals of one run: energy by part, time, utilization, power cap, memory, allocation; one row."""
 
     model: str
     hardware: str

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ArchitectureAction(Row, query="architectures.action"):
-    """What one MAC takes on each architecture, action by action: count for a MAC x energy per action; one row per
-    evaluated run and action; those of a run sum to its energy, exactly.
+    """Energy of one MAC on each architecture by action: count per MAC x energy per action; one row per evaluated
+    run and action; those of a run sum to its energy, exactly.
     """
 
     architecture: str
@@ -33,9 +33,8 @@ class ArchitectureAction(Row, query="architectures.action"):
 
 
 class ArchitectureCategory(Row, query="architectures.category"):
-    """Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural
-    overhead; one row per evaluated run and common category, all nine of them; those of a run sum to its energy,
-    exactly.
+    """Energy of the run and of one MAC by common category, with the categories that are architectural overhead; one
+    row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly.
     """
 
     architecture: str
@@ -53,8 +52,8 @@ class ArchitectureCategory(Row, query="architectures.category"):
 
 
 class ArchitectureSummary(Row, query="architectures.summary"):
-    """What each architecture spends a model's joules on: energy by common category, of the run and of one MAC, and
-    what a MAC takes; one row per run asked for, refused ones included with null figures.
+    """Energy of a model on each architecture by common category, of the run and of one MAC, with the counts per
+    MAC; one row per requested run; refused ones have null figures.
     """
 
     architecture: str

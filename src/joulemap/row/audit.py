@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class Finding(Row, query="audit.conservation"):
-    """Every rule that the tables must keep; a healthy database returns no row; one row per broken rule and place."""
+    """Broken rules of the tables; a sound database returns no row; one row per broken rule and place."""
 
     rule: str
     run_id: int | None

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class PartAction(Row, query="breakdown.action"):
-    """Where the energy of each subgraph or operator goes, action by action: count x energy per action; one row per
-    part of a run and action; actions sum to their part and parts to the run, exactly.
+    """Energy of each subgraph or operator by action: count x energy per action; one row per part of a run and
+    action; actions sum to their part and parts to the run, exactly.
     """
 
     run_id: int
@@ -36,8 +36,8 @@ class PartAction(Row, query="breakdown.action"):
 
 
 class PartCategory(Row, query="breakdown.category"):
-    """Where the energy of each subgraph or operator goes, by category; one row per part of a run and category;
-    categories sum to their part and parts to the run, exactly.
+    """Energy of each subgraph or operator by category; one row per part of a run and category; categories sum to
+    their part and parts to the run, exactly.
     """
 
     run_id: int

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class FittedNumber(Row, query="calibration.coefficient"):
-    """What a calibration changed: each coefficient and energy scale before and after; one row per coefficient."""
+    """Coefficients and energy scales that a calibration changed, before and after; one row per coefficient."""
 
     part: str
     name: str
@@ -22,8 +22,8 @@ class FittedNumber(Row, query="calibration.coefficient"):
 
 
 class CalibrationErrorRow(Row, query="calibration.error"):
-    """How far a calibration is from its measurements: with class defaults, as fitted, and with each family left
-    out; one row per quantity and group of rows.
+    """Errors of a calibration: with class defaults, as fitted, and with each family held out; one row per quantity
+    and group of rows.
     """
 
     quantity: str
@@ -43,9 +43,7 @@ class CalibrationErrorRow(Row, query="calibration.error"):
 
 
 class StoredCalibration(Row, query="calibration.list"):
-    """Calibrations that runs have used, what they were fitted to, and how far they are from that; one row per
-    calibration.
-    """
+    """Calibrations that runs used, with their measurements and errors; one row per calibration."""
 
     calibration: str
     hardware: str

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 class Placement(Row, query="compare.allocation"):
-    """Where each subgraph of several runs is placed, how long it takes there and what bounds it; one row per
-    evaluated run and subgraph.
-    """
+    """Placement, time and bottleneck of each subgraph of several runs; one row per evaluated run and subgraph."""
 
     hardware: str
     subgraph_index: int
@@ -37,8 +35,8 @@ class Placement(Row, query="compare.allocation"):
 
 
 class RunFigure(Row, query="compare.detail"):
-    """Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs; one row
-    per run asked for, refused ones included.
+    """Totals of several runs: energy by part, time, utilization, memory, bottlenecks of their subgraphs; one row
+    per requested run, refused ones included.
     """
 
     model: str
@@ -89,8 +87,8 @@ class RunFigure(Row, query="compare.detail"):
 
 
 class HardwareNumber(Row, query="compare.geometry"):
-    """What the hardware of several runs is made of: geometry, memory, power and its modes, peaks; one row per run
-    and number of its hardware.
+    """Hardware of several runs: geometry, memory, power and its modes, peaks; one row per run and number of its
+    hardware.
     """
 
     hardware: str
@@ -106,8 +104,8 @@ class HardwareNumber(Row, query="compare.geometry"):
 
 
 class Insight(Row, query="compare.insight"):
-    """What separates the runs: how much less energy the best takes than each other, and the category that explains
-    most of it; one row per pair of the lowest-energy run with another.
+    """Energy of the best run against each other run, with the category that explains most of the difference; one
+    row per pair of the lowest-energy run with another.
     """
 
     best_hardware: str
@@ -123,8 +121,8 @@ class Insight(Row, query="compare.insight"):
 
 
 class ModelFigure(Row, query="compare.matrix"):
-    """Several models on several hardware: figures, and who is best of either; one row per model and hardware asked
-    for, refused ones included.
+    """Figures of several models on several hardware, with the best of each; one row per requested model and
+    hardware, refused ones included.
     """
 
     model: str
@@ -160,8 +158,8 @@ class ModelFigure(Row, query="compare.matrix"):
 
 
 class ModelMix(Row, query="compare.mix"):
-    """What the model of several runs is made of, by kind of operator; one row per workload of the runs asked for
-    and kind of its operators, views apart.
+    """Operators of the model of several runs, by kind; one row per workload of the requested runs and kind of
+    operator, without views.
     """
 
     model: str
@@ -178,8 +176,8 @@ class ModelMix(Row, query="compare.mix"):
 
 
 class Contender(Row, query="compare.part"):
-    """Each subgraph or operator on each hardware, and who runs it at the least cost; one row per part of a workload
-    and run.
+    """Each subgraph or operator on each hardware, with the one of least cost; one row per part of a workload and
+    run.
     """
 
     model: str
@@ -209,8 +207,8 @@ class Contender(Row, query="compare.part"):
 
 
 class PairChance(Row, query="compare.probability"):
-    """Each of these runs against each other of its model: how probable it is that it is better; one row per metric
-    and ordered pair of evaluated runs.
+    """Probability that each of these runs is better than each other run of its model; one row per metric and
+    ordered pair of evaluated runs.
     """
 
     metric: str
@@ -227,7 +225,9 @@ class PairChance(Row, query="compare.probability"):
 
 
 class RankedHardware(Row, query="compare.ranking"):
-    """Hardware ranked by what matters where it is deployed; one row per run asked for, refused ones included."""
+    """Hardware ranked by the metric that matters for its deployment; one row per requested run, refused ones
+    included.
+    """
 
     rank: int | None
     hardware: str
@@ -259,8 +259,8 @@ class RankedHardware(Row, query="compare.ranking"):
 
 
 class Recommendation(Row, query="compare.recommendation"):
-    """The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the
-    best that can be had; one row per choice and goal.
+    """Best run for energy, latency, throughput, memory and energy x delay, of all runs and of some, and the best
+    available one; one row per choice and goal.
     """
 
     is_among: bool
@@ -283,7 +283,7 @@ class Recommendation(Row, query="compare.recommendation"):
 
 
 class UtilizationSpread(Row, query="compare.spread"):
-    """Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it;
+    """Compute utilization of each run: mean, minimum and maximum with the responsible subgraphs, and bottlenecks;
     one row per evaluated run.
     """
 
@@ -308,8 +308,8 @@ class UtilizationSpread(Row, query="compare.spread"):
 
 
 class Strength(Row, query="compare.strength"):
-    """What each of several runs is good and bad at, against the median of them and against its own peak; one row
-    per evaluated run and aspect.
+    """Strengths and weaknesses of several runs, against their median and their own peak; one row per evaluated run
+    and aspect.
     """
 
     hardware: str
@@ -326,7 +326,7 @@ class Strength(Row, query="compare.strength"):
 
 
 class Comparison(Row, query="compare.summary"):
-    """Energy, latency, memory and utilization of each run, with ratios to a baseline; one row per run asked for,
+    """Energy, latency, memory and utilization of each run, with ratios to a baseline; one row per requested run,
     refused ones included.
     """
 
@@ -380,8 +380,8 @@ class Comparison(Row, query="compare.summary"):
 
 
 class EnergyBranch(Row, query="compare.tree"):
-    """Where the energy of several runs goes: categories of their architectures and the actions in them; one row per
-    run, category and action; the rows of a run sum to its energy, exactly.
+    """Energy of several runs by category of their architectures and action; one row per run, category and action;
+    the rows of a run sum to its energy, exactly.
     """
 
     model: str
@@ -402,8 +402,8 @@ class EnergyBranch(Row, query="compare.tree"):
 
 
 class Victory(Row, query="compare.victory"):
-    """Which kinds of subgraph or operator each hardware runs at the least cost; one row per workload, hardware and
-    kind that the workload has.
+    """Kinds of subgraph or operator that each hardware runs at the least cost; one row per workload, hardware and
+    kind of the workload.
     """
 
     model: str

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class AssumedNumber(Row, query="cost.assumption"):
-    """What a cost per inference assumes, each number with its source; one row per assumption."""
+    """Assumptions of a cost per inference, each with its source; one row per assumption."""
 
     assumption_index: int
     assumption: str
@@ -19,8 +19,8 @@ class AssumedNumber(Row, query="cost.assumption"):
 
 
 class BreakEven(Row, query="cost.break_even"):
-    """From how many inferences on the option with the higher price to begin with is the cheaper one; one row, or
-    none where one of the options has no price.
+    """Number of inferences from which the option with the higher initial price is cheaper; one row; none where one
+    of the options has no price.
     """
 
     hardware_a: str
@@ -47,7 +47,7 @@ class BreakEven(Row, query="cost.break_even"):
 
 
 class GridFootprint(Row, query="cost.grid"):
-    """Energy and carbon of a million inferences in each grid; one row per grid and evaluated run."""
+    """Energy and carbon of a million inferences on each grid; one row per grid and evaluated run."""
 
     region: str
     name: str
@@ -66,8 +66,8 @@ class GridFootprint(Row, query="cost.grid"):
 
 
 class CostOption(Row, query="cost.million"):
-    """What a million inferences cost, rented or bought, with their energy and carbon; one row per run asked for and
-    way of paying; one with way none where no price is known or the run was refused.
+    """Cost of a million inferences, rented or bought, with energy and carbon; one row per requested run and way of
+    paying; one with way none where no price is known or the run was refused.
     """
 
     rank: int | None

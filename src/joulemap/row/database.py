@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class StoredTable(Row, query="database.content"):
-    """What the database holds; one row per table."""
+    """Tables of the database; one row per table."""
 
     table_name: str
     row_count: int
@@ -16,7 +16,7 @@ class StoredTable(Row, query="database.content"):
 
 
 class StoredView(Row, query="database.view"):
-    """The promised views of the database; one row per view."""
+    """Promised views of the database; one row per view."""
 
     view_name: str
     column_count: int

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class VersionFigure(Row, query="diff.figure"):
-    """Two versions of a model on each hardware: what changed, and how sure that is; one row per pair of runs and
-    metric; pairs of which one was refused have no figures.
+    """Changes between two versions of a model on each hardware, with their uncertainty; one row per pair of runs
+    and metric; pairs with a refused run have no figures.
     """
 
     hardware: str

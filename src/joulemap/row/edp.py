@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class EdpBound(Row, query="edp.bound"):
-    """The most that removing one cost could take off a run's energy-delay product; one row per remedy."""
+    """Upper bounds of the reduction of a run's energy-delay product by removing one cost; one row per remedy."""
 
     remedy: str
     saving_fraction: float
@@ -21,8 +21,8 @@ class EdpBound(Row, query="edp.bound"):
 
 
 class EdpComparison(Row, query="edp.comparison"):
-    """The same subgraph on several hardware: its share of each run's energy-delay product; one row per subgraph and
-    run.
+    """The same subgraph on several hardware, with its share of each run's energy-delay product; one row per
+    subgraph and run.
     """
 
     subgraph_index: int
@@ -42,8 +42,8 @@ class EdpComparison(Row, query="edp.comparison"):
 
 
 class EdpCut(Row, query="edp.cut"):
-    """How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product; one row per
-    level and cut.
+    """Fewest subgraphs, or operators, that make up 50, 80, 90, 95 and 99 % of a run's energy-delay product; one row
+    per level and cut.
     """
 
     level: str
@@ -55,8 +55,8 @@ class EdpCut(Row, query="edp.cut"):
 
 
 class EdpShare(Row, query="edp.distribution"):
-    """How a run's energy-delay product spreads over its subgraphs, by part and cumulatively; one row per subgraph;
-    shares sum to the run's energy-delay product.
+    """Energy-delay product of a run by subgraph, by part and cumulatively; one row per subgraph; shares sum to the
+    run's energy-delay product.
     """
 
     rank: int
@@ -81,9 +81,9 @@ class EdpShare(Row, query="edp.distribution"):
 
 
 class EdpOperatorShare(Row, query="edp.operator"):
-    """How a run's energy-delay product spreads over its operators, and the biases inside them, by part and
-    cumulatively; one row per operator, and one for the bias that a product adds as part of itself; shares sum to
-    the run's energy-delay product.
+    """Energy-delay product of a run by operator, with the biases inside them, by part and cumulatively; one row per
+    operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay
+    product.
     """
 
     rank: int
@@ -111,8 +111,8 @@ class EdpOperatorShare(Row, query="edp.operator"):
 
 
 class EdpPattern(Row, query="edp.pattern"):
-    """How a run's energy-delay product spreads over its fusion patterns; one row per fusion pattern; shares sum to
-    the run's energy-delay product.
+    """Energy-delay product of a run by fusion pattern; one row per fusion pattern; shares sum to the run's
+    energy-delay product.
     """
 
     rank: int
@@ -132,9 +132,7 @@ class EdpPattern(Row, query="edp.pattern"):
 
 
 class EdpTotal(Row, query="edp.total"):
-    """A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added; one
-    row.
-    """
+    """Energy-delay product of a run by part, and the sum of its subgraphs' own products; one row."""
 
     model: str
     hardware: str

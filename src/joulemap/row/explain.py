@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class CategoryDifference(Row, query="explain.category"):
-    """What two runs spend by common category, energy or time or both, and what of each difference is more of it,
-    what a higher price; one row per category of either; categories sum to the difference B minus A, exactly.
+    """Energy or time of two runs by common category, with the parts of each difference due to amounts and to
+    prices; one row per category of either; categories sum to the difference B minus A, exactly.
     """
 
     quantity: str
@@ -28,8 +28,8 @@ class CategoryDifference(Row, query="explain.category"):
 
 
 class EdpTerm(Row, query="explain.edp"):
-    """Why one run has a larger energy-delay product than another: an exact additive decomposition; one row per
-    term; terms sum to twice the difference of E T, B minus A, exactly.
+    """Exact additive decomposition of the difference between two runs' energy-delay products; one row per term;
+    terms sum to twice the difference of E T, B minus A, exactly.
     """
 
     term: str
@@ -48,7 +48,7 @@ class EdpTerm(Row, query="explain.edp"):
 
 
 class Effect(Row, query="explain.effect"):
-    """What moved the energy from one run to another, by kind of cause: an exact additive decomposition; one row per
+    """Exact additive decomposition of the difference between two runs' energies by kind of cause; one row per
     effect, six in all; they sum to the difference B minus A, exactly.
     """
 
@@ -62,8 +62,8 @@ class Effect(Row, query="explain.effect"):
 
 
 class EnergyTerm(Row, query="explain.energy"):
-    """Why one run uses more energy than another: an exact additive decomposition; one row per term; terms sum to
-    the difference B minus A, exactly.
+    """Exact additive decomposition of the difference between two runs' energies; one row per term; terms sum to the
+    difference B minus A, exactly.
     """
 
     term: str
@@ -85,8 +85,8 @@ class EnergyTerm(Row, query="explain.energy"):
 
 
 class LatencyTerm(Row, query="explain.latency"):
-    """Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph; one
-    row per term and resource; terms sum to the difference B minus A, exactly.
+    """Exact additive decomposition of the difference between two runs' latencies by bottleneck of each subgraph;
+    one row per term and resource; terms sum to the difference B minus A, exactly.
     """
 
     term: str
@@ -105,8 +105,8 @@ class LatencyTerm(Row, query="explain.latency"):
 
 
 class MemoryTerm(Row, query="explain.memory"):
-    """Why one run keeps more bytes than another: an exact additive decomposition of its peak memory; one row per
-    term that is not zero; terms sum to the difference B minus A, exactly.
+    """Exact additive decomposition of the difference between two runs' peak memory; one row per nonzero term; terms
+    sum to the difference B minus A, exactly.
     """
 
     term: str
@@ -125,9 +125,9 @@ class MemoryTerm(Row, query="explain.memory"):
 
 
 class PurposeDifference(Row, query="explain.purpose"):
-    """Two runs' energy and time by what the work is for in a language model: weights, cache, attention, experts,
-    logits, communication, host, static; one row per purpose that either run has; energies and times each sum to the
-    difference B minus A, exactly.
+    """Energy and time of two runs of a language model by purpose: weights, cache, attention, experts, logits,
+    communication, host, static; one row per purpose of either run; energies and times each sum to the difference B
+    minus A, exactly.
     """
 
     purpose: str
@@ -145,8 +145,8 @@ class PurposeDifference(Row, query="explain.purpose"):
 
 
 class RoleDifference(Row, query="explain.role"):
-    """Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their
-    count and their price moved; one row per role that either run has; differences sum to B minus A, exactly.
+    """Energy of two runs by role of the actions, whatever their classes call them, with the parts of the difference
+    due to count and price; one row per role of either run; differences sum to B minus A, exactly.
     """
 
     role: str
@@ -172,8 +172,8 @@ class RoleDifference(Row, query="explain.role"):
 
 
 class SubgraphDifference(Row, query="explain.subgraph"):
-    """Two runs subgraph by subgraph, and what each adds to the difference; one row per subgraph of either, matched
-    by name; energies, times and shares sum to the difference, exactly.
+    """Differences of two runs by subgraph; one row per subgraph of either, matched by name; energies, times and
+    shares sum to the difference, exactly.
     """
 
     name: str
@@ -197,8 +197,8 @@ class SubgraphDifference(Row, query="explain.subgraph"):
 
 
 class RunPair(Row, query="explain.total"):
-    """The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak
-    memory; one row.
+    """Totals of the two runs of an explanation, or of one subgraph: differences in energy, latency, energy x delay,
+    peak memory; one row.
     """
 
     model: str
@@ -238,7 +238,7 @@ class RunPair(Row, query="explain.total"):
 
 
 class Traffic(Row, query="explain.traffic"):
-    """Bytes that each memory of two runs carries; one row per memory action that is counted in bytes."""
+    """Bytes of each memory of two runs; one row per memory action that is counted in bytes."""
 
     component: str
     action: str

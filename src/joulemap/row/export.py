@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class Step(Row, query="export.operator"):
-    """The operators of one run as they follow each other, with the kernel that runs each; one row per operator that
-    runs; energies and latencies sum to the run, exactly.
+    """Operators of one run in order, with their kernels; one row per operator that runs; energies and latencies sum
+    to the run, exactly.
     """
 
     place: int
@@ -43,8 +43,8 @@ class Step(Row, query="export.operator"):
 
 
 class Sample(Row, query="export.sample"):
-    """What one run takes where: time, bytes and MACs of each operator, energy of each of its actions; one row per
-    operator, without an action, and one per operator and action; every amount sums to the run.
+    """Time, bytes and MACs of each operator of one run, and energy of each of its actions; one row per operator,
+    without an action, and one per operator and action; every amount sums to the run.
     """
 
     operator_index: int

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class FusionOperator(Row, query="fusion.operator"):
-    """What fusing saves, operator by operator; one row per operator; energies, latencies, shares and bytes add up
-    to the run.
+    """Savings by fusion of each operator; one row per operator; energies, latencies, shares and bytes add up to the
+    run.
     """
 
     operator_index: int
@@ -56,8 +56,8 @@ class FusionOperator(Row, query="fusion.operator"):
 
 
 class FusionPattern(Row, query="fusion.pattern"):
-    """What fusing saves, by fusion pattern; one row per fusion pattern; energies, latencies, shares and bytes add
-    up to the run.
+    """Savings by fusion of each fusion pattern; one row per fusion pattern; energies, latencies, shares and bytes
+    add up to the run.
     """
 
     fusion_pattern: str
@@ -102,8 +102,8 @@ class FusionPattern(Row, query="fusion.pattern"):
 
 
 class FusionSubgraph(Row, query="fusion.subgraph"):
-    """What fusing saves, subgraph by subgraph; one row per subgraph; energies, latencies, shares and bytes add up
-    to the run.
+    """Savings by fusion of each subgraph; one row per subgraph; energies, latencies, shares and bytes add up to the
+    run.
     """
 
     subgraph_index: int
@@ -150,7 +150,7 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
 
 
 class FusionTotal(Row, query="fusion.total"):
-    """What fusing saves of a run: energy, latency, energy x delay, bytes, kernels; one row."""
+    """Savings by fusion of a run: energy, latency, energy x delay, bytes, kernels; one row."""
 
     model: str
     hardware: str

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class HardwareCompiler(Row, query="hardware.compiler"):
-    """What the compiler of one hardware runs on it; one row, or none for hardware that runs every operator."""
+    """Operators that the compiler of one hardware supports; one row, or none for hardware that runs every operator."""
 
     compiler: str
     cut: str
@@ -18,7 +18,7 @@ class HardwareCompiler(Row, query="hardware.compiler"):
 
 
 class ActionPrice(Row, query="hardware.energy"):
-    """The energy reference table of one hardware; one row per action."""
+    """Energy reference table of one hardware; one row per action."""
 
     category: str
     component: str
@@ -34,7 +34,7 @@ class ActionPrice(Row, query="hardware.energy"):
 
 
 class HardwareFact(Row, query="hardware.fact"):
-    """Every number of one hardware with unit, basis and source; one row per number."""
+    """Numbers of one hardware with unit, basis and source; one row per number."""
 
     fact_index: int
     quantity: str
@@ -64,7 +64,7 @@ class HardwareLink(Row, query="hardware.link"):
 
 
 class ListedHardware(Row, query="hardware.list"):
-    """Hardware targets of the catalogue, filtered; one row per hardware."""
+    """Hardware of the catalogue, filtered; one row per hardware."""
 
     hardware: str
     name: str
@@ -106,8 +106,8 @@ class RidgePoint(Row, query="hardware.ridge"):
 
 
 class Probe(Row, query="hardware.sanity"):
-    """Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what
-    was measured; one row per run asked for, refused ones included.
+    """Power of a large matrix product and a stream copy, against the power cap and measurements; one row per
+    requested run, refused ones included.
     """
 
     hardware: str
@@ -135,7 +135,7 @@ class Probe(Row, query="hardware.sanity"):
 
 
 class HardwareSummary(Row, query="hardware.summary"):
-    """What one hardware is: class, names, operating points, and what is uncertain about it; one row."""
+    """Summary of one hardware: class, names, power modes, and what is uncertain about it; one row."""
 
     hardware: str
     name: str

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class ListedMeasurement(Row, query="measurement.list"):
-    """What somebody measured; one row per measurement."""
+    """Measurements of models and operators; one row per measurement."""
 
     measurement_id: int
     hardware: str
@@ -29,7 +29,7 @@ class ListedMeasurement(Row, query="measurement.list"):
 
 
 class ServedMeasurement(Row, query="measurement.served"):
-    """What somebody measured of language models as they are served; one row per measurement."""
+    """Measurements of served language models; one row per measurement."""
 
     serving_measurement_id: int
     source: str

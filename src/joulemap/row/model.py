@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ModelCaveat(Row, query="model.assumption"):
-    """What the trace of a workload had to assume, or could not count; one row per assumption, and one per ATen
-    operator without a formula.
+    """Assumptions and gaps of the trace of a workload; one row per assumption, and one per ATen operator without a
+    formula.
     """
 
     kind: str
@@ -17,8 +17,8 @@ class ModelCaveat(Row, query="model.assumption"):
 
 
 class Caveat(Row, query="model.caveat"):
-    """What the trace of the runs' workloads had to assume, or could not count; one row per assumption, and one per
-    ATen operator without a formula.
+    """Assumptions and gaps of the traces of the runs' workloads; one row per assumption, and one per ATen operator
+    without a formula.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Caveat(Row, query="model.caveat"):
 
 
 class OperationShare(Row, query="model.mix"):
-    """What a workload consists of, by operation; one row per operation that depends on an input, views apart."""
+    """Operators of a workload by operation; one row per operation that depends on an input, without views."""
 
     operation: str
     kind: str
@@ -42,8 +42,8 @@ class OperationShare(Row, query="model.mix"):
 
 
 class ModulePart(Row, query="model.module"):
-    """One run by the modules of its model, each with all that runs inside it; one row per module in which an
-    operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly.
+    """Modules of one run, each with everything that runs inside it; one row per module in which an operator runs,
+    the model itself first; own energies, latencies and MACs sum to the run, exactly.
     """
 
     module_index: int
@@ -63,7 +63,7 @@ class ModulePart(Row, query="model.module"):
 
 
 class ListedOperator(Row, query="model.operator"):
-    """The operators of a workload in execution order; one row per operator."""
+    """Operators of a workload in execution order; one row per operator."""
 
     operator_index: int
     name: str
@@ -86,7 +86,7 @@ class ListedOperator(Row, query="model.operator"):
 
 
 class PatternShare(Row, query="model.pattern"):
-    """The fusion patterns of a workload; one row per pattern of what depends on an input, views apart."""
+    """Fusion patterns of a workload; one row per pattern of operators that depend on an input, without views."""
 
     fusion_pattern: str
     subgraph_count: int
@@ -99,7 +99,7 @@ class PatternShare(Row, query="model.pattern"):
 
 
 class ModelProfile(Row, query="model.profile"):
-    """A workload as a whole, before any hardware is chosen; one row."""
+    """Totals of a workload, independent of hardware; one row."""
 
     name: str
     batch: int

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ParetoPoint(Row, query="pareto.front"):
-    """Which configurations no other one beats in two metrics at once, and who beats the rest; one row per run asked
-    for, refused ones included.
+    """Pareto front of configurations in two metrics, and the configurations that dominate the rest; one row per
+    requested run, refused ones included.
     """
 
     status: str

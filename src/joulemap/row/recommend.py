@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class RankedConfiguration(Row, query="recommend.configuration"):
-    """Configurations within limits, best first, then those that miss one, nearest first; one row per run asked for,
-    refused ones included.
+    """Configurations within limits, best first, then configurations that miss a limit, nearest first; one row per
+    requested run, refused ones included.
     """
 
     status: str
@@ -68,9 +68,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
 
 
 class Violation(Row, query="recommend.violation"):
-    """Which limit each configuration misses, and by how much; one row per evaluated run and limit that it does not
-    keep.
-    """
+    """Limits that each configuration misses, and by how much; one row per evaluated run and missed limit."""
 
     hardware: str
     precision: str

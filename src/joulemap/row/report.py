@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class PredictionStanding(Row, query="report.accuracy"):
-    """How predictions like each run's have scored against measurements, and how near to its hardware these are; one
-    row per run and quantity; refused runs are left out.
+    """Scores of predictions like each run's against measurements, by nearness of the measured hardware; one row per
+    run and quantity; refused runs are omitted.
     """
 
     model: str
@@ -29,8 +29,8 @@ class PredictionStanding(Row, query="report.accuracy"):
 
 
 class NumberSource(Row, query="report.source"):
-    """What the numbers of runs rest on: every source of a price or another number of their hardware, and how much
-    energy it prices; one row per run, basis and source; refused runs are left out.
+    """Sources of the numbers of runs: prices and other numbers of their hardware, and the energy that each source
+    prices; one row per run, basis and source; refused runs are omitted.
     """
 
     model: str
@@ -45,9 +45,8 @@ class NumberSource(Row, query="report.source"):
 
 
 class EnergyLeaf(Row, query="report.tree"):
-    """Where the energy of several runs goes: common categories, the actions in them, and the subgraphs that act
-    most; one row per run, action and subgraph; of an action past the subgraphs that act most, one row for all the
-    others; the rows of a run sum to its energy, exactly.
+    """Energy of several runs by common category, action and the largest subgraphs; one row per run, action and
+    subgraph, with one row for all smaller subgraphs of an action; the rows of a run sum to its energy, exactly.
     """
 
     model: str

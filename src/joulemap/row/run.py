@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class Allocation(Row, query="run.allocation"):
-    """Where each subgraph of one run is placed, how long it takes and what bounds it; one row per subgraph that
-    runs; latencies sum to the run, exactly.
+    """Placement, time and bottleneck of each subgraph of one run; one row per subgraph that runs; latencies sum to
+    the run, exactly.
     """
 
     subgraph_index: int
@@ -35,8 +35,8 @@ class Allocation(Row, query="run.allocation"):
 
 
 class Constant(Row, query="run.constant"):
-    """Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the
-    difference; one row per constant that differs or that only one side has.
+    """Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each
+    price; one row per constant that differs or that only one side has.
     """
 
     constant: str
@@ -53,8 +53,8 @@ class Constant(Row, query="run.constant"):
 
 
 class Fallback(Row, query="run.fallback"):
-    """What of runs a host computes because the chip's compiler does not run it, or leaves it; one row per run and
-    operation that the host computes.
+    """Operations of runs that a host computes because the chip's compiler does not support them or leaves them; one
+    row per run and operation that the host computes.
     """
 
     run_id: int
@@ -72,8 +72,8 @@ class Fallback(Row, query="run.fallback"):
 
 
 class LedgerLine(Row, query="run.ledger"):
-    """The ledger of one run: every line with its count and the energy of one; one row per operator and action;
-    lines sum to operators, subgraphs and the run, exactly.
+    """Ledger of one run: every line with its count and energy per action; one row per operator and action; lines
+    sum to operators, subgraphs and the run, exactly.
     """
 
     subgraph_index: int

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class SweepCrossing(Row, query="sweep.crossing"):
-    """From which batch on one hardware beats another that was better at smaller batches; one row per model,
-    precision, runtime, metric, pair of hardware and batch where the better one changes.
+    """Batches from which one hardware beats another that was better at smaller batches; one row per model,
+    precision, runtime, metric, pair of hardware and batch at which the better one changes.
     """
 
     model: str
@@ -33,7 +33,7 @@ class SweepCrossing(Row, query="sweep.crossing"):
 
 
 class SweepPoint(Row, query="sweep.point"):
-    """Every run of a sweep: what a larger batch brings and costs; one row per run asked for, refused ones included."""
+    """Runs of a sweep, with the gain and cost of a larger batch; one row per requested run, refused ones included."""
 
     model: str
     hardware: str
@@ -64,8 +64,8 @@ class SweepPoint(Row, query="sweep.point"):
 
 
 class SweepSeries(Row, query="sweep.series"):
-    """The best batch of each hardware: within a latency budget, for throughput and for energy; one row per model,
-    hardware, precision and runtime of the runs asked for.
+    """Best batch of each hardware: within a latency budget, for throughput and for energy; one row per model,
+    hardware, precision and runtime of the requested runs.
     """
 
     model: str
@@ -100,7 +100,7 @@ class SweepSeries(Row, query="sweep.series"):
 
 
 class SweepWinner(Row, query="sweep.winner"):
-    """Which hardware is best at each batch of a sweep, and where that changes; one row per model, precision,
+    """Best hardware at each batch of a sweep, and the batches at which it changes; one row per model, precision,
     runtime, metric and batch.
     """
 

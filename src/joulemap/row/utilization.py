@@ -7,9 +7,7 @@ from joulemap.row import Row
 
 
 class UtilizationFlag(Row, query="utilization.flag"):
-    """What is unhealthy about how runs use their hardware, and which subgraphs are the reason; one row per run and
-    flag that it raises.
-    """
+    """Problems in how runs use their hardware, and the responsible subgraphs; one row per run and raised flag."""
 
     hardware: str
     flag: str
@@ -31,7 +29,7 @@ class UtilizationFlag(Row, query="utilization.flag"):
 
 
 class Grade(Row, query="utilization.grade"):
-    """The grades of a share of a peak, and where each begins; one row per grade."""
+    """Grades of a share of a peak, with their thresholds; one row per grade."""
 
     grade_index: int
     grade: str
@@ -39,8 +37,8 @@ class Grade(Row, query="utilization.grade"):
 
 
 class Pairing(Row, query="utilization.pairing"):
-    """Which hardware suits which size of model and batch: who wins most often among the stored runs; one row per
-    class of FLOPs, precision, batch and goal.
+    """Hardware that wins most often by size of model and batch among the stored runs; one row per class of FLOPs,
+    precision, batch and goal.
     """
 
     least_flop_count: int
@@ -64,8 +62,8 @@ class Pairing(Row, query="utilization.pairing"):
 
 
 class PrecisionGain(Row, query="utilization.precision"):
-    """What each precision of a hardware gains over fp32, or over the widest that it has without fp32; one row per
-    evaluated run asked for.
+    """Gain of each precision of a hardware over fp32, or over its widest precision without fp32; one row per
+    requested evaluated run.
     """
 
     model: str
@@ -86,8 +84,8 @@ class PrecisionGain(Row, query="utilization.precision"):
 
 
 class Remedy(Row, query="utilization.remedy"):
-    """What would use the hardware of runs better: the best of other runs that differ in one thing, and what it
-    gains; one row per evaluated run and thing that some evaluated other run differs in.
+    """Better uses of the hardware of runs: the best other run that differs in one thing, and its gain; one row per
+    evaluated run and property in which some evaluated other run differs.
     """
 
     hardware: str
@@ -110,8 +108,8 @@ class Remedy(Row, query="utilization.remedy"):
 
 
 class Utilization(Row, query="utilization.summary"):
-    """How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline; one
-    row per run asked for, refused ones included.
+    """Use of each hardware by a run: arithmetic, bandwidth, units, and its place on the roofline; one row per
+    requested run, refused ones included.
     """
 
     model: str
@@ -159,8 +157,8 @@ class Utilization(Row, query="utilization.summary"):
 
 
 class BatchZone(Row, query="utilization.zone"):
-    """The batches at which a hardware is used well: utilization and inferences per joule near the best of a series;
-    one row per model, hardware, precision and runtime of the runs asked for.
+    """Batches at which a hardware is well used: utilization and inferences per joule near the best of a series; one
+    row per model, hardware, precision and runtime of the requested runs.
     """
 
     model: str

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class OperatorScore(Row, query="validate.operator"):
-    """Predicted device time of operators inside models against measured, by kind of operator; one row per hardware
+    """Predicted against measured device time of operators inside models, by kind of operator; one row per hardware
     and operator kind, and one for all kinds.
     """
 
@@ -30,8 +30,8 @@ class OperatorScore(Row, query="validate.operator"):
 
 
 class PairScore(Row, query="validate.pair"):
-    """Of two hardware that served the same model alike, how often the better one is named rightly; one row per
-    source and quantity, and one per quantity for all sources together.
+    """Pairs of hardware that served the same model alike: how often the better one is predicted to be better; one
+    row per source and quantity, and one per quantity for all sources together.
     """
 
     quantity: str
@@ -44,7 +44,9 @@ class PairScore(Row, query="validate.pair"):
 
 
 class ServingRefusal(Row, query="validate.refusal"):
-    """Measurements of served models that no prediction scores, and why; one row per source, hardware and reason."""
+    """Measurements of served models without a prediction, with the reasons; one row per source, hardware and
+    reason.
+    """
 
     source: str
     hardware: str
@@ -54,9 +56,7 @@ class ServingRefusal(Row, query="validate.refusal"):
 
 
 class PredictionScore(Row, query="validate.score"):
-    """Predictions against measurements: how far off, which way, and whether they rank as measured; one row per
-    group and measured quantity.
-    """
+    """Predictions against measurements: errors, bias and rank correlation; one row per group and measured quantity."""
 
     quantity: str
     hardware: str
@@ -79,8 +79,8 @@ class PredictionScore(Row, query="validate.score"):
 
 
 class ServedResidual(Row, query="validate.served"):
-    """The error of each prediction of a served model as a logarithm, with the groups that intervals are made of;
-    one row per measurement and measured quantity with a prediction.
+    """Logarithmic error of each prediction of a served model, with the groups that intervals are made from; one row
+    per measurement and measured quantity with a prediction.
     """
 
     quantity: str

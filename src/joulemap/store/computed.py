@@ -14,15 +14,20 @@ installed, which takes longer than most questions do.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.store import literal
+from joulemap.system.cache import cache_folder
+from joulemap.system.draft import drafting
 from joulemap.system.errors import SqlError
 from joulemap.system.record import frozen
+from joulemap.system.resource import digest_code
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +38,15 @@ if TYPE_CHECKING:
 Records = Sequence[Mapping[str, Any]]
 """Rows of what a call takes, or of what it returns."""
 
-Rows = Sequence[tuple[Any, ...]]
+Rows = Sequence[Sequence[Any]]
+
+Compute = Callable[["duckdb.DuckDBPyConnection", Records], Rows]
+
+REMEMBERED: Final = 32
+"""Maximum remembered results, newest kept."""
+
+REMEMBERED_ROWS: Final = 200
+"""Rows above which a result is not remembered; computing them outweighs importing numpy."""
 
 
 @frozen
@@ -44,7 +57,7 @@ class Computed:
     """Columns that it needs; half-widths of each run may stand beside them, in the place of those of the runs."""
     returns: Mapping[str, str]
     """Column -> type."""
-    compute: Callable[[duckdb.DuckDBPyConnection, Records], Rows]
+    compute: Compute
 
 
 def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> list[str]:
@@ -110,13 +123,34 @@ def _write_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def load_errors(connection: duckdb.DuckDBPyConnection, rows: Records, *names: str) -> ErrorColumns:
-    """Return the errors of the runs that the columns of these names hold.
+@frozen
+class Facts:
+    """Inputs of the uncertainty of rows apart from the rows: plain values, as a database holds them."""
 
-    Half-widths that stand beside `run_id` are taken in the place of those of the runs.
-    """
-    from joulemap.uncertainty.covariance import split_errors
+    runs: Records
+    """Rows of `run_errors`, with the half-widths that stand beside a run in place of its own."""
+    shares: Rows
+    metrics: Rows
 
+    @property
+    def errors(self) -> ErrorColumns:
+        """Errors of the runs, split into factors."""
+        from joulemap.uncertainty.covariance import split_errors
+
+        return split_errors(self.runs, {(quantity, factor): share for quantity, factor, share in self.shares})
+
+    def list_powers(self, *, as_costs: bool) -> dict[str, Powers]:
+        """Return metric -> its powers of latency and energy."""
+        from joulemap.uncertainty.probability import Powers
+
+        return {
+            name: Powers(latency, energy).as_cost(is_higher_better=is_higher_better and as_costs)
+            for name, latency, energy, is_higher_better in self.metrics
+        }
+
+
+def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequence[str]) -> Facts:
+    """Return what is known of the runs that the columns of these names hold."""
     run_ids = sorted({row[name] for row in rows for name in names})
     cursor = literal.execute(
         connection, f"FROM run_errors WHERE run_id IN (SELECT unnest(CAST('{run_ids}' AS BIGINT[])))"
@@ -127,27 +161,47 @@ def load_errors(connection: duckdb.DuckDBPyConnection, rows: Records, *names: st
         served = {row["run_id"]: row[name] for row in rows if row.get(name) is not None}
         for run in found:
             run[name] = served.get(run["run_id"], run[name])
-    shares = connection.execute("SELECT quantity, factor, share FROM internal.error_share ORDER BY ALL").fetchall()
-    return split_errors(found, {(quantity, factor): share for quantity, factor, share in shares})
+    return Facts(
+        sorted(found, key=lambda run: int(run["run_id"])),
+        connection.execute("SELECT quantity, factor, share FROM internal.error_share ORDER BY ALL").fetchall(),
+        connection.execute(
+            "SELECT name, latency_power, energy_power, is_higher_better FROM internal.metric ORDER BY metric_index"
+        ).fetchall(),
+    )
 
 
-def _load_powers(connection: duckdb.DuckDBPyConnection, *, as_costs: bool) -> dict[str, Powers]:
-    """Return metric -> its powers of latency and energy."""
-    from joulemap.uncertainty.probability import Powers
+def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compute:
+    """Return a function that computes rows once for the same input: importing numpy takes longer than looking them up.
 
-    rows = connection.execute(
-        "SELECT name, latency_power, energy_power, is_higher_better FROM internal.metric"
-    ).fetchall()
-    return {
-        name: Powers(latency, energy).as_cost(is_higher_better=is_higher_better and as_costs)
-        for name, latency, energy, is_higher_better in rows
-    }
+    `names` are columns that hold runs. Many rows are computed each time.
+    """
+
+    def find(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+        facts = load_facts(connection, rows, names)
+        if len(rows) > REMEMBERED_ROWS:
+            return compute(rows, facts)
+        code = digest_code("uncertainty", "domain/doubt.py", "store/computed.py")
+        text = json.dumps([code, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        kept = cache_folder() / "computed.json"
+        known: dict[str, Rows] = {}
+        with contextlib.suppress(OSError, ValueError):
+            known = json.loads(kept.read_text(encoding="utf-8"))
+        if key not in known:
+            known[key] = compute(rows, facts)
+            newest = dict(list(known.items())[-REMEMBERED:])
+            with contextlib.suppress(OSError), drafting(kept.parent) as draft:
+                (draft / kept.name).write_text(json.dumps(newest), encoding="utf-8")
+                (draft / kept.name).replace(kept)
+        return known[key]
+
+    return find
 
 
-def _compute_standings(connection: duckdb.DuckDBPyConnection, rows: Records) -> Iterator[tuple[Any, ...]]:
+def _compute_standings(rows: Records, facts: Facts) -> Rows:
     from joulemap.uncertainty.standing import Candidate, rank_candidates
 
-    powers = _load_powers(connection, as_costs=True)
+    powers = facts.list_powers(as_costs=True)
     questions: dict[str, list[Candidate]] = {}
     for row in rows:
         one = Candidate(
@@ -160,23 +214,25 @@ def _compute_standings(connection: duckdb.DuckDBPyConnection, rows: Records) -> 
             seller=row["seller"] or "",
         )
         questions.setdefault(row["question"], []).append(one)
-    errors = load_errors(connection, rows, "run_id")
-    for question, candidates in questions.items():
-        for found in rank_candidates(candidates, errors):
-            yield question, found.place, found.probability_best, found.probability_ahead, found.is_likely_best
+    errors = facts.errors
+    return [
+        (question, found.place, found.probability_best, found.probability_ahead, bool(found.is_likely_best))
+        for question, candidates in questions.items()
+        for found in rank_candidates(candidates, errors)
+    ]
 
 
-def _compute_differences(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+def _compute_differences(rows: Records, facts: Facts) -> Rows:
     import numpy as np
 
     from joulemap.uncertainty.covariance import compare_pairs
     from joulemap.uncertainty.probability import is_told_apart, probability_above
 
-    errors = load_errors(connection, rows, "run_id", "other_run_id")
+    errors = facts.errors
     known = [row for row in rows if row["run_id"] in errors.places and row["other_run_id"] in errors.places]
     first, second = (errors.find([row[name] for row in known]) for name in ("run_id", "other_run_id"))
     found = compare_pairs(errors, first, second, is_other=[row.get("is_other_design", False) for row in known])
-    powers = _load_powers(connection, as_costs=False)
+    powers = facts.list_powers(as_costs=False)
     widths = found.half_width([powers[row["metric"]] for row in known])
     with np.errstate(divide="ignore", invalid="ignore"):
         ahead = np.log(np.array([row.get("better_ratio") for row in known], dtype=float))
@@ -203,16 +259,16 @@ def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
     ]
 
 
-def _compute_front(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+def _compute_front(rows: Records, facts: Facts) -> Rows:
     import numpy as np
 
     from joulemap.uncertainty.standing import Axis, estimate_front
 
-    errors = load_errors(connection, rows, "run_id")
+    errors = facts.errors
     known = [row for row in rows if row["run_id"] in errors.places]
     if not known:
         return []
-    powers = _load_powers(connection, as_costs=True)
+    powers = facts.list_powers(as_costs=True)
     axes = [
         Axis(
             powers=powers[known[0][f"{axis}_metric"]],
@@ -231,7 +287,76 @@ def _compute_front(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows
     return list(zip(run_ids, found.tolist(), strict=True))
 
 
+def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+    from joulemap.store.total import compute_totals
+
+    columns = compute_totals(connection)
+    asked = {row["run_id"] for row in rows}
+    names = COMPUTED["totals_of"].returns
+    found = zip(*(columns[name] for name in names), strict=True) if columns else ()
+    return [row for row in found if row[0] in asked]
+
+
+def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
+    from joulemap.domain.doubt import DOUBTED
+    from joulemap.store.interval import load_record
+    from joulemap.uncertainty.scale import Subject, find_scale
+
+    record = load_record(connection)
+    found = []
+    for row in rows:
+        subject = Subject(**{name: row[name] for name in SUBJECT})
+        held_out = record.find_held_out(row["calibration_digest"], subject)
+        for quantity, width in zip(DOUBTED, held_out, strict=True):
+            scale = find_scale(record.scales, quantity, subject)
+            known = (scale.level, scale.half_width, scale.group_count, scale.row_count) if scale else (None,) * 4
+            found.append((row["place"], quantity, *known, width))
+    return found
+
+
+SUBJECT: Final = ("work", "architecture", "runtime", "precision", "hardware", "ops_per_s")
+"""Columns of a configuration whose errors are asked for."""
+
 COMPUTED: Final[Mapping[str, Computed]] = {
+    "totals_of": Computed(
+        ("run_id",),
+        {
+            "run_id": "INTEGER",
+            **dict.fromkeys(("latency_fs", "interval_fs", "energy_fj"), "HUGEINT"),
+            "mac_count": "BIGINT",
+            **dict.fromkeys(("computed_mac_count", "unit_fs"), "HUGEINT"),
+            **dict.fromkeys(
+                (
+                    "dram_bytes",
+                    "moved_bytes",
+                    "latency_half_width",
+                    "energy_half_width",
+                    "edp_half_width",
+                    "power_half_width",
+                    "price_half_width",
+                    "latency_own_half_width",
+                    "energy_own_half_width",
+                ),
+                "DOUBLE",
+            ),
+            **dict.fromkeys(("latency_basis", "energy_basis"), "VARCHAR"),
+            **dict.fromkeys(("latency_group_count", "energy_group_count"), "INTEGER"),
+        },
+        _compute_totals,
+    ),
+    "scales_of": Computed(
+        ("place", *SUBJECT, "calibration_digest"),
+        {
+            "place": "BIGINT",
+            "quantity": "VARCHAR",
+            "level": "INTEGER",
+            "half_width": "DOUBLE",
+            "group_count": "INTEGER",
+            "row_count": "INTEGER",
+            "held_out_half_width": "DOUBLE",
+        },
+        _compute_scales,
+    ),
     "standing_among": Computed(
         ("question", "metric", "place", "run_id", "cost", "price_half_width", "price_key", "seller"),
         {
@@ -241,7 +366,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
             "probability_ahead": "DOUBLE",
             "is_likely_best": "BOOLEAN",
         },
-        lambda connection, rows: list(_compute_standings(connection, rows)),
+        remembering(_compute_standings, "run_id"),
     ),
     "differences_of": Computed(
         ("run_id", "other_run_id", "metric"),
@@ -256,7 +381,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
             "probability_better": "DOUBLE",
             "is_told_apart": "BOOLEAN",
         },
-        _compute_differences,
+        remembering(_compute_differences, "run_id", "other_run_id"),
     ),
     "probabilities_of": Computed(
         ("place", "ahead", "half_width"),
@@ -266,7 +391,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
     "front_among": Computed(
         ("run_id", "x_metric", "x_cost", "y_metric", "y_cost", "price_half_width", "price_key", "seller"),
         {"run_id": "INTEGER", "probability_front": "DOUBLE"},
-        _compute_front,
+        remembering(_compute_front, "run_id"),
     ),
 }
 """Name -> function."""

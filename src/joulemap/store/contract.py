@@ -17,9 +17,7 @@ A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that hold
 
 Name and version are those of the file. `schema` defaults to 1, and `order` to that of the last ORDER BY. A shipped
 query has the columns of its last SELECT. Columns that its header does not declare are declared by a query that it
-calls, or by `words.toml` for all queries. If that SELECT contains `r.{columns}`, it names only computed columns: the
-columns are those of the header, in its order, and the others come from `r`; a column that is `{}` there is declared
-elsewhere.
+calls, or by `words.toml` for all queries.
 
 The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once a release has
 published it, a change of any of these is a new version beside the old file; an additional column is not. `record` is
@@ -54,7 +52,6 @@ _KINDS: Final = {
     "schema": int,
     "summary": str,
     "grain": str,
-    "from": str,
     "order": list,
     "parameters": dict,
     "columns": dict,
@@ -98,10 +95,6 @@ class Query:
     """Meaning of one row."""
     order: tuple[str, ...]
     """Columns that order the rows."""
-    called: str
-    """Call of the query that a view is based on; empty for a file with SQL of its own."""
-    picked: tuple[str, ...]
-    """Columns named in the header; for a view, those that it takes from its base."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     """Columns that the query declares, until its calls are resolved."""
@@ -138,14 +131,7 @@ def parse_query(path: Path) -> Query:
                 if keys
             )
         )
-    is_view = "from" in header
-    if is_view and not re.fullmatch(r"[a-z_.]+(@\d+)?\([^()]*\)", str(header["from"])):
-        raise SqlError(f"{path.name}: the header's from is not a call, as cube.place(run_ids := $run_ids)")
-    if is_view and found["sql"].strip():
-        raise SqlError(f"{path.name}: a header with `from` has no SQL after it")
     _check_kinds(path, header)
-    if is_view and not header.get("columns"):
-        raise SqlError(f"{path.name}: the header has no columns")
     stem, _, number = path.stem.rpartition(".v")
     name, version = f"{path.parent.name}.{stem}", int(number) if number.isdigit() else 0
     told = header.get("name", name), header.get("version", version)
@@ -153,8 +139,7 @@ def parse_query(path: Path) -> Query:
         raise SqlError(f"{path.name}: the header says {told[0]} version {told[1]}")
     try:
         parameters = read_entries(Parameter, header.get("parameters", {}))
-        named = header.get("columns", ())
-        columns = () if is_view else read_entries(Column, {name: named[name] for name in named if named[name]})
+        columns = read_entries(Column, header.get("columns", {}))
     except TypeError as error:
         raise SqlError(f"{path.name}: {error}") from error
     return Query(
@@ -167,8 +152,6 @@ def parse_query(path: Path) -> Query:
         order=tuple(header["order"] if "order" in header else _read_order(path, found["sql"])),
         parameters=parameters,
         columns=columns,
-        called=header.get("from", ""),
-        picked=tuple(named),
         sql=found["sql"].strip(),
         written=found["sql"].strip(),
         path=path,
@@ -217,14 +200,14 @@ def _read_order(path: Path, sql: str) -> list[str]:
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
     """Raise SqlError for a header key with a value of the wrong type."""
     for key, value in header.items():
-        kind = list if key == "columns" and "from" in header else _KINDS[key]
+        kind = _KINDS[key]
         is_right = type(value) is kind
         if is_right and isinstance(value, list):
             is_right = all(isinstance(entry, str) for entry in value)
         elif is_right and isinstance(value, dict):
             is_right = all(
                 isinstance(entry, dict)
-                and ({"type", "meaning"} <= set(entry) or (key == "columns" and not entry))
+                and {"type", "meaning"} <= set(entry)
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
                 and isinstance(entry.get("null", False), bool | str)
                 for entry in value.values()

@@ -87,10 +87,8 @@ def _load(path: Path) -> Query:
     """Return the query in a file; the SQL of a shipped one includes that of the queries it calls."""
     if not ships(path):
         query = parse_query(path)
-        if query.called:
-            raise SqlError(f"{path}: `from` is for queries that ship")
-        if not query.columns or len(query.columns) < len(query.picked):
-            raise SqlError(f"{path}: the header has {'columns without a type' if query.columns else 'no columns'}")
+        if not query.columns:
+            raise SqlError(f"{path}: the header has no columns")
         return query
     (found,) = _remember([path])
     return Query(
@@ -99,7 +97,7 @@ def _load(path: Path) -> Query:
             "path": path,
             "parameters": tuple(Parameter(**one) for one in found["parameters"]),
             "columns": tuple(Column(**one) for one in found["columns"]),
-            **{name: tuple(found[name]) for name in ("order", "picked")},
+            "order": tuple(found["order"]),
         }
     )
 
@@ -130,14 +128,10 @@ def _words() -> Words:
 def _fill(path: Path) -> Query:
     """Return a shipped query with the SQL and the declarations of the queries that it calls."""
     from joulemap.domain.use import fill_costs
-    from joulemap.store.include import fill_columns, include, inherit, view
+    from joulemap.store.include import include, inherit
 
     query = parse_query(path)
     try:
-        if query.called:
-            query = view(query, find_query)
-        elif "{columns}" in query.written:
-            query = fill_columns(query)
         query = _fill_metrics(attrs.evolve(query, written=fill_costs(query.written)))
         query = inherit(query, _files().__contains__, find_query, _words())
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))

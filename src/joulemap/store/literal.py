@@ -1,7 +1,7 @@
 """Values as SQL writes them, in the place of a statement's parameters.
 
 The engine's own way to take parameters imports pandas and pyarrow where they are installed, which takes longer than
-most questions do. What is no number, text, truth value or list of these goes that way all the same.
+most questions do. What is no number, text, truth value, list of these or mapping of texts goes that way all the same.
 """
 
 from __future__ import annotations
@@ -106,6 +106,9 @@ def write(value: object) -> str | None:
         case list() | tuple():
             parts = [write(one) for one in value]
             return None if None in parts else f"[{', '.join(part for part in parts if part is not None)}]"
+        case Mapping() if all(isinstance(text, str) for pair in value.items() for text in pair):
+            pairs = [(write(key), write(text)) for key, text in value.items()]
+            return None if any(None in pair for pair in pairs) else f"MAP {{{', '.join(map(': '.join, pairs))}}}"  # type: ignore[arg-type]
         case _:
             return None
 

@@ -278,17 +278,22 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
 
 PARTS: Final = re.compile(
     r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
-    r"|event_counts|run_overheads|other_units_of)\b"
+    r"|event_counts|run_overheads)\b"
 )
-"""Tables, views and macros of the parts of runs, which a run of totals has no rows in."""
+"""Tables and views of the parts of runs, which a run of totals has no rows in."""
 
 TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 """Questions whose queries read totals, though the cubes that they read have columns of parts."""
 
 
+SUMS: Final = "point_total"
+"""Table of the sums that runs of totals have in place of parts."""
+
+
 def reads_parts(query: Query) -> bool:
     """Return whether a query reads subgraphs, operators or ledger lines of runs, itself or through a cube."""
-    return query.title.partition(".")[0] not in TOTALS_SUFFICE and PARTS.search(query.sql) is not None
+    has_totals = query.title.partition(".")[0] in TOTALS_SUFFICE or SUMS in query.sql
+    return not has_totals and PARTS.search(query.sql) is not None
 
 
 def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:

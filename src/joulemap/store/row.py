@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from joulemap.store.connection import Connection
+import duckdb
+
 from joulemap.store.literal import write
 
 ARROW_ROWS: Final = 200_000
@@ -17,7 +18,7 @@ LISTED: Final = 10_000
 """Maximum distinct objects of a column that a statement lists."""
 
 
-def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:
+def insert_columns(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any]) -> None:
     """Insert columns (numpy arrays or lists of equal length, None for null) into a table by name."""
     arrays, values = describe_arrays(columns)
     frame: Any = arrays
@@ -99,7 +100,7 @@ def _is_rounded(numbers: Sequence[Any]) -> bool:
     )
 
 
-def insert_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:
+def insert_records(connection: duckdb.DuckDBPyConnection, table: str, records: Sequence[object], **given: Any) -> None:
     """Insert records: every column of the table takes the attribute of its name, unless it is in `given`.
 
     A list or range in `given` has a value per row; anything else applies to all rows.
@@ -117,13 +118,13 @@ def insert_records(connection: Connection, table: str, records: Sequence[object]
     insert_columns(connection, table, columns)
 
 
-def replace_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:
+def replace_records(connection: duckdb.DuckDBPyConnection, table: str, records: Sequence[object], **given: Any) -> None:
     """Replace all rows of a table by records, as `insert_records` inserts them."""
     connection.execute(f"DELETE FROM internal.{table}")
     insert_records(connection, table, records, **given)
 
 
-def next_id(connection: Connection, table: str, column: str) -> int:
+def next_id(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> int:
     """Return the first number that no row of a table has."""
     (number,) = connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM internal.{table}").fetchall()[0]
     return int(number)

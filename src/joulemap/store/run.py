@@ -76,11 +76,13 @@ class Outline:
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> configuration for the stored ones of these runs, in their order."""
+    from joulemap.uncertainty.scale import OTHER_WORK
+
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
-        "coalesce(t.latency_basis = other_work(), FALSE), r.placement "
+        f"coalesce(t.latency_basis = '{OTHER_WORK}', FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"

@@ -6,16 +6,17 @@ who only reads it has its own for as long as the connection lasts.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Final
 
 import duckdb
 
-from joulemap.domain.dimension import fill_dimensions
-from joulemap.domain.doubt import fill_doubt
+from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -67,13 +68,20 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     return f"CREATE MACRO find_metric(metric_name) AS CASE metric_name {rows} ELSE {unknown} END;"
 
 
+def define_prices(factors: Mapping[str, float]) -> str:
+    """Return the macro that tells the half-width of the logarithm of a price by its basis."""
+    rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in factors.items())
+    return f"CREATE MACRO find_price_half_width(basis) AS CASE basis {rows} END;"
+
+
 @cache
 def load_surface() -> Surface:
     """Return the macros and views of this version."""
     place = folder("schemas") / "surface"
     texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
-    sql = fill_doubt(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]])))
-    return Surface(sql, texts[-1])
+    sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
+    meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
+    return Surface(sql, "".join((texts[-1], *meanings)))
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:

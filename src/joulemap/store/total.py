@@ -1,18 +1,25 @@
 """Store totals of runs and their energy by action.
 
-Totals are sums over parts with intervals, one row per run (see `totals_between`). Energy by action has one row per run
-and action (see `actions_between`). The ledger and the rows beside it stay the only source: writers of runs, or of the
-data behind half widths, write totals in the same transaction, and an audit compares them.
+Totals are sums over parts with intervals, one row per run. Energy by action has one row per run and action. The ledger
+and the rows beside it stay the only source: writers of runs, or of the data behind half widths, write totals in the
+same transaction, and an audit compares them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 import duckdb
 
+from joulemap.domain.address import SOURCE
+from joulemap.domain.reference import HOST_ACTION
+from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
+from joulemap.store.row import insert_columns
+from joulemap.uncertainty.scale import CALIBRATED, CLASS_LEVEL
 
 if TYPE_CHECKING:
     from joulemap.model.run import LedgerColumns
@@ -25,6 +32,162 @@ EXACT: Final = 2.0**52
 
 HALF: Final = 26
 """Bits at which energies are split; the high and low parts are summed separately, each without rounding."""
+
+
+ACTIONS: Final = """
+SELECT run_id, action_id, sum(action_count ORDER BY operator_index) AS action_count, sum(energy_fj) AS energy_fj
+FROM internal.ledger_line
+WHERE run_id BETWEEN $first AND $last
+GROUP BY run_id, action_id
+UNION ALL
+SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
+FROM internal.point_action
+WHERE run_id BETWEEN $first AND $last
+"""
+"""Energy of runs by action: sums over the operators of ledgers, and those that runs of totals were stored with."""
+
+SUMS: Final = """
+WITH priced AS (
+    SELECT
+        l.run_id,
+        e.basis,
+        sum(l.energy_fj) AS energy_fj,
+        sum(CASE WHEN e.low_fj IS NULL AND NOT ends_with(e.source, $set) THEN l.energy_fj ELSE 0 END) AS own_fj,
+        sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(CASE WHEN a.component = $host AND a.action = $static THEN l.energy_fj ELSE 0 END) AS host_fj
+    FROM internal.run_action AS l
+    JOIN internal.run AS r ON r.run_id = l.run_id
+    LEFT JOIN internal.action AS a ON a.action_id = l.action_id
+    LEFT JOIN internal.energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+    WHERE l.run_id BETWEEN $first AND $last
+    GROUP BY l.run_id, e.basis
+),
+spent AS (
+    SELECT
+        p.run_id,
+        sum(p.energy_fj) AS energy_fj,
+        list_sum(list(pow(b.half_width * CAST(p.energy_fj AS DOUBLE), 2) ORDER BY p.basis))
+            / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
+        list_sum(list(pow(b.own_price_half_width * CAST(p.own_fj AS DOUBLE), 2) ORDER BY p.basis))
+            / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
+        fraction(sum(p.static_fj), sum(p.energy_fj)) AS static_share,
+        coalesce(fraction(sum(p.host_fj), sum(p.energy_fj)), 0e0) AS host_share
+    FROM priced AS p
+    LEFT JOIN internal.basis_spread AS b ON b.number_basis = p.basis
+    GROUP BY p.run_id
+),
+placed AS (
+    SELECT
+        run_id,
+        sum(latency_fs) AS latency_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s >= memory_s) AS compute_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s < memory_s) AS memory_fs,
+        sum(launch_fs) AS launch_fs,
+        CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
+        CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
+        sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
+        sum(computed_mac_count) AS computed_mac_count
+    FROM (
+        SELECT *, least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs
+        FROM internal.run_subgraph
+        WHERE run_id BETWEEN $first AND $last
+    )
+    GROUP BY run_id
+    UNION ALL
+    SELECT
+        run_id,
+        latency_fs,
+        compute_fs,
+        memory_fs,
+        launch_fs,
+        dram_bytes,
+        moved_bytes,
+        CAST(unit_high AS HUGEINT) * 67108864 + unit_low,
+        computed_mac_count
+    FROM internal.point_total
+    WHERE run_id BETWEEN $first AND $last
+),
+worked AS (
+    SELECT o.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(o.interval_fs) AS interval_fs
+    FROM internal.run_operator AS o
+    JOIN internal.run AS r ON r.run_id = o.run_id
+    LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    WHERE o.run_id BETWEEN $first AND $last
+    GROUP BY o.run_id
+    UNION ALL
+    SELECT run_id, mac_count, interval_fs
+    FROM internal.point_total
+    WHERE run_id BETWEEN $first AND $last
+)
+SELECT
+    r.run_id,
+    p.latency_fs,
+    o.interval_fs,
+    e.energy_fj,
+    o.mac_count,
+    p.computed_mac_count,
+    p.unit_fs,
+    p.dram_bytes,
+    p.moved_bytes,
+    coalesce(p.compute_fs, 0) AS compute_fs,
+    coalesce(p.memory_fs, 0) AS memory_fs,
+    coalesce(p.launch_fs, 0) AS launch_fs,
+    e.basis_square,
+    e.own_square,
+    e.static_share,
+    e.host_share,
+    coalesce(y.growth_half_width, 0e0) AS growth_half_width,
+    coalesce(y.host_half_width, 0e0) AS host_half_width,
+    work_of(w.model, w.work) AS work,
+    v.architecture,
+    r.runtime,
+    r.precision,
+    board_of(v.hardware) AS hardware,
+    r.calibration_digest,
+    r.hardware_digest,
+    z.ops_per_s,
+    b.hardware_digest IS NOT NULL AS has_load
+FROM internal.run AS r
+JOIN internal.workload AS w ON w.workload_id = r.workload_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN placed AS p ON p.run_id = r.run_id
+JOIN worked AS o ON o.run_id = r.run_id
+JOIN spent AS e ON e.run_id = r.run_id
+LEFT JOIN (
+    SELECT hardware_digest, max(peak_ops_per_s) AS ops_per_s
+    FROM internal.hardware_precision
+    GROUP BY hardware_digest
+) AS z ON z.hardware_digest = r.hardware_digest
+LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
+    ON b.hardware_digest = r.hardware_digest
+LEFT JOIN (
+    SELECT
+        hardware_digest,
+        max(value) FILTER (quantity = $growth_width) AS growth_half_width,
+        max(value) FILTER (quantity = $host_width) AS host_half_width
+    FROM internal.hardware_fact
+    WHERE quantity IN ($growth_width, $host_width)
+    GROUP BY hardware_digest
+) AS y ON y.hardware_digest = r.hardware_digest
+WHERE r.refusal IS NULL AND r.run_id BETWEEN $first AND $last
+ORDER BY r.run_id
+"""
+"""Sums over the parts of runs, with what their intervals follow from."""
+
+GIVEN: Final = {
+    "set": SOURCE,
+    "host": HOST_ACTION[0],
+    "static": HOST_ACTION[1],
+    "growth_width": f"coefficient.{GROWTH_HALF_WIDTH}",
+    "host_width": f"coefficient.{HOST_HALF_WIDTH}",
+}
+"""Names in `SUMS`."""
+
+SUMMED: Final = (
+    "run_id", "latency_fs", "interval_fs", "energy_fj", "mac_count", "computed_mac_count", "unit_fs", "dram_bytes",
+    "moved_bytes",
+)  # fmt: skip
+"""Columns of totals that are plain sums."""
 
 
 def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
@@ -76,18 +239,50 @@ def drop_sums(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[int]) -> 
 
 def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
     """Store the totals of the runs in a range of ids, whose parts and actions are stored."""
-    execute(
-        connection,
-        "INSERT INTO internal.run_total BY NAME FROM totals_between($first, $last)",
-        {"first": first_run, "last": last_run},
-    )
+    if columns := compute_totals(connection, first_run, last_run):
+        insert_columns(connection, "run_total", columns)
+
+
+def compute_totals(
+    connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST
+) -> dict[str, list[Any]]:
+    """Return the totals of the evaluated runs in a range of ids, by column; empty without such a run.
+
+    They are sums over parts, and half-widths of 80 % intervals of natural logarithms with their basis. Bytes are added
+    as decimals, whose sum does not depend on the order.
+    """
+    cursor = execute(connection, SUMS, {"first": first_run, "last": last_run, **GIVEN})
+    rows = cursor.fetchall()
+    if not rows:
+        return {}
+    columns = dict(zip((entry[0] for entry in cursor.description), map(list, zip(*rows, strict=True)), strict=True))
+    from joulemap.store.interval import compute_half_widths, describe_bases
+
+    widths, latency, energy = compute_half_widths(connection, columns)
+    found: dict[str, list[Any]] = {name: columns[name] for name in SUMMED}
+    for name, values in attrs.asdict(widths).items():
+        found[f"{name}_half_width"] = [None if isnan(one) else one for one in values.tolist()]
+    found["latency_basis"], found["latency_group_count"] = describe_bases(latency)
+    bases, found["energy_group_count"] = describe_bases(energy)
+    found["energy_basis"] = [
+        _describe_energy_basis(basis, level < CLASS_LEVEL and has_load)
+        for basis, level, has_load in zip(bases, energy.level.tolist(), columns["has_load"], strict=True)
+    ]
+    return found
+
+
+def _describe_energy_basis(errors: str | None, is_by_load: bool) -> str | None:
+    """Return the basis of an energy's interval, from that of its errors."""
+    if errors is None or errors == CALIBRATED:
+        return errors
+    return f"{'its measured load' if is_by_load else errors} and the bases of its prices"
 
 
 def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
     """Store actions of the runs in a range of ids, of which only the parts are stored."""
     execute(
         connection,
-        "INSERT INTO internal.run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
+        f"INSERT INTO internal.run_action BY NAME {ACTIONS} ORDER BY run_id, action_id",
         {"first": first_run, "last": last_run},
     )
 

@@ -71,8 +71,11 @@ def _sample(shape: str, batch: int) -> str:
     return rest if separator and first == str(batch) else shape
 
 
-def write_workload(connection: Connection, workload: Workload) -> int:
-    """Store a workload and return its id; one with the same key is kept and its id returned."""
+def write_workload(connection: Connection, workload: Workload, dimensions: Mapping[str, str] | None = None) -> int:
+    """Store a workload and return its id; one with the same key is kept and its id returned.
+
+    `dimensions` is dimension that a wing declares -> value.
+    """
     key = workload.key.digest
     existing = find_workload(connection, key)
     if existing is not None:
@@ -88,6 +91,7 @@ def write_workload(connection: Connection, workload: Workload) -> int:
         input_shape=read_shape(workload.key.input_spec, workload.batch) or _traced_shape(workload),
         created_at=utc_now(),
         content_digest="",
+        dimensions=dict(sorted((dimensions or {}).items())),
     )
     subgraph_of = {
         operator: index for index, subgraph in enumerate(workload.subgraphs) for operator in subgraph.operator_indices

@@ -110,7 +110,8 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
         connection,
         "INSERT INTO internal.workload "
         "SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
-        "parameter_count, weight_bytes, work, torch_version, torchvision_version, tracer_version, notes, $now, '' "
+        "parameter_count, weight_bytes, work, torch_version, torchvision_version, tracer_version, notes, $now, '', "
+        "MAP {} "
         "FROM read_parquet($path) JOIN (SELECT unnest($models) AS model, unnest($batches) AS batch, "
         "unnest($ids) AS workload_id, unnest($keys) AS workload_key, unnest($specs) AS input_spec, "
         "unnest($shapes) AS input_shape) USING (model) ORDER BY workload_id",

@@ -1,32 +1,59 @@
-"""Workloads that ship with the package: every model by name, traced at three batches (`make zoo`)."""
+"""Workloads that ship with the package: every model by name, traced at three batches (`make zoo`).
+
+python -m joulemap.tools.zoo                   traces every model
+python -m joulemap.tools.zoo NAME ...          traces these and keeps the others, if they ship by today's rules
+"""
 
 from __future__ import annotations
 
 import csv
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import SHIPPED, load_models
+from joulemap.catalog.sheet import SHIPPED, load_models, load_shipped
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.store.connection import transaction, writing
+from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import PROOF_BATCH, write_shipped
-from joulemap.system.errors import ModelError
+from joulemap.store.zoo import PROOF_BATCH, Shipped, read_shipped, write_shipped
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import resolve_model
+from joulemap.trace.version import tracer_version
+
+BATCHES: Final = (1, 2, PROOF_BATCH)
+"""Batches at which a model is traced."""
 
 
-def main() -> None:
-    """Write the workloads, and print how many there are."""
+def keep(connection: Connection, names: Collection[str]) -> None:
+    """Copy the shipped workloads of models into the database; UsageError where one was made by other rules."""
+    entries = [entry for entry in load_shipped().values() if entry.model in names]
+    stale = [entry.model for entry in entries if entry.tracer_version != tracer_version()]
+    if stale:
+        raise UsageError(f"{len(stale)} models ship by other rules, such as {stale[0]}: trace every model")
+    wanted = [
+        Shipped(entry.model, batch, workload_key=f"{entry.model}:{batch}")
+        for entry in entries
+        for batch in (BATCHES if entry.is_affine else BATCHES[:1])
+    ]
+    with transaction(connection):
+        read_shipped(connection, ZOO, wanted)
+
+
+def main(names: Collection[str] = ()) -> None:
+    """Write the workloads, and print how many there are; without names, of every model."""
     models = load_models()
     with tempfile.TemporaryDirectory() as folder, writing(Path(folder) / "zoo.duckdb") as connection:
-        for name in models:
-            for batch in (1, 2, PROOF_BATCH):
+        if names:
+            keep(connection, models.keys() - set(names))
+        for name in names or models:
+            for batch in BATCHES:
                 try:
                     workload = fuse(trace_request(resolve_model(name, models, batch=batch)))
                 except ModelError as error:
@@ -45,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

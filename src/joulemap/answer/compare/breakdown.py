@@ -2,52 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, prove
+from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
+from joulemap.answer.layout import lay_beside
+from joulemap.answer.run import CATEGORIES, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_quantity, show_share, show_units
+from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.present.template import Template
 from joulemap.row.compare import EnergyBranch, RunFigure
-from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
-FIGURES = (
-    ("energy", "energy_j", "J"),
-    ("energy per inference", "energy_per_inference_j", "J"),
-    *((f"- {part}", f"{part}_energy_j", "J") for part in ENERGY_PARTS),
-    ("overhead", "overhead_energy_j", "J"),
-    ("latency", "latency_s", "s"),
-    ("throughput", "throughput_per_s", "1/s"),
-    ("average power", "average_power_w", "W"),
-    ("energy x delay", "edp_js", "Js"),
-    ("compute utilization", "compute_utilization_fraction", ""),
-    ("bandwidth utilization", "bandwidth_utilization_fraction", ""),
-    ("peak memory", "peak_memory_bytes", "B"),
-)
-"""Main figures: label, field and unit."""
+NAME: Final = Template("[{model} on ]{name}")
+LEAST: Final = Template("{label} uses the least energy[ of the {among}]: {energy_j:J}, {share:%} of it {largest}.")
+ENERGY: Final = Template("{label} uses {energy_j:J}, {share:%} of it {largest}")
+AVAILABLE: Final = "available hardware"
 
+FIGURES_TABLE: Final = "Figures"
+PER_BATCH: Final = "quantity per batch"
+FIGURES: Final = (
+    "energy | {energy_j:J}",
+    "energy per inference | {energy_per_inference_j:J}",
+    "- compute | {compute_energy_j:J}",
+    "- memory | {memory_energy_j:J}",
+    "- control | {control_energy_j:J}",
+    "- static | {static_energy_j:J}",
+    "overhead | {overhead_energy_j:J}",
+    "latency | {latency_s:s}",
+    "throughput | {throughput_per_s:1/s}",
+    "average power | {average_power_w:W}",
+    "energy x delay | {edp_js:Js}",
+    "compute utilization | {compute_utilization_fraction:%}",
+    "bandwidth utilization | {bandwidth_utilization_fraction:%}",
+    "peak memory | {peak_memory_bytes:B}",
+)
+MORE_TABLE: Final = "More figures"
 MORE: Final = (
-    ("activations", "activation_bytes", "B"),
-    ("weights", "weight_bytes", "B"),
-    ("memory of the hardware", "memory_capacity_bytes", "B"),
-    *((f"{bound}-bound subgraphs", f"{bound}_bound_count", "") for bound in BOUNDS),
-    *((f"{bound}-bound time", f"{bound}_time_fraction", "") for bound in BOUNDS),
+    "activations | {activation_bytes:B}",
+    "weights | {weight_bytes:B}",
+    "memory capacity | {memory_capacity_bytes:B}",
+    *(f"{bound}-bound subgraphs | {{{bound}_bound_count}}" for bound in ("compute", "memory", "launch")),
+    *(f"{bound}-bound time | {{{bound}_time_fraction:%}}" for bound in ("compute", "memory", "launch")),
 )
-"""Additional figures, in the same form."""
+UNITS: Final = "units"
 
+TREE_TABLE: Final = Template("Energy of {model} on {name}")
+TREE: Final = (
+    "category | *category share category_fraction | *component | *action | *part | *energy energy_j | "
+    "*share share_fraction"
+)
 
-BRANCH: Final = ("category", "component", "action", "energy_j", "share_fraction", "category_fraction", "part")
-"""Columns shown of a run's energy tree."""
+STEPS: Final = (
+    Template("analyze {model} {hardware}"),
+    Template("explain {model} {hardware} {other}"),
+)
 
 SHOWN_RUNS: Final = 6
 """Maximum runs that a figure's caption names; its table has all."""
@@ -65,77 +82,71 @@ class BreakdownAnswer(RunAnswer):
         """Return the document; csv holds the figures."""
         scope = self.scope
         answered = [row for row in self.rows if row.status == "ok"]
-        trees = [
-            Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
-        ]
         ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
-        first, *insights = [self._tell_most(row) for row in ordered]
-        among = " of the available hardware" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
-        least = f"Least energy{among}: " if len(answered) > 1 and len(scope.models) == 1 else ""
+        first, *others = ordered
+        is_part = scope.mark(ordered[-1].hardware) != ordered[-1].hardware
+        is_choice = len(answered) > 1 and len(scope.models) == 1
+        spelled = [scope.spell(row.hardware) for row in answered if row.model == self.rows[0].model]
+        trees = [
+            Section(TREE_TABLE(row, name=scope.mark(row.hardware)), self._lay_tree(row)) for row in answered
+        ]  # fmt: skip
         return self._compose(
             scope.title,
-            (show_under("Figures", self._figures(answered, FIGURES), *scope.say_left_out()),),
+            (show_under(FIGURES_TABLE, self._lay_figures(answered, FIGURES), *scope.say_left_out()),),
             self.rows,
-            answer=f"{least}{first}.",
-            insights=insights,
-            details=(Section("More figures", self._figures(answered, MORE)), *trees),
-            steps=self._steps(repeated),
+            answer=self._describe(LEAST, first, among=AVAILABLE if is_part else "")
+            if is_choice
+            else f"{self._describe(ENERGY, first)}.",
+            insights=[self._describe(ENERGY, row) for row in others[:3]],
+            details=(Section(MORE_TABLE, self._lay_figures(answered, MORE)), *trees),
+            steps=self._fill_steps(
+                STEPS[: len(spelled)],
+                None,
+                repeated,
+                model=scope.model,
+                **dict(zip(("hardware", "other"), spelled, strict=False)),
+            ),
         )
 
     def figures(self) -> Figures:
         """Return the energy of each run by common category; empty if every run was refused."""
         if not self.tree.rows:
             return ()
-        told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
-        facts = "; ".join(told[:SHOWN_RUNS])
+        facts = "; ".join([self._describe(ENERGY, row) for row in self.rows if row.status == "ok"][:SHOWN_RUNS])
         texts = {"label": "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}"}
         return (self._draw_figure("breakdown", self.tree, "", f"{facts}.", texts),)
 
-    def _tell_most(self, row: RunFigure) -> str:
-        """Return the category with the most energy of a run."""
+    def _name(self, row: RunFigure) -> str:
+        model = row.model if len(self.scope.models) > 1 else ""
+        return NAME(model=model, name=self.scope.mark(row.hardware))
+
+    def _describe(self, sentence: Template, row: RunFigure, among: str = "") -> str:
+        """Return a sentence on a run and the common category with the most energy."""
         amounts: dict[str, int] = {}
         for branch in self.tree:
             if branch.run_id == row.run_id:
                 amounts[branch.common_category] = amounts.get(branch.common_category, 0) + branch.energy_fj
         most = max(amounts, key=lambda name: (amounts[name], name))
-        named = self.scope.mark(row.hardware)
-        label = f"{row.model} on {named}" if len(self.scope.models) > 1 else named
-        share = show_share(amounts[most] / max(1, sum(amounts.values())))
-        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {CATEGORIES[most]}, {share}"
+        share = amounts[most] / max(1, sum(amounts.values()))
+        return sentence(row, label=self._name(row), share=share, largest=CATEGORIES[most], among=among)
 
-    def _figures(self, rows: Sequence[RunFigure], figures: Iterable[tuple[str, str, str]]) -> Grid:
-        """Return a grid with one row per figure and one column per run."""
-        several = len(self.scope.models) > 1
-        names = [self.scope.mark(row.hardware) for row in rows]
-        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in figures]
-        if figures is MORE:
-            units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
-            table.append(("units", *units))
-        headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
+    def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
+        """Return a row per figure and a column per run; narrow terminals keep the lowest energies."""
+        names = [self._name(row) for row in rows]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
-        return Grid(
-            headings=("per batch", *headings), rows=tuple(table), keep=tuple(headings[index] for index in frugal)
-        )
+        drawn = lay_beside((PER_BATCH, *names), figures, rows, keep=[names[index] for index in frugal])
+        if figures is not MORE:
+            return drawn
+        units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
+        return attrs.evolve(drawn, rows=(*drawn.rows, (UNITS, *units)))
 
-    def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:
+    def _lay_tree(self, row: RunFigure) -> tuple[Grid, Text]:
         """Return the categories of a run with their actions, and the check of their sum."""
         branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
-            self._show(attrs.evolve(self.tree, rows=branches), BRANCH, keep=BRANCH[1:]),
+            self._lay(attrs.evolve(self.tree, rows=branches), TREE),
             prove("actions", "the run", (sum(branch.energy_fj for branch in branches), row.energy_fj or 0, "fJ")),
         )
-
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        model = self.scope.model
-        hardware = [
-            self.scope.spell(row.hardware)
-            for row in self.rows
-            if row.status == "ok" and row.model == self.rows[0].model
-        ]
-        steps = [["analyze", model, hardware[0], *repeated]] if hardware else []
-        if len(hardware) > 1:
-            steps.append(["explain", model, *hardware[:2], *repeated])
-        return steps
 
 
 def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
@@ -145,6 +156,4 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     """
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
-        rows = start(connection, RunFigure, run_ids=ids)
-        tree = fetch(connection, EnergyBranch, run_ids=ids)
-        return BreakdownAnswer(scope=scope, tree=tree, rows=rows())
+        return BreakdownAnswer(scope=scope, **fetch_tables(connection, BreakdownAnswer, run_ids=ids))

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, get_args
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.compare import text
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.domain.default import SETTINGS
@@ -18,15 +19,13 @@ from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import join_names, show_quantity
+from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 Row = TypeVar("Row", bound=Contender | ModelFigure)
-
-REFUSED: Final = "unsupported"
 
 SHOWN_WINNERS: Final = 4
 """Maximum hardware that a figure's caption names."""
@@ -52,70 +51,77 @@ class ContestAnswer(RunAnswer):
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         sections = [
             Section(
-                rows[0].model if len(workloads) > 1 else f"Each {self.by} on each hardware",
+                rows[0].model if len(workloads) > 1 else text.PARTS_HEADING(part=self.by),
                 (lay_out(rows, self.scope, self.by, limit), *self.scope.say_left_out()),
                 is_tight=True,
             )
             for rows in workloads
         ]
-        winning = {self.scope.mark(row.hardware) for row in self.victories if row.hardware_won_count}
-        start = self.say_best().startswith(self.sentences()[0])
-        told = [line for line in self.sentences()[start:] if any(f"{name}: " in line for name in winning)]
+        answer = self.describe_best()
         return self._compose(
-            f"{self.scope.title}: {METRIC[self.metric].label} of each {self.by}",
+            text.PARTS_TITLE(title=self.scope.title, metric=METRIC[self.metric].label, part=self.by),
             sections,
             self.rows,
-            answer=self.say_best(),
-            insights=told,
+            answer=answer,
+            insights=[line for line in self.sentences(is_winner=True) if not answer.startswith(line)],
             steps=self._steps(repeated),
         )
 
-    def say_best(self) -> str:
-        """Return the number of parts that each hardware is best at, available hardware first, then projections."""
+    def describe_best(self) -> str:
+        """Return the number of parts that each hardware is best at, available hardware first, then the others."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
-        what = f"{METRIC[self.metric].label} of {len(contests)} {self.by}s"
-        return tell_available(contests, self.scope, what, "in") or f"{self.sentences()[0]}."
+        return count_wins(contests, self.scope, METRIC[self.metric].label, self.by) or f"{self.sentences()[0]}."
 
-    def sentences(self) -> list[str]:
-        """Return a sentence for each hardware that wins something, grouped by kind."""
-        several = len({row.workload_id for row in self.victories}) > 1
+    def sentences(self, *, is_winner: bool = False) -> list[str]:
+        """Return a sentence for each hardware that wins or, unless `is_winner`, shares something, by kind."""
+        is_several = len({row.workload_id for row in self.victories}) > 1
         lines = []
-        for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
-            kinds = list(group)
-            one = kinds[0]
-            if not one.hardware_won_count and not one.hardware_tied_count:
+        for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
+            first, *_ = kinds = list(group)
+            if not first.hardware_won_count and (is_winner or not first.hardware_tied_count):
                 continue
-            text = f"{one.model}: " if several else ""
-            text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.by}s"
-            text += "".join(f", {phrase}" for phrase in _phrases(kinds))
-            if one.hardware_tied_count:
-                text += f"; shares the least of {one.hardware_tied_count}"
-            lines.append(text)
+            won = {
+                verdict: [text.WON_KIND(row) for row in kinds if row.verdict == verdict] for verdict in text.WON_KINDS
+            }
+            lines.append(
+                self._fill(
+                    text.WON,
+                    first,
+                    of_model=first.model if is_several else "",
+                    part=self.by,
+                    kinds=[text.WON_KINDS[verdict](kinds=some) for verdict, some in won.items() if some],
+                    tied=first.hardware_tied_count or None,
+                )
+            )
         return lines
 
     def figures(self) -> Figures:
         """Return a heatmap per model of subgraphs or operators by hardware, with the best one marked."""
         ids = dict.fromkeys(row.workload_id for row in self.rows)
-        texts = {"quantity": METRIC[self.metric].label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
+        label = METRIC[self.metric].label
+        texts = {"quantity": label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
         drawn = []
         for workload_id in ids:
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
             model = f"{rows[0].model}, " if len(ids) > 1 else ""
-            subject = f"{model}{self.scope.title}: {METRIC[self.metric].label} of each {self.by}"
+            subject = text.PARTS_TITLE(title=f"{model}{self.scope.title}", metric=label, part=self.by)
             told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
-            facts = "; ".join(told[:SHOWN_WINNERS])
-            drawn.append(self._draw_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}.", texts))
+            facts = f"{'; '.join(told[:SHOWN_WINNERS])}."
+            drawn.append(self._draw_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, facts, texts))
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        model = self.scope.model
         hardware = [self.scope.spell(name) for name in dict.fromkeys(row.hardware for row in self.victories)]
-        steps = []
-        if len(hardware) > 1:
-            steps.append(["explain", model, hardware[-1], hardware[0], "--metric", self.metric, *repeated])
-        if hardware and self.by == "subgraph":
-            steps.append(["analyze", model, hardware[0], "--level", "subgraph", *repeated])
-        return steps
+        steps = [
+            *([text.STEPS_OF_PARTS] if len(hardware) > 1 else []),
+            *([text.STEPS_OF_SUBGRAPHS] if hardware and self.by == "subgraph" else []),
+        ]
+        return [
+            one.words(
+                model=self.scope.model, other=hardware[-1], best=hardware[0], metric=self.metric, repeated=repeated
+            )
+            for one in steps
+        ]
 
 
 def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> Grid:
@@ -131,12 +137,11 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
     def head(row: Contender) -> tuple[str, str]:
         return row.name, row.fusion_pattern if by == "subgraph" else row.kind
 
-    def tell_next(contest: Sequence[Contender]) -> tuple[str]:
+    def show_advantage(contest: Sequence[Contender]) -> tuple[str]:
         ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
         return ("" if ratio is None else f"{ratio:.3g}x",)
 
-    heads = (by, "pattern" if by == "subgraph" else "kind")
-    drawn = lay_across(contests, scope, heads, head, ("winner", "next"), tell_next, largest)
+    drawn = lay_across(contests, scope, text.PART_HEADINGS[by], head, text.WINNER, show_advantage, largest)
     return drawn.out_of(len(contests), limit, f"{by}s")
 
 
@@ -145,14 +150,15 @@ def lay_across(
     scope: Scope,
     heads: tuple[str, ...],
     head: Callable[[Row], tuple[str, ...]],
-    says: tuple[str, ...],
-    tell: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
+    winner: tuple[str, ...],
+    show_more: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
     shown: Sequence[int] | None = None,
 ) -> Grid:
     """Return a grid with a row per contest: its `head`, the value of each hardware, and the best hardware.
 
-    `shown` selects contests by index. `heads` are the headings of the first columns, `says` those of the best hardware
-    and of the columns that `tell` adds. A row whose best hardware is unavailable also names the best available one.
+    `shown` selects contests by index. `heads` are the headings of the first columns, `winner` those of the best
+    hardware and of the columns that `show_more` adds. A row whose best hardware is unavailable also names the best
+    available one.
     """
     runs = {row.hardware: row.run_id for contest in contests for row in contest}
     hardware = sorted(runs, key=lambda name: runs[name])
@@ -165,51 +171,39 @@ def lay_across(
         best = [row for row in contest if row.value is not None and row.value == first.value]
         cells_of = [(place, len(heads) + hardware.index(row.hardware)) for row in best]
         (marked if len(best) == 1 else tied).update(cells_of)
-        named = f"{first.tied_count} alike" if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
+        named = text.ALIKE(first) if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
         values = (
-            show_quantity(rows[name].value, rows[name].unit) or REFUSED if name in rows else "" for name in hardware
+            show_quantity(rows[name].value, rows[name].unit) or text.REFUSED if name in rows else ""
+            for name in hardware
         )
-        beside = (name_available(contest, scope),) if has_beside else ()
-        cells.append((*head(first), *values, named, *tell(contest), *beside))
+        beside = (_name_available(contest, scope),) if has_beside else ()
+        cells.append((*head(first), *values, named, *show_more(contest), *beside))
     names = tuple(map(scope.mark, hardware))
     wins = Counter(scope.mark(contest[0].hardware) for contest in contests if contest[0].value is not None)
-    words = (*says, *(("best available",) if has_beside else ()))
+    last = (*winner, *((text.BEST_AVAILABLE,) if has_beside else ()))
     return Grid(
-        headings=(*heads, *names, *words),
+        headings=(*heads, *names, *last),
         rows=tuple(cells),
-        keep=(*sorted(names, key=lambda name: -wins[name]), *words),
+        keep=(*sorted(names, key=lambda name: -wins[name]), *last),
         best=frozenset(marked if len(hardware) > 1 else ()),
         tied=frozenset(tied if len(hardware) > 1 else ()),
     )
 
 
-def name_available(contest: Iterable[Row], scope: Scope) -> str:
+def _name_available(contest: Iterable[Row], scope: Scope) -> str:
     """Return the best hardware of a contest that can be bought or rented."""
     best = (row for row in contest if row.value is not None and row.is_available)
-    return next((scope.mark(row.hardware) for row in best), "none")
+    return next((scope.mark(row.hardware) for row in best), text.NO_HARDWARE)
 
 
-def tell_available(contests: Sequence[Sequence[Row]], scope: Scope, what: str, word: str) -> str:
-    """Return the number of wins of each available hardware, then of each projection; empty if all winners are
-    available.
-    """
+def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, part: str) -> str:
+    """Return the wins of each available hardware, then of the others; empty if all winners are available."""
     if all(contest[0].is_available for contest in contests):
         return ""
-    had = Counter(name_available(contest, scope) for contest in contests)
+    had = Counter(_name_available(contest, scope) for contest in contests)
     beyond = Counter(scope.mark(contest[0].hardware) for contest in contests if not contest[0].is_available)
-    told, projected = (
-        join_names([f"{name} {word} {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
-    )
-    return f"Least {what}, available hardware: {told}. If available: {projected}."
-
-
-def _phrases(kinds: Sequence[Victory]) -> list[str]:
-    phrases = []
-    for verdict, word in (("all", "wins every"), ("most", "dominates"), ("some", "wins some")):
-        won = [f"{row.kind} ({row.won_count} of {row.part_count})" for row in kinds if row.verdict == verdict]
-        if won:
-            phrases.append(f"{word} {', '.join(won)}")
-    return phrases
+    wins = ([text.WINS(hardware=name, count=count) for name, count in counts.most_common()] for counts in (had, beyond))
+    return text.AVAILABLE(metric=metric, count=len(contests), part=part, had=next(wins), beyond=next(wins))
 
 
 def compare_parts(

@@ -9,7 +9,8 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
-from joulemap.answer.compare.contest import lay_across, tell_available
+from joulemap.answer.compare import text
+from joulemap.answer.compare.contest import count_wins, lay_across
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -22,11 +23,8 @@ from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
-FIGURES: Final = (
-    "model", "hardware", "status", "energy_j", "latency_s", "average_power_w", "compute_utilization_fraction",
-    "throughput_per_s", "edp_js", "peak_memory_bytes", "ops_per_j",
-)  # fmt: skip
-"""Columns shown of each model on each hardware."""
+SHOWN_HARDWARE: Final = 4
+"""Maximum hardware that the next command compares by subgraph."""
 
 
 @frozen(kw_only=True)
@@ -43,18 +41,14 @@ class ModelsAnswer(RunAnswer):
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document; csv holds the rows."""
-        label = METRIC[self.metric].label
+        heading = text.MODELS_HEADING(metric=METRIC[self.metric].label.capitalize())
         return self._compose(
             self.scope.title,
-            (
-                show_under(
-                    f"{label.capitalize()} of each model on each hardware", self._cross(), *self.scope.say_left_out()
-                ),
-            ),
+            (show_under(heading, self._cross(), *self.scope.say_left_out()),),
             self.rows,
-            answer=self.say_best(),
+            answer=self.describe_best(),
             insights=self.insights()[1:],
-            details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
+            details=(Section(text.FIGURES_HEADING, self._lay(self.rows, text.FIGURES)),),
             steps=self._steps(repeated),
         )
 
@@ -62,52 +56,54 @@ class ModelsAnswer(RunAnswer):
         """Return the ratio of each hardware to the best one, for each model."""
         return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
+    def _contests(self) -> list[list[ModelFigure]]:
+        return [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+
     def _cross(self) -> Grid:
         """Return a grid with one row per model and one column per hardware, and the best one."""
-        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        several = len({row.hardware for row in self.rows}) > 1
-        drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), ("best",))
-        return (
-            drawn
-            if several
-            else attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
-        )
+        drawn = lay_across(self._contests(), self.scope, ("model",), lambda row: (row.model,), text.WINNER[:1])
+        if len({row.hardware for row in self.rows}) > 1:
+            return drawn
+        return attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
 
-    def say_best(self) -> str:
-        """Return the number of models that each hardware is best for, available hardware first, then projections."""
-        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+    def describe_best(self) -> str:
+        """Return the number of models that each hardware is best for, available hardware first, then the others."""
         first = next(iter(self.insights()), "")
-        what = f"{METRIC[self.metric].label} of {len(contests)} models"
-        return (first and tell_available(contests, self.scope, what, "for")) or (f"{first}." if first else "")
+        wins = count_wins(self._contests(), self.scope, METRIC[self.metric].label, "model") if first else ""
+        return wins or (f"{first}." if first else "")
 
     def insights(self) -> list[str]:
         """Return the number of wins of each hardware, and the spread between models on each."""
-        least = f"has the least {METRIC[self.metric].label}"
+        label = METRIC[self.metric].label
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
         lines = []
         if len(hardware) > 1 and all(row.tied_count == 1 for row in answered if row.hardware_rank == 1):
             lines += [
-                f"{self.scope.mark(row.hardware)} {least} for {row.hardware_won_count} of {row.model_count} models"
+                self._fill(text.WON_MODELS, row, label=label)
                 for row in sorted(hardware.values(), key=lambda row: (-row.hardware_won_count, row.hardware))
                 if row.hardware_won_count
             ]
         for name in hardware:
-            rows = sorted(
-                (row for row in answered if row.hardware == name), key=lambda row: (row.model_rank or 0, row.model)
-            )
-            if len(rows) > 1 and (ratio := rows[-1].model_ratio) is not None and ratio > 1.0:
-                lines.append(
-                    f"on {self.scope.mark(name)}, {rows[0].model} {least}, {rows[-1].model} {ratio:.3g}x as much"
-                )
+            own = [row for row in answered if row.hardware == name]
+            first, *_, last = sorted((*own, own[0]), key=lambda row: (row.model_rank or 0, row.model))
+            if len(own) > 1 and last.model_ratio is not None and last.model_ratio > 1.0:
+                names = {"hardware": self.scope.mark(name), "least": first.model, "most": last.model}
+                lines.append(text.SPREAD(metric=label, ratio=last.model_ratio, **names))
         return lines
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"))
-        some = ["--hardware", ",".join(hardware[:4]), "--metric", self.metric]
         return [
-            ["compare", self.rows[0].model, "--level", "subgraph", *some, *repeated],
-            ["compare", *self.scope.models, "--level", "detailed", "--hardware", hardware[0], *repeated],
+            one.words(
+                model=self.rows[0].model,
+                models=self.scope.models,
+                some=",".join(hardware[:SHOWN_HARDWARE]),
+                best=hardware[0],
+                metric=self.metric,
+                repeated=repeated,
+            )
+            for one in text.STEPS_OF_MODELS
         ]
 
 

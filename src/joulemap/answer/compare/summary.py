@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, drop_options, find_place
-from joulemap.answer.compare.sentence import ComparedAnswer, tell_doubt, tell_winners
+from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
+from joulemap.answer.compare import text
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
 from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
@@ -19,8 +19,8 @@ from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import join_names, show_doubt, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, choose_rows, grid, show_under
+from joulemap.present.cell import show_share, show_units
+from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
@@ -29,21 +29,11 @@ from joulemap.system.record import frozen
 DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which it is stated."""
 
-SHOWN_NAMES: Final = 4
-"""Maximum hardware named in a sentence."""
+SHOWN_TIED: Final = 3
+"""Maximum hardware listed as tied with each other."""
 
 FULL: Final = 0.9995
 """Share of the full clock above which it rounds to all of it."""
-
-LIMITS: Final[Mapping[str, str]] = {
-    "latency": "its latency",
-    "cores": "its cores",
-    "devices": "its devices",
-    "pipeline stage": "its slowest pipeline stage",
-    "memory bandwidth": "memory bandwidth",
-    "power cap": "its power cap",
-}
-"""Limit of throughput -> its name in a sentence."""
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
@@ -52,30 +42,20 @@ JUDGED: Final = (
 )
 """Additional columns of a figure's rows."""
 
-GOALS: Final[Mapping[str, str]] = {
-    "energy": "energy",
-    "energy_per_inference": "energy",
-    "latency": "latency",
-    "edp": "energy x delay",
-    "throughput": "throughput",
-    "memory": "memory",
-}
-"""Goal -> column of the comparison whose best it marks. Energy x delay per inference has no column for a batch."""
-
-RECOMMENDED: Final = (
-    "goal", "hardware", "value", "runner_up", "advantage_ratio", "probability_best", "available_hardware",
-    "available_value",
-)  # fmt: skip
-"""Columns shown of the best hardware per goal."""
-
 SHOWN: Final = 10
 """Default number of hardware in a table."""
 
 
 @frozen(kw_only=True)
-class CompareAnswer(ComparedAnswer):
-    """One model on several hardware."""
+class CompareAnswer(RunAnswer):
+    """One model on several hardware, and the best hardware for each goal."""
 
+    recommendations: Table[Recommendation]
+    """Best of all hardware, one row per goal; empty for a single run."""
+    available: Table[Recommendation]
+    """Best of the available hardware, one row per goal; of all hardware if fewer than two are available."""
+    rows: Table[Comparison]
+    """Rows by energy per inference, lowest first; unsupported ones last."""
     insights: Table[Insight]
     """Comparison of the lowest-energy run with each other one, nearest first."""
 
@@ -85,33 +65,104 @@ class CompareAnswer(ComparedAnswer):
         names = ("precision", "batch", "runtime")
         return tuple(name for name in names if len({getattr(row, name) for row in self.rows}) > 1)
 
+    @property
+    def answered(self) -> tuple[Comparison, ...]:
+        """Rows of runs that were not refused."""
+        return tuple(row for row in self.rows if row.status == "ok")
+
+    @property
+    def _each(self) -> str:
+        return text.EACH if "batch" in self.varying else ""
+
     def document(
         self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
         """Return the document with `limit` rows; csv holds all rows. `metric` selects the next steps."""
         baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
-        each = "energy per inference, the rest per batch" if "batch" in self.varying else "per batch"
-        count = len(self.scope.evaluated_ids)
-        title = f"Comparison ({each}{f', ratio to {self.scope.mark(baseline)}' if count > 1 else ''})"
-        below = self.scope.say_left_out()
+        is_single = len(self.scope.evaluated_ids) == 1
+        title = text.TITLE(
+            per=text.PER_INFERENCE if self._each else text.PER_BATCH,
+            baseline=None if is_single else self.scope.mark(baseline),
+        )
         return self._compose(
             self.scope.title,
-            (show_under(title, self._figures(limit), *below),),
+            (show_under(title, self._figures(limit), *self.scope.say_left_out()),),
             self.rows,
-            answer=tell_winners(self),
-            insights=[self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
-            sure=tell_doubt(self),
-            details=(Section("Recommendations", self._show(self.recommendations, RECOMMENDED)),),
-            notes=self._sentences(),
+            answer=self.describe_best(),
+            insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
+            sure=self.describe_uncertainty(),
+            details=(
+                Section(
+                    text.BEST_TITLE,
+                    self._lay(self.recommendations, text.BEST_OF_GOAL, goal=lambda row: METRIC[row.goal].label),
+                ),
+            ),
+            notes=self._notes(),
             steps=self._steps(metric, repeated),
         )
 
     def figures(self) -> Figures:
         """Return energy and latency of each hardware with their intervals."""
-        each = "batch" in self.varying
-        quantity = METRIC["energy_per_inference" if each else "energy"].meaning
-        texts = {"quantity": quantity, "per": "batch" if each else ""}
-        return (self._draw_figure("comparison", self._judged(), "", tell_winners(self), texts),)
+        quantity = METRIC["energy_per_inference" if self._each else "energy"].meaning
+        texts = {"quantity": quantity, "per": "batch" if self._each else ""}
+        return (self._draw_figure("comparison", self._judged(), "", self.describe_best(), texts),)
+
+    def describe_best(self) -> str:
+        """Return the headline: the hardware with the least energy and the fastest, with margins and confidence."""
+        if not self.available.rows:
+            (one,) = self.answered
+            energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
+            return self._fill(text.ONLY, one, energy=energy, latency=latency)
+        frugal, _ = goals = _find_goals(self.available)
+        is_part = len(self.available[0].ranked_ids) < len(self.answered)
+        told = [
+            self._describe_goal(quantity, row, goals, is_part) for quantity, row in zip(text.BEST, goals, strict=True)
+        ]
+        if is_part:
+            return " ".join([*told, *self._describe_beyond()])
+        if not frugal.is_available:
+            other = frugal.available_hardware and self.scope.mark(frugal.available_hardware)
+            told.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, frugal, other=other))
+        return " ".join(told)
+
+    def _describe_goal(
+        self, quantity: str, row: Recommendation, goals: tuple[Recommendation, Recommendation], is_part: bool
+    ) -> str:
+        """Return the sentence on the best hardware for energy or latency."""
+        own = next(one for one in self.rows if one.label == row.hardware)
+        is_equal = row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO
+        is_first = row is goals[0]
+        return self._fill(
+            (text.EQUAL if is_equal else text.BEST)[quantity],
+            row,
+            value=(row.value, own.energy_half_width if quantity == "energy" else own.latency_half_width),
+            each=text.EACH if row.goal == "energy_per_inference" else "",
+            among=text.AMONG if is_part and is_first else "",
+            also="also " if not is_first and row.hardware == goals[0].hardware else "",
+        )
+
+    def _describe_beyond(self) -> list[str]:
+        """Return a sentence on each unavailable hardware that would be better, with ratios."""
+        gains: dict[str, list[str]] = {}
+        goals = (_find_goals(self.recommendations), _find_goals(self.available))
+        for gain, row, own in zip(text.GAINS.values(), *goals, strict=True):
+            if not row.is_available and row.value < own.value:
+                gains.setdefault(row.hardware, []).append(gain(ratio=own.value / row.value))
+        return [text.BEYOND(hardware=self.scope.mark(name), gains=found) for name, found in gains.items()]
+
+    def describe_uncertainty(self) -> str:
+        """Return the interval of the figures, and the winners that are tied with others."""
+        lines = [self.scope.say_spread()]
+        for row in _find_goals(self.available) if self.available.rows else ():
+            if row.rivals:
+                names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)
+                lines.append(text.TIED(names=names, metric=METRIC[row.goal].label))
+        return "; ".join(filter(None, lines))
+
+    def _shorten(self, hardware: Sequence[str], most: int) -> list[str]:
+        """Return the displayed names of the first hardware, and the count of the rest."""
+        rest = [text.MORE(count=len(hardware) - most)] if len(hardware) > most else []
+        return [*map(self.scope.mark, hardware[:most]), *rest]
 
     def _judged(self) -> Table[tuple[object, ...]]:
         """Return the rows with the probability that each is the best, in columns added to those of the query."""
@@ -135,73 +186,66 @@ class CompareAnswer(ComparedAnswer):
 
     def _figures(self, limit: int) -> Grid:
         """Return a grid of the first hardware, and of each that is best at something."""
-        energy = "energy_per_inference_j" if "batch" in self.varying else "energy_j"
-        label = "energy per inference" if "batch" in self.varying else "energy"
-        answered = [row for row in self.rows if row.status == "ok"]
         winners = {row.hardware for row in self.available if row.tied_count == 1}
-        shown = choose_rows(answered, limit, lambda row: row.label in winners)
-        ratio = (("energy ratio", "energy_ratio"),) if len(answered) > 1 else ()
-        drawn = grid(
-            attrs.evolve(self.rows, rows=shown),
-            (
-                ("hardware", "hardware"),
-                *((name, name) for name in self.varying),
-                (label, energy),
-                ("80 %", lambda row: show_doubt(row.energy_half_width)),
-                *((("placed", "placement"),) if any(row.placement for row in shown) else ()),
-                ("latency", "latency_s"),
-                ("80 % of it", lambda row: show_doubt(row.latency_half_width)),
-                ("energy x delay", "edp_js"),
-                ("throughput", "throughput_per_s"),
-                ("power", lambda row: self.scope.show_power(row.hardware, row.average_power_w)),
-                ("of its peak", "compute_utilization_fraction"),
-                *ratio,
-                ("overhead", "overhead_fraction"),
-                ("memory", "peak_memory_bytes"),
-                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
-            ),
-            keep=(*self.varying, label, "latency", "80 %", "80 % of it", "energy x delay", "energy ratio", "power"),
-            ranked=(label, "latency"),
-            projected=self.scope.projected,
+        energy = "energy_per_inference_j" if self._each else "energy_j"
+        label = "energy per inference" if self._each else "energy"
+        columns = text.COLUMNS(label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "")
+
+        def stays(row: Comparison) -> bool:
+            return row.label in winners
+
+        drawn = self._lay(
+            attrs.evolve(self.rows, rows=self.answered),
+            columns,
+            ranked=f"{label} | latency",
+            limit=limit,
+            noun="configurations" if self.varying else "hardware",
+            stays=stays,
+            average_power_w=lambda row: self.scope.show_power(row.hardware, row.average_power_w),
+            units_used_count=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
         )
-        noun = "configurations" if self.varying else "hardware"
-        drawn = drawn.out_of(len(answered), len(shown), noun)
-        best, tied = self._mark_best(shown, drawn.headings, label)
+        best, tied = self._mark_best(choose_rows(self.answered, limit, stays), drawn.headings, label)
         return attrs.evolve(drawn, best=best, tied=tied)
 
     def _mark_best(
         self, shown: Sequence[Comparison], headings: Sequence[str], energy: str
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
         """Return the best cell of each column, and the cells tied with it."""
-        found, tied = set(), set()
+        best, tied = set(), set()
         for goal in self.available:
-            heading = energy if GOALS.get(goal.goal) == "energy" else GOALS.get(goal.goal)
+            heading = energy if goal.goal in ("energy", "energy_per_inference") else METRIC[goal.goal].label
             if heading not in headings or goal.tied_count == len(self.scope.evaluated_ids):
                 continue
             column = headings.index(heading)
             value = METRIC[goal.goal].column
-            for place, row in enumerate(shown):
+            for index, row in enumerate(shown):
                 if row.label == goal.hardware:
-                    found.add((place, column))
+                    best.add((index, column))
                 elif row.label in goal.rivals or (row.is_available and getattr(row, value) == goal.value):
-                    tied.add((place, column))
-        return frozenset(found), frozenset(tied)
+                    tied.add((index, column))
+        return frozenset(best), frozenset(tied)
 
-    def _sentences(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return notes on the table."""
         scope = self.scope
         lines = scope.describe_refusals()
-        for rows in self._grouped(lambda row: (row.clock_fraction or 1.0) < FULL):
-            lines.append(self._tell_clock(rows))
-        for rows in self._grouped(lambda row: overlaps(row.interval_s, row.latency_s)):
-            lines.append(self._tell_overlap(rows))
+        for rows in self._group(lambda row: (row.clock_fraction or 1.0) < FULL):
+            each = "; ".join(text.CLOCK_OF(row, variant=self._variant(row)) for row in rows)
+            lines.append(self._fill(text.CLOCK, rows[0], each=each))
+        for rows in self._group(lambda row: overlaps(row.interval_s, row.latency_s)):
+            each = ", ".join(text.OVERLAP_OF(row, variant=self._variant(row)) for row in rows)
+            limits = " or ".join(dict.fromkeys(text.LIMITS[row.throughput_limit or ""] for row in rows))
+            lines.append(self._fill(text.OVERLAP, rows[0], each=each, limits=limits))
         if any(row.assumed_energy_fraction for row in self.rows):
-            lines.append(f"overhead: the part of the energy that goes to {OVERHEAD}")
-            lines += self._doubts()
-        for rows in self._grouped(lambda row: bool(row.recalled_energy_fraction)):
+            lines += [text.OVERHEAD(overhead=OVERHEAD), text.INTERVALS]
+        for rows in self._group(lambda row: bool(row.recalled_energy_fraction)):
             most = max(rows, key=lambda row: row.recalled_energy_fraction or 0.0)
             lines += describe_recalled(most.recalled_energy_fraction, self._name(most))
-        return lines + self._tell_unattributed() + scope.describe()
+        for rows in self._group(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
+            shares = sorted(row.unattributed_energy_fraction or 0.0 for row in rows)
+            ends = [show_share(share) for share in (shares[0], shares[-1])]
+            lines.append(self._fill(text.UNATTRIBUTED, rows[0], shares=ends))
+        return lines + scope.describe()
 
     def _nearest(self) -> list[Insight]:
         """Return the insights on the best run of each other hardware, or all if there is no other hardware."""
@@ -212,69 +256,13 @@ class CompareAnswer(ComparedAnswer):
         kept = [id(row) for name, row in nearest.items() if name not in own]
         return [row for row in self.insights if id(row) in kept]
 
-    def _grouped(self, applies: Callable[[Comparison], bool]) -> list[list[Comparison]]:
+    def _group(self, applies: Callable[[Comparison], bool]) -> list[list[Comparison]]:
         """Return the rows that a predicate selects, grouped by hardware and sorted by batch."""
         found: dict[str, list[Comparison]] = {}
         for row in self.rows:
             if applies(row):
                 found.setdefault(row.hardware, []).append(row)
         return [sorted(rows, key=lambda row: row.batch) for rows in found.values()]
-
-    def _tell_clock(self, rows: list[Comparison]) -> str:
-        """Return how far the power cap lowers the clock of a hardware."""
-        told = [
-            (
-                f"{show_quantity(row.clock_hz, 'Hz')}, {show_share(row.clock_fraction)} of its clock",
-                show_quantity(row.uncapped_power_w, "W"),
-            )
-            for row in rows
-        ]
-        each = "; ".join(
-            f"{self._variant(row)} at {clock} (uncapped {power})".lstrip()
-            for row, (clock, power) in zip(rows, told, strict=True)
-        )
-        return f"{self.scope.mark(rows[0].hardware)} stays within its power cap: {each}"
-
-    def _tell_overlap(self, rows: list[Comparison]) -> str:
-        """Return the interval between overlapping batches of a hardware, and its limit."""
-        every = [show_quantity(row.interval_s, "s") for row in rows]
-        each = ", ".join(f"{self._variant(row)} every {told}".lstrip() for row, told in zip(rows, every, strict=True))
-        limits = " or ".join(dict.fromkeys(LIMITS[row.throughput_limit or ""] for row in rows))
-        name = self.scope.mark(rows[0].hardware)
-        return f"{name} starts a batch before another has ended, {each}; its throughput is limited by {limits}"
-
-    def _tell_unattributed(self) -> list[str]:
-        """Return the line on energy implied by a power limit and not explained by any circuit."""
-        told = []
-        for rows in self._grouped(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
-            shares = [row.unattributed_energy_fraction or 0.0 for row in rows]
-            ends = dict.fromkeys(show_share(share) for share in (min(shares), max(shares)))
-            told.append(f"{' to '.join(ends)} of the energy of {self.scope.mark(rows[0].hardware)}")
-        if not told:
-            return []
-        verb = "is" if len(told) == 1 else "are"
-        owner = "its" if len(told) == 1 else "their"
-        return [
-            f"{join_names(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
-            "its circuits explain, by an amount that was not measured"
-        ]
-
-    def _doubts(self) -> list[str]:
-        """Return the basis of the intervals, with hardware of the same basis on one line."""
-        reasons: dict[tuple[str | None, str | None], dict[str, None]] = {}
-        answered = [row for row in self.rows if row.status == "ok"]
-        kinds = {(row.hardware, row.energy_doubt, row.latency_doubt) for row in answered}
-        for row in answered:
-            is_alike = sum(hardware == row.hardware for hardware, *_ in kinds) == 1
-            name = self.scope.mark(row.hardware) if is_alike else self._name(row)
-            reasons.setdefault((row.energy_doubt, row.latency_doubt), {})[name] = None
-        lines = ["80 %: four in five measurements are within this of the figure"]
-        for (energy, latency), names in reasons.items():
-            more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-            shown = ", ".join([*names][:SHOWN_NAMES]) + more
-            what = f"energy from {energy}, latency from {latency}"
-            lines.append(f"intervals of {shown}: {f'both from {energy}' if energy == latency else what}")
-        return lines
 
     def _name(self, row: Comparison) -> str:
         """Return the name of a row: its hardware and the settings that vary."""
@@ -285,51 +273,53 @@ class CompareAnswer(ComparedAnswer):
         words = {"precision": row.precision, "batch": f"batch {row.batch}", "runtime": row.runtime}
         return " ".join(words[name] for name in self.varying)
 
-    def _tell(self, row: Insight) -> str:
-        best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
-        share, what = row.category_share_fraction, CATEGORIES[row.common_category]
-        each = " per inference" if "batch" in self.varying else ""
-        text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
-        if share is not None and share > 1.0:
-            text += f": {show_quantity(row.category_difference_j, 'J')} less for {what}, though more for the rest"
-        elif share is not None:
-            much = "most" if share > 0.5 else "the largest part"
-            text += f": {much} of the difference ({show_share(share)}) is {what}"
-        if row.latency_per_inference_ratio >= TIE_RATIO:
-            text += f"; it is {row.latency_per_inference_ratio:.3g}x faster{each}"
-        elif row.latency_per_inference_ratio <= 1.0 / TIE_RATIO:
-            text += f"; {other} is {1.0 / row.latency_per_inference_ratio:.3g}x faster{each}"
-        return text
+    def _explain(self, row: Insight) -> str:
+        """Return the sentence on the category that explains most of a difference."""
+        share, category = row.category_share_fraction, CATEGORIES[row.common_category]
+        outweighs = share is not None and share > 1.0
+        ratio = row.latency_per_inference_ratio
+        return self._fill(
+            text.INSIGHT,
+            row,
+            saved=row.category_difference_j,
+            outweighed=category if outweighs else None,
+            share=share,
+            cause=None if outweighs else category,
+            faster=text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else None,
+            slower=text.FASTER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else None,
+        )
 
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
-        best, *others = [row for row in self.rows if row.status == "ok"]
-        place = find_place(repeated)
-        if self.varying:
-            return self._steps_into(best, repeated)
-        distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
-        if not others:
-            return [["analyze", self.scope.model, self.scope.spell(best.hardware), *repeated], distribution]
-        goal = self.available[0]
-        rival = next(iter(goal.rivals), goal.runner_up or others[0].hardware)
-        pair = [self.scope.spell(name) for name in (rival, goal.hardware)]
-        is_close = bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, goal.hardware)
-        ids = ",".join(str(row.run_id) for row in (best, *others))
-        winner = "compare.part" if metric == "memory" else "compare.winner"
-        asked = "flip" if is_close else "explain"
+        best, *others = self.answered
+        steps = text.STEPS_OF_VARIANT if self.varying else text.STEPS if others else text.STEPS_OF_ONE
+        goal = self.available[0] if others else None
+        rival = (next(iter(goal.rivals), goal.runner_up or others[0].hardware)) if goal else ""
+        winner = goal.hardware if goal else ""
+        is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
+        spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
-            [asked, self.scope.model, *pair, *repeated, "--metric", metric],
-            distribution,
-            ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
+            one.words(
+                row=best,
+                model=self.scope.model,
+                **{name: self.scope.spell(hardware) for name, hardware in spelled.items()},
+                question="flip" if is_close else "explain",
+                metric=metric,
+                query="compare.part" if metric == "memory" else "compare.winner",
+                run_id=best.run_id,
+                run_ids=",".join(str(row.run_id) for row in self.answered),
+                precision=spell_precision(best.precision),
+                others=drop_options(repeated, ("--precision", "--weight-precision", "--batch", "--runtime")),
+                repeated=repeated,
+                place=find_place(repeated),
+            )
+            for one in steps
         ]
 
-    def _steps_into(self, best: Comparison, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the commands that continue from one of several configurations."""
-        run = [*spell_precision(best.precision), "--batch", str(best.batch), "--runtime", best.runtime]
-        others = drop_options(repeated, ("--precision", "--weight-precision", "--batch", "--runtime"))
-        return [
-            [command, self.scope.model, self.scope.spell(best.hardware), *run, *others]
-            for command in ("analyze", "edp")
-        ]
+
+def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommendation]:
+    """Return the goals of energy, per inference if present, and latency."""
+    goals = {row.goal: row for row in rows}
+    return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
-from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
-from joulemap.answer.explain.sentence import leads, say_headline, say_host, say_insights, say_sure
-from joulemap.answer.explain.table import DividedAnswer
+from joulemap.answer.answer import Figures, fetch_tables
+from joulemap.answer.explain import text
+from joulemap.answer.explain.insight import (
+    describe_confidence,
+    describe_difference,
+    describe_host,
+    leads,
+    list_insights,
+)
+from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
+from joulemap.answer.explain.table import divide
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
@@ -23,18 +30,8 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Document
-from joulemap.row.explain import (
-    CategoryDifference,
-    Effect,
-    EnergyTerm,
-    PurposeDifference,
-    RoleDifference,
-    RunPair,
-    SubgraphDifference,
-    Traffic,
-)
+from joulemap.row.explain import Traffic
 from joulemap.store.connection import Connection
-from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 LIKELY: Final = 0.95
 """Probability below which the first next step is a search for constants that reverse the order."""
-
 
 OF_SERVED: Final = {"logits", "communication"}
 """Purposes of work that occur only in served language models."""
@@ -57,7 +53,7 @@ SHOWN: Final = 12
 
 
 @frozen(kw_only=True)
-class ExplainAnswer(DividedAnswer):
+class ExplainAnswer(PairAnswer):
     """Causes of the difference of run B from run A in a metric; the terms sum to it exactly."""
 
     @property
@@ -67,7 +63,7 @@ class ExplainAnswer(DividedAnswer):
 
     def sentences(self) -> list[str]:
         """Return the headline, the largest causes, counteracting causes, and the host overhead."""
-        return [say_headline(self), *say_insights(self), *say_host(self)]
+        return [describe_difference(self), *list_insights(self), *describe_host(self)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences; `terms` are those of the metric."""
@@ -96,78 +92,76 @@ class ExplainAnswer(DividedAnswer):
 
         The default division is by category; for a pass of a served language model it is by purpose of the work.
         """
-        divided = self.divide(limit)
-        is_told = by is None
-        by = by or ("purpose" if OF_SERVED & {row.purpose for row in self.purposes} else "category")
+        purposes = {row.purpose for row in self.purposes}
+        is_full = by in (None, "category")
+        by = by or ("purpose" if OF_SERVED & purposes else "category")
         by = "action" if self.metric == "memory" and by == "category" else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
-        beside = [] if self.metric in ("energy", "edp") else ["role", "effect"]
-        beside += [] if OF_LANGUAGE & {row.purpose for row in self.purposes} else ["purpose"]
-        tables: dict[DifferenceDivision, Table[Any]] = {
+        omitted = [] if self.metric in ("energy", "edp") else ["role", "effect"]
+        omitted += [] if OF_LANGUAGE & purposes else ["purpose"]
+        tables: Mapping[DifferenceDivision, Table[Any]] = {
             "category": self.categories,
             "purpose": self.purposes,
             "role": self.roles,
             "action": self.metric_terms or self.terms,
             "subgraph": self.subgraphs,
         }
-        told = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
+        divided = divide(self, limit)
         return self._compose(
             self.title(),
             [divided[name] for name in shown],
             tables[by],
-            answer=say_headline(self),
-            insights=[*say_insights(self)[: None if is_told or by == "category" else 1], *say_host(self)],
-            sure=say_sure(self),
-            details=[section for name, section in divided.items() if name not in (*shown, *beside)],
-            notes=[*self.scope.describe(), *self._explain(), *told],
-            steps=self._steps(repeated),
+            answer=describe_difference(self),
+            insights=[*list_insights(self)[: None if is_full else 1], *describe_host(self)],
+            sure=describe_confidence(self),
+            details=[section for name, section in divided.items() if name not in (*shown, *omitted)],
+            notes=[
+                *self.scope.describe(),
+                *text.DEFINITIONS,
+                *self._prove_categories(),
+                *(text.CLASS_NOTE(one) for one in self.notes),
+            ],
+            steps=self._list_steps(repeated),
         )
 
-    def _explain(self) -> list[str]:
-        """Return sentences that define the terms of the tables, and the check of their sum."""
-        lines = [
-            "the last column says why the larger one is larger, without causes below a quarter of the difference; a "
-            "difference in count is priced at the mean of both energies per action, the rest is energy per action",
-            "equivalent actions of different classes are grouped: a tensor core's MAC and a systolic array's, bytes of "
-            "all on-chip memories, an instruction, a bundle and a token; operands are counted by the operations that "
-            "they serve, on-chip transfers by the bytes of the memories",
-        ]
-        if self.metric != "memory":
-            sums = (sum(row.difference_exact for row in self.categories), self.difference_exact)
-            proof = prove("categories", f"the difference of the {self.whole}", (*sums, EXACT_UNITS[self.metric]))
-            lines.append(proof.text)
-        return lines
+    def _prove_categories(self) -> list[str]:
+        """Return the check that categories sum to the difference; memory has none."""
+        if self.metric == "memory":
+            return []
+        sums = (sum(row.difference_exact for row in self.categories), self.difference_exact, EXACT_UNITS[self.metric])
+        return [prove("categories", text.PROOF(whole=self.whole), sums).text]
 
     def title(self) -> str:
         """Return the title: scope, metric, A and B."""
         name_a, name_b = self.names
-        what = f"{self.scope.title}, subgraph {self.subgraph}" if self.subgraph else self.scope.title
-        return f"{what}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
+        quantity = METRIC[self.metric].label
+        return text.TITLE(title=self.scope.title, part=self.subgraph, quantity=quantity, a=name_a, b=name_b)
 
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+    def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: what reverses the order if the two are close, else details of the difference."""
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
-        told = [] if self.metric == "energy" else ["--metric", self.metric]
-        explained = ["explain", total.model, *pair, *told]
+        given = {"a": pair[0], "b": pair[1], "part": self.subgraph, "batches": ",".join(map(str, BATCHES))}
+        given["metric"] = "" if self.metric == "energy" else self.metric
         if self.subgraph:
-            inside = ["--level", "subgraph", "--subgraph", self.subgraph, "--by", "action", *repeated]
-            whole = [*explained, "--level", "subgraph", *repeated]
-            return [whole, *(["analyze", total.model, one, *inside] for one in dict.fromkeys(pair))]
-        steps = [[*explained, "--level", "subgraph", *repeated]]
+            inside = [
+                step
+                for one in dict.fromkeys(pair)
+                for step in self._fill_steps((text.INTO_ACTIONS,), total, repeated, one=one, **given)
+            ]
+            return [*self._fill_steps((text.BY_SUBGRAPH,), total, repeated, **given), *inside]
+        steps = [text.BY_SUBGRAPH]
         if self.metric != "memory" and self.subgraphs.rows:
-            inside = [*explained, "--subgraph", self.subgraphs[0].name, *repeated]
-            steps.insert(0 if leads(self.subgraphs) else 1, inside)
+            given["part"] = self.subgraphs[0].name
+            steps.insert(0 if leads(self.subgraphs) else 1, text.INTO_SUBGRAPH)
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
-            both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
-            sweep = ["sweep", total.model, *both, *repeated]
             first = next(iter(self.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
-            steps.insert(0 if waits else len(steps), sweep)
+            steps.insert(0 if waits else len(steps), text.SWEEP)
         is_close = self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]
         if is_close and self.scope.can_flip(total.hardware_a, total.hardware_b):
-            steps.insert(0, ["flip", total.model, *pair, *told, *repeated])
-        return steps
+            steps.insert(0, text.FLIP)
+        return self._fill_steps(steps, total, repeated, **given)
 
 
 def explain(
@@ -207,19 +201,13 @@ def explain_pair(
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
-    records = {
-        "totals": RunPair,
-        "terms": EnergyTerm,
-        "effects": Effect,
-        "categories": CategoryDifference,
-        "roles": RoleDifference,
-        "purposes": PurposeDifference,
-        "subgraphs": SubgraphDifference,
-        **({"metric_terms": TERMS[metric]} if metric in TERMS else {}),
-        **({"traffic": Traffic} if metric == "memory" else {}),
+    more: dict[str, type[Any]] = {"metric_terms": TERMS[metric]} if metric in TERMS else {}
+    more |= {"traffic": Traffic} if metric == "memory" else {}
+    found: dict[str, Any] = {
+        "traffic": None,
+        "metric_terms": None,
+        **fetch_tables(connection, PairAnswer, more=more, run_a=run_a, run_b=run_b, subgraph=subgraph, metric=metric),
     }
-    given = {"run_a": run_a, "run_b": run_b, "subgraph": subgraph, "metric": metric}
-    found: dict[str, Any] = {"traffic": None, "metric_terms": None, **fetch_all(connection, records, **given)}
     if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
     return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, **found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import CATEGORIES
+from joulemap.answer.explain import text
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
@@ -40,6 +40,9 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
 }
 """Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
+
+LEAST_CAUSE: Final = 0.25
+"""Share of a difference below which a cause is not mentioned beside a larger one."""
 
 
 @frozen(kw_only=True)
@@ -118,74 +121,27 @@ class PairAnswer(RunAnswer):
         return value_b / value_a if value_a else None
 
 
-SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory", "board": "rest of the board"}
-"""Common category of energy -> its words; all memories on a chip together."""
-
-BOUND: Final = {"compute": "time computing", "memory": "time for memory", "launch": "fixed time"}
-"""Bound of time -> its words."""
-
-PURPOSES: Final = {
-    "weights": "products with weights",
-    "experts": "experts",
-    "cache": "keys and values",
-    "attention": "attention",
-    "logits": "logits",
-    "communication": "communication",
-    "host": "starts of kernels",
-    "static": "static power",
-    "rest": "norms and the rest",
-}
-"""Purpose of work in a language model -> its words."""
-
-Words = tuple[str, str]
-"""Words for the greater side, and for the lesser side."""
-
-COUNT, PRICE, PRESENCE = "count", "price", "presence"
-
-CAUSES: Final[dict[str, Words]] = {
-    COUNT: ("more actions", "fewer"),
-    PRICE: ("costlier actions", "cheaper"),
-    PRESENCE: ("extra actions", ""),
-}
-
-MORE_PARTS: Final = ("more parts", "")
-
-OF_CATEGORY: Final[dict[tuple[str, str], dict[str, Words]]] = {
-    ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("higher power", "lower power")},
-    ("time", "compute"): {COUNT: ("more work", "less"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
-    ("time", "memory"): {COUNT: ("more bytes", "fewer"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
-    ("time", "launch"): {
-        COUNT: ("more kernels", "fewer"), PRICE: ("longer each", "shorter each"), PRESENCE: MORE_PARTS,
-    },
-}  # fmt: skip
-"""Quantity and category -> words that replace the general ones."""
-
-TOLD: Final = 0.25
-"""Share of a difference below which a cause is not mentioned beside a larger one."""
-
-
 def name_category(row: CategoryDifference) -> str:
     """Return the words for a category of energy or time."""
-    return (SPENT if row.quantity == "energy" else BOUND)[row.category]
+    return (text.SPENT if row.quantity == "energy" else text.BOUND)[row.category]
 
 
-def say_why(row: CategoryDifference) -> str:
+def name_cause(row: CategoryDifference) -> str:
     """Return the largest cause of a difference in a few words, with any cause of similar size."""
     difference = abs(row.difference_exact)
     if not difference:
         return ""
     if not (row.spent_a_exact and row.spent_b_exact):
-        return "only there"
-    words = {**CAUSES, **OF_CATEGORY.get((row.quantity, row.category), {})}
+        return text.ONE_SIDED
+    words = {**text.CAUSES, **text.CAUSES_OF.get((row.quantity, row.category), {})}
     sign = 1 if row.difference_exact > 0 else -1
-    moved = {COUNT: row.by_count_exact, PRICE: row.by_price_exact, PRESENCE: row.by_presence_exact}
-    told = sorted(
-        ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= TOLD * difference),
+    moved = {text.COUNT: row.by_count_exact, text.PRICE: row.by_price_exact, text.PRESENCE: row.by_presence_exact}
+    large = sorted(
+        ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= LEAST_CAUSE * difference),
         key=lambda one: -one[1],
     )
-    but = "" if row.category == "static" else "but "
-    along = [words[cause][0] for cause, exact in told if exact > 0]
-    against = [f"{but}{words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
+    along = [words[cause][0] for cause, exact in large if exact > 0]
+    against = [words[cause][1] for cause, exact in large[::-1] if exact < 0 and words[cause][1]]
     first, *others = [along[0], *against, *along[1:]]
     return ", ".join(one.removesuffix(" actions") for one in (first, others[0])) if others else first
 

@@ -1,276 +1,216 @@
-"""Draw the tables of a difference: by category, role, action and subgraph."""
+"""Lay out the tables of a difference: by category, purpose, role, action, cause, subgraph and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.answer.explain.pair import (
-    EXACT_UNITS,
-    PURPOSES,
-    MetricTerm,
-    PairAnswer,
-    find_role,
-    name_category,
-    say_why,
-)
-from joulemap.answer.explain.sentence import SI
+from joulemap.answer.explain import text
+from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_category, name_cause
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.run import prove
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
-from joulemap.present.document import Block, Grid, Section, Text, grid
-from joulemap.system.record import frozen
+from joulemap.present.document import Block, Grid, Section, Text
+from joulemap.row.explain import RoleDifference
 from joulemap.system.units import FJ_PER_J
-
-if TYPE_CHECKING:
-    from joulemap.domain.role import Role
 
 LONGEST: Final = 20
 """Maximum characters of two names as column headings; longer names become A and B."""
 
 
-@frozen(kw_only=True)
-class DividedAnswer(PairAnswer):
-    """Two runs, and their difference divided in every way."""
-
-    def divide(self, limit: int) -> dict[str, Section]:
-        """Return division -> section with its table."""
-        what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
-        return {
-            "category": Section("", self.draw_categories()),
-            "purpose": Section("Energy and time by what the work is for", self._purposes()),
-            "role": Section("Energy by what it is for", self._roles(limit)),
-            "action": self._terms(limit),
-            "effect": Section("Energy by kind of cause", self.energy_effects()),
-            "subgraph": Section(f"{what.capitalize()} by subgraph", self._subgraphs(limit)),
-            "traffic": Section("Bytes that each memory carries", self._traffic(limit)),
-        }
-
-    def _terms(self, limit: int) -> Section:
-        if self.metric_terms is None:
-            return Section("Terms: action by action", self.energy_terms(limit))
-        proof = self._prove(
-            (row.difference_exact for row in self.metric_terms), self.difference_exact, EXACT_UNITS[self.metric]
-        )
-        return Section("Terms", (*draw_terms(self.metric_terms, limit), proof))
-
-    def energy_terms(self, limit: int) -> tuple[Block, ...]:
-        """Return the terms of the energy, and the check of their sum."""
-        drawn = grid(
-            self.terms,
-            (
-                ("term", "term"),
-                ("where", lambda row: _join(row.category_a, row.category_b)),
-                ("action", lambda row: f"{row.component}.{row.action}"),
-                ("difference", lambda row: show_signed(row.difference_j, "J")),
-                ("share", "share_fraction"),
-                ("count A", lambda row: _count(row.count_a, row.per)),
-                ("count B", lambda row: _count(row.count_b, row.per)),
-                ("price A", lambda row: show_price(row.energy_per_action_a_j, row.per)),
-                ("price B", lambda row: show_price(row.energy_per_action_b_j, row.per)),
-                ("per", "per"),
-                ("basis", lambda row: _join(row.basis_a, row.basis_b)),
-            ),
-            limit=limit,
-            keep=("action", "difference", "share", "price A", "price B", "count A", "count B"),
-        )
-        differences = [row.difference_fj / 1e15 for row in self.terms]
-        return (
-            _add_sums(drawn, differences, limit, "J"),
-            self._prove((row.difference_fj for row in self.terms), self.total.difference_fj, "fJ"),
-        )
-
-    def energy_effects(self) -> tuple[Block, ...]:
-        """Return the energy moved by each kind of cause, and the check of its sum."""
-        drawn = grid(
-            self.effects,
-            (
-                ("effect", "effect"),
-                ("difference", lambda row: show_signed(row.difference_j, "J")),
-                ("share", "share_fraction"),
-                ("actions", "action_count"),
-                ("mostly", "largest_action"),
-                ("of it", lambda row: show_signed(row.largest_difference_j, "J")),
-            ),
-        )
-        return drawn, self._prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
-
-    def draw_categories(self) -> Grid:
-        """Return a grid of the amounts spent by both runs per category, and the reason for each difference."""
-        name_a, name_b = self.names if len("".join(self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
-        drawn = grid(
-            self.categories,
-            (
-                ("spent on", name_category),
-                (name_a, lambda row: show_quantity(row.spent_a, row.spent_unit)),
-                (name_b, lambda row: show_quantity(row.spent_b, row.spent_unit)),
-                ("difference", lambda row: show_signed(row.difference, row.unit)),
-                ("share", "share_fraction"),
-                ("why larger", say_why),
-            ),
-            keep=("why larger", name_a, name_b, "difference"),
-        )
-        whole = self.metric if self.metric != "memory" else "energy"
-        unit, (value_a, value_b) = METRIC[whole].unit, self.ends(whole)
-        ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
-        return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, "", "")))
-
-    def _purposes(self) -> tuple[Block, ...]:
-        drawn = grid(
-            self.purposes,
-            (
-                ("purpose", lambda row: PURPOSES[row.purpose]),
-                ("energy A", "energy_a_j"),
-                ("energy B", "energy_b_j"),
-                ("time A", "latency_a_s"),
-                ("time B", "latency_b_s"),
-                ("share", "share_fraction"),
-            ),
-            keep=("energy A", "energy B", "time A", "time B"),
-        )
-        ends = [
-            show_quantity(value, METRIC[metric].unit) for metric in ("energy", "latency") for value in self.ends(metric)
-        ]
-        terms, exact = (row.energy_difference_fj for row in self.purposes), self.total.difference_fj
-        if self.metric == "latency":
-            terms, exact = (row.latency_difference_fs for row in self.purposes), self.difference_exact
-        proof = self._prove(terms, exact, EXACT_UNITS["latency" if self.metric == "latency" else "energy"])
-        return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, ""))), proof
-
-    def _roles(self, limit: int) -> tuple[Block, ...]:
-        drawn = grid(
-            self.roles,
-            (
-                ("role", lambda row: find_role(row).noun),
-                ("A", "energy_a_j"),
-                ("B", "energy_b_j"),
-                ("difference", lambda row: show_signed(row.difference_j, "J")),
-                ("share", "share_fraction"),
-                ("count A", lambda row: _amount(row.count_a, find_role(row))),
-                ("count B", lambda row: _amount(row.count_b, find_role(row))),
-                ("price A", lambda row: _price(row.price_a_j, find_role(row))),
-                ("price B", lambda row: _price(row.price_b_j, find_role(row))),
-                ("by count", lambda row: show_signed(row.by_count_fj / FJ_PER_J, "J") if row.is_shared else ""),
-                ("by price", lambda row: show_signed(row.by_price_fj / FJ_PER_J, "J") if row.is_shared else ""),
-                ("actions A", "actions_a"),
-                ("actions B", "actions_b"),
-            ),
-            limit=limit,
-            noun="roles",
-            keep=("A", "B", "difference", "price A", "price B", "count A", "count B"),
-        )
-        proof = self._prove((row.difference_fj for row in self.roles), self.total.difference_fj, "fJ")
-        return drawn, proof
-
-    def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
-        return prove_terms(terms, exact, unit, self.whole)
-
-    def _subgraphs(self, limit: int) -> tuple[Block, ...]:
-        nouns = {
-            action: find_role(row).noun
-            for row in self.roles
-            for action in f"{row.actions_a}, {row.actions_b}".split(", ")
-        }
-        drawn = grid(
-            self.subgraphs,
-            (
-                ("subgraph", "name"),
-                ("pattern", "fusion_pattern"),
-                ("difference", lambda row: show_signed(row.difference, row.unit)),
-                ("share", "share_fraction"),
-                ("mostly", lambda row: nouns.get(row.largest_action or "", "")),
-                ("of it", lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""),
-                ("energy A", lambda row: show_quantity(row.energy_a_fj / 1e15, "J")),
-                ("energy B", lambda row: show_quantity(row.energy_b_fj / 1e15, "J")),
-                ("latency A", lambda row: show_quantity(row.latency_a_fs / 1e15, "s")),
-                ("latency B", lambda row: show_quantity(row.latency_b_fs / 1e15, "s")),
-                ("bound A", "bottleneck_a"),
-                ("bound B", "bottleneck_b"),
-            ),
-            limit=limit,
-            noun="subgraphs",
-            keep=(
-                "difference",
-                "share",
-                *(("mostly", "of it") if self.metric == "energy" else ()),
-                "energy A",
-                "energy B",
-            ),
-        )
-        return (drawn,)
-
-    def _traffic(self, limit: int) -> tuple[Block, ...]:
-        if self.traffic is None:
-            return ()
-        columns = (
-            ("memory", lambda row: f"{row.component}.{row.action}"),
-            ("A", "bytes_a"),
-            ("B", "bytes_b"),
-            ("difference", lambda row: show_signed(row.difference_bytes, "B")),
-            ("energy A", "energy_a_j"),
-            ("energy B", "energy_b_j"),
-        )
-        return (grid(self.traffic, columns, limit=limit, noun="memories"),)
+def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
+    """Return division -> section with its table."""
+    quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
+    return {
+        "category": Section("", lay_categories(answer)),
+        "purpose": Section(text.PURPOSE_TABLE, _lay_purposes(answer)),
+        "role": Section(text.ROLE_TABLE, _lay_roles(answer, limit)),
+        "action": _lay_actions(answer, limit),
+        "effect": Section(text.EFFECT_TABLE, _lay_effects(answer)),
+        "subgraph": Section(text.SUBGRAPH_TABLE(quantity=quantity.capitalize()), _lay_subgraphs(answer, limit)),
+        "traffic": Section(text.TRAFFIC_TABLE, _lay_traffic(answer, limit)),
+    }
 
 
-def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+def lay_categories(answer: PairAnswer) -> Grid:
+    """Return the amounts spent by both runs per category, and the cause of each difference."""
+    name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
+    drawn = lay(
+        answer.categories,
+        text.CATEGORY_COLUMNS.format(a=name_a, b=name_b),
+        keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
+        cells={
+            "category": name_category,
+            "spent_a": lambda row: show_quantity(row.spent_a, row.spent_unit),
+            "spent_b": lambda row: show_quantity(row.spent_b, row.spent_unit),
+            "by_count_exact": name_cause,
+        },
+    )
+    whole = answer.metric if answer.metric != "memory" else "energy"
+    unit, (value_a, value_b) = METRIC[whole].unit, answer.ends(whole)
+    ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
+    return _add_rows(drawn, [text.ALL, *ends])
+
+
+def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
+    drawn = lay(answer.purposes, text.PURPOSE_COLUMNS, cells={"purpose": lambda row: text.PURPOSES[row.purpose]})
+    metrics: tuple[PartMetricName, ...] = ("energy", "latency")
+    ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
+    terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
+    if answer.metric == "latency":
+        terms, exact = (row.latency_difference_fs for row in answer.purposes), answer.difference_exact
+    unit = EXACT_UNITS["latency" if answer.metric == "latency" else "energy"]
+    return _add_rows(drawn, [text.ALL, *ends]), prove_terms(terms, exact, unit, answer.whole)
+
+
+def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
+    drawn = lay(
+        answer.roles,
+        text.ROLE_COLUMNS,
+        limit=limit,
+        noun="roles",
+        cells={
+            "role": lambda row: find_role(row).noun,
+            **{name: _show_count_of(name) for name in ("count_a", "count_b")},
+            **{name: _show_price_of(name) for name in ("price_a_j", "price_b_j")},
+            **{name: _show_effect_of(name) for name in ("by_count_fj", "by_price_fj")},
+        },
+    )
+    terms, exact = (row.difference_fj for row in answer.roles), answer.total.difference_fj
+    return drawn, prove_terms(terms, exact, "fJ", answer.whole)
+
+
+def _lay_actions(answer: PairAnswer, limit: int) -> Section:
+    if answer.metric_terms is not None:
+        terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
+        proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
+        return Section(text.METRIC_TERM_TABLE, (*lay_terms(answer.metric_terms, limit), proof))
+    drawn = lay(
+        answer.terms,
+        text.TERM_COLUMNS,
+        limit=limit,
+        cells={
+            "category_a": lambda row: _join(row.category_a, row.category_b),
+            "action": lambda row: f"{row.component}.{row.action}",
+            **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
+            "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
+            "energy_per_action_b_j": lambda row: show_price(row.energy_per_action_b_j, row.per),
+            "basis_a": lambda row: _join(row.basis_a, row.basis_b),
+        },
+    )
+    terms, exact = (row.difference_fj for row in answer.terms), answer.total.difference_fj
+    differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
+    proof = prove_terms(terms, exact, "fJ", answer.whole)
+    return Section(text.TERM_TABLE, (_add_sums(drawn, differences, limit, "J"), proof))
+
+
+def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
     """Return the terms of a latency, memory or edp."""
     if not terms.rows:
-        return (Text("no term is different"),)
-    drawn = grid(
+        return (Text(text.NO_TERM),)
+    drawn = lay(
         terms,
-        (
-            ("term", "term"),
-            ("where", "place"),
-            ("difference", lambda row: show_signed(row.difference, row.unit)),
-            ("share", "share_fraction"),
-            ("parts", "part_count"),
-            ("count A", lambda row: _count(row.count_a, row.per)),
-            ("count B", lambda row: _count(row.count_b, row.per)),
-            ("price A", lambda row: show_quantity(row.price_a, row.price_unit)),
-            ("price B", lambda row: show_quantity(row.price_b, row.price_unit)),
-            ("per", "per"),
-        ),
+        text.METRIC_TERM_COLUMNS,
         limit=limit,
-        keep=("where", "difference", "share", "price A", "price B", "count A", "count B"),
+        cells={
+            **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
+            "price_a": lambda row: show_quantity(row.price_a, row.price_unit),
+            "price_b": lambda row: show_quantity(row.price_b, row.price_unit),
+        },
     )
     return (_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit),)
 
 
-def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
-    """Return a grid with two more rows: the sum of the hidden rows, and the sum of all."""
-    sums = [("sum of all terms", differences)]
-    if rest := differences[limit:]:
-        sums.insert(0, (f"{len(rest)} smaller terms", rest))
-    place = drawn.headings.index("difference")
-    below = tuple(
-        (name, *[""] * (place - 1), show_signed(sum(values), unit), *[""] * (len(drawn.headings) - place - 1))
-        for name, values in sums
+def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
+    terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
+    return lay(answer.effects, text.EFFECT_COLUMNS), prove_terms(terms, exact, "fJ", answer.whole)
+
+
+def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
+    nouns = {
+        action: find_role(row).noun
+        for row in answer.roles
+        for action in f"{row.actions_a}, {row.actions_b}".split(", ")
+    }
+    return lay(
+        answer.subgraphs,
+        text.SUBGRAPH_COLUMNS,
+        limit=limit,
+        noun="subgraphs",
+        keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
+        cells={
+            "largest_action": lambda row: nouns.get(row.largest_action or "", ""),
+            "largest_difference_j": lambda row: (
+                show_signed(row.largest_difference_j, "J") if row.largest_action else ""
+            ),
+            **{name: _show_exact_of(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
+            **{name: _show_exact_of(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
+        },
     )
-    return attrs.evolve(drawn, rows=(*drawn.rows, *below))
+
+
+def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
+    if answer.traffic is None:
+        return ()
+    cells: dict[str, Cell] = {"component": lambda row: f"{row.component}.{row.action}"}
+    return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", cells=cells),)
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
-    """Return the sentence that checks the sum of terms against the total difference."""
-    return prove("terms", f"the difference of the {whole}", (sum(terms), exact, unit))
+    """Return the check that terms sum to the difference."""
+    return prove("terms", text.PROOF(whole=whole), (sum(terms), exact, unit))
+
+
+def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:
+    """Return a grid with rows below, whose missing cells are empty."""
+    width = len(drawn.headings)
+    return attrs.evolve(drawn, rows=(*drawn.rows, *((*row, *[""] * (width - len(row))) for row in rows)))
+
+
+def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
+    """Return a grid with two more rows: the sum of the hidden rows, and the sum of all."""
+    sums = [(text.SUM, differences)]
+    if rest := differences[limit:]:
+        sums.insert(0, (text.SMALLER(count=len(rest)), rest))
+    place = drawn.headings.index("difference")
+    return _add_rows(drawn, *((name, *[""] * (place - 1), show_signed(sum(values), unit)) for name, values in sums))
+
+
+def _show_exact_of(name: str, unit: str) -> Cell:
+    return lambda row: show_quantity(getattr(row, name) / 1e15, unit)
+
+
+def _show_amount_of(name: str) -> Cell:
+    return lambda row: show_amount(getattr(row, name), row.per) if getattr(row, name) else ""
+
+
+def _show_count_of(name: str) -> Cell:
+    """Return the cell of a role's count, in its SI unit or without a unit."""
+
+    def show(row: RoleDifference) -> str:
+        value, unit = getattr(row, name), find_role(row).unit
+        return show_quantity(value, unit if unit in text.SI_WORDS else "") if value else ""
+
+    return show
+
+
+def _show_price_of(name: str) -> Cell:
+    """Return the cell of a role's energy per count: a share of a joule, a power, or an energy."""
+
+    def show(row: RoleDifference) -> str:
+        value, unit = getattr(row, name), find_role(row).unit
+        return show_share(value) if unit == "J" else show_quantity(value, "W" if unit == "s" else "J")
+
+    return show
+
+
+def _show_effect_of(name: str) -> Cell:
+    return lambda row: show_signed(getattr(row, name) / FJ_PER_J, "J") if row.is_shared else ""
 
 
 def _join(*words: str | None) -> str:
     return " / ".join(dict.fromkeys(word for word in words if word))
-
-
-def _amount(value: float, role: Role) -> str:
-    return show_quantity(value, role.unit if role.unit in SI else "") if value else ""
-
-
-def _price(value: float | None, role: Role) -> str:
-    if role.unit == "J":
-        return show_share(value)
-    return show_quantity(value, "W" if role.unit == "s" else "J")
-
-
-def _count(value: float, per: str) -> str:
-    return show_amount(value, per) if value else ""

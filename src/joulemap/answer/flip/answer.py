@@ -10,7 +10,9 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
@@ -26,8 +28,8 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, find_variations
-from joulemap.present.cell import show_chance, show_odds, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.cell import show_odds, show_quantity
+from joulemap.present.document import Document, Section
 from joulemap.row.compare import PairChance
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -49,8 +51,6 @@ LEAST_LIKELY: Final = 1e-3
 
 LEAST_SHARE: Final = 5e-3
 
-NO_FLIP: Final = ", and none of its constants alone reverses the order"
-
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
 
@@ -62,6 +62,9 @@ DOUBLE: Final = 2.5
 
 WORTH_TRYING: Final = 0.02
 """Likelihood above which the first next step is a trial with the constant that wrong."""
+
+BEYOND: Final = 1.02
+"""Factor beyond the break-even of a constant at which the first next step tries it."""
 
 INTERVALS: Final[Mapping[str, str]] = {
     "energy": "energy_per_inference",
@@ -130,66 +133,78 @@ class FlipAnswer(RunAnswer):
 
     def sentences(self) -> list[str]:
         """Return the winner, its confidence, the nearest flip on each side, and the next measurement."""
-        return [one for one in (self.say_winner(), self.say_sure(), *self.insights()) if one]
+        return [one for one in (self.describe_winner(), self.describe_confidence(), *self.insights()) if one]
 
-    def say_winner(self) -> str:
+    def describe_winner(self) -> str:
         """Return the better hardware, by how much, and at which batch sizes."""
-        label = METRIC[self.metric]
-        value, other = (show_quantity(one, label.unit) for one in sorted(self.values, reverse=label.is_higher_better))
-        first, second = map(
-            self.scope.mark, sorted(self.names, key=lambda name: name != self.names["AB".index(self.winner)])
+        metric = METRIC[self.metric]
+        value, other = (show_quantity(one, metric.unit) for one in sorted(self.values, reverse=metric.is_higher_better))
+        place = "AB".index(self.winner)
+        known = [row for row in self.batches if row.winner is not None]
+        is_tried = any(row.batch in self.scope.batches for row in known)
+        others = [str(row.batch) for row in known if row.winner != self.winner] if is_tried else []
+        is_same = is_tried and not others
+        return text.WINNER(
+            winner=self.scope.mark(self.names[place]),
+            loser=self.scope.mark(self.names[1 - place]),
+            ratio=self.ratio,
+            metric=metric,
+            value=value,
+            other=other,
+            chance=self.probability,
+            reversed=others,
+            first=known[0].batch if is_same else None,
+            last=known[-1].batch if is_same else None,
+            no_flip="" if self._flips else text.NO_FLIP,
         )
-        ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
-        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no single constant reverses the order'}"
 
     @property
     def _flips(self) -> bool:
         """True if some constant alone can make the two equal."""
         return any(row.flip_ratio is not None for row in self.rows)
 
-    def say_sure(self) -> str:
+    def describe_confidence(self) -> str:
         """Return the confidence in the winner, and the error needed for the other to win; empty without an interval."""
         if self.probability is None or self.half_width is None:
             return ""
-        odds = show_odds(1.0 - self.probability)
-        apart = "" if self.probability >= TOLD_APART else ": the two are tied"
         from joulemap.uncertainty.probability import probability_better
 
-        half = f", by 2x in {show_odds(probability_better(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
-        return (
-            f"{show_chance(self.probability)}{apart}; the ratio of two such predictions is off by "
-            f"{self.ratio:.3g}x or more in {odds}{half}"
+        return text.SURE(
+            probability=self.probability,
+            tied="" if self.probability >= TOLD_APART else text.TIED,
+            ratio=self.ratio,
+            odds=1.0 - self.probability,
+            odds_of_two=probability_better(0.5, self.half_width) if self.ratio > DOUBLE else None,
         )
 
     def insights(self) -> list[str]:
         """Return the nearest flip on each side, and the next measurement."""
-        sides = [self._say_side(side) for side in ("A", "B") if self._of(side)]
-        return [*sides, *(f"measure next: {line}" for line in self.measure_next())]
+        return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
-    def say_nearest(self) -> str:
+    def describe_nearest(self) -> str:
         """Return the constant most likely to make the two equal alone, or that there is none."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
-            return f"no single constant reverses the order, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
-        return f"the {row.word} of {self._owner(row)} at {_say_flip(row)}"
+            return text.NO_NEAREST(most=MOST_FACTOR)
+        return text.NEAREST(row, owner=self._owner(row), flip=_describe_flip(row))
 
     def measure_next(self) -> list[str]:
         """Return the constant whose measurement would remove the most uncertainty; empty if none moves the ratio."""
         largest = self.largest
         if largest is None:
             return []
-        share = show_share(largest.variance_fraction)
-        what = f" ({largest.meaning})" if largest.kind == "coefficient" and largest.meaning else ""
-        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the uncertainty"]
+        meaning = largest.meaning if largest.kind == "coefficient" else ""
+        return [text.MEASURE_NEXT(row=largest, owner=self._owner(largest), meaning=meaning)]
 
-    def _say_side(self, side: str) -> str:
-        name = self.scope.mark(self.names["AB".index(side)])
-        share = show_share(self.share(side))
+    def _describe_side(self, side: str) -> str:
         row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
-        if row is None:
-            return f"{name} contributes {share} of the uncertainty{NO_FLIP if self._flips else ''}"
-        told = f"{name} contributes {share} of the uncertainty"
-        return f"{told}; the order reverses with its {row.word} at {_say_flip(row)}"
+        return text.SIDE(
+            name=self.scope.mark(self.names["AB".index(side)]),
+            share=self.share(side),
+            word=row and row.word,
+            flip=row and _describe_flip(row),
+            no_flip=text.NO_FLIP_OF_SIDE if self._flips and row is None else "",
+        )
 
     def _of(self, side: str) -> list[Flip]:
         """Return the constants of a side, the most likely flips first, then by share of the variance."""
@@ -235,129 +250,93 @@ class FlipAnswer(RunAnswer):
         """Return the figure of flip factors beside the spread of each constant; empty if no constant flips alone."""
         if not self._flips:
             return ()
-        name_a, name_b = map(self.scope.mark, self.names)
-        subject = f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
         texts = {"quantity": METRIC[self.metric].label}
+        subject = text.DRAWN_TITLE(**self._title)
         return (self._draw_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
+
+    @property
+    def _title(self) -> dict[str, Any]:
+        name_a, name_b = map(self.scope.mark, self.names)
+        return {"title": self.scope.title, "metric": METRIC[self.metric], "a": name_a, "b": name_b}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` constants of each table; machine formats hold all."""
-        name_a, name_b = map(self.scope.mark, self.names)
         chosen = self._chosen(limit)
-        return self._compose(
-            f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}"
-            f"{self.paid and f', {self.paid}'}",
-            (Section("", self._decisive(chosen).out_of(len(self.rows), len(chosen), "constants", "--details")),),
+        cells: dict[str, Cell] = {
+            "flip_value": self._show_break_even,
+            "flip_ratio": lambda row: _show_factor(row.flip_ratio),
+            "likelihood": lambda row: show_odds(row.likelihood),
+        }
+        decisive = lay(
+            attrs.evolve(self.rows, rows=tuple(chosen)),
+            text.COLUMNS,
+            cells={**cells, "value": lambda row: show_constant(row.value, row.unit, DIGITS)},
+        )
+        every = lay(
             self.rows,
-            answer=self.say_winner(),
+            text.ALL_COLUMNS,
+            cells={
+                **cells,
+                "hardware": self._owner,
+                "value": lambda row: show_constant(row.value, row.unit),
+                "ratio_elasticity": lambda row: _show_sign(row.ratio_elasticity),
+                "low_ratio": lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
+            },
+        )
+        return self._compose(
+            text.TITLE(paid=self.paid, **self._title),
+            (Section("", decisive.out_of(len(self.rows), len(chosen), "constants", "--details")),),
+            self.rows,
+            answer=self.describe_winner(),
             insights=self.insights(),
-            sure="; ".join(filter(None, (self.say_sure(), *self._say_own_doubts()))),
-            details=(Section("Every constant, the likeliest to flip it first", self._all()),),
-            notes=self._notes(),
+            sure=self.describe_confidence(),
+            details=(Section(text.ALL_TITLE, every),),
+            notes=[*text.NOTES, *self.scope.describe()],
             steps=self._steps(repeated),
         )
 
-    def _say_own_doubts(self) -> list[str]:
-        """Return the uncertainty of the metric that is due to assumed numbers."""
-        told = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
-        return [f"part of that: {line.removeprefix('of which ')}" for line in told]
-
-    def _decisive(self, chosen: Sequence[Flip]) -> Grid:
-        return grid(
-            attrs.evolve(self.rows, rows=tuple(chosen)),
-            (
-                ("what", "word"),
-                ("of", "side"),
-                ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
-                ("equal at", self._alike),
-                ("off by", lambda row: _show_factor(row.flip_ratio)),
-                ("chance", lambda row: show_odds(row.likelihood)),
-                ("uncertainty", "variance_fraction"),
-                ("basis", "basis"),
-            ),
-            keep=("of", "equal at", "chance", "uncertainty", "is", "off by"),
-        )
-
-    def _alike(self, row: Flip) -> str:
+    def _show_break_even(self, row: Flip) -> str:
         """Return the value of a constant that makes both equal, or that there is none."""
         if row.flip_value is not None:
             return show_constant(row.flip_value, row.unit, DIGITS)
         if row.constant == STATIC:
             limit_w = self.limits_w["AB".index(row.side)] if row.side in "AB" else min(self.limits_w)
-            return f"not below {show_constant(limit_w, 'W')}"
-        return "never alone"
-
-    def _all(self) -> Grid:
-        return grid(
-            self.rows,
-            (
-                ("constant", "constant"),
-                ("of", self._owner),
-                ("value", lambda row: show_constant(row.value, row.unit)),
-                ("equal at", self._alike),
-                ("factor", lambda row: _show_factor(row.flip_ratio)),
-                ("chance", lambda row: show_odds(row.likelihood)),
-                ("uncertainty", "variance_fraction"),
-                ("elasticity", lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}"),
-                ("one spread", lambda row: f"/{1.0 / row.low_ratio:.3g} x{row.high_ratio:.3g}"),
-                ("from", "spread"),
-                ("method", "method"),
-                ("basis", "basis"),
-                ("meaning", "meaning"),
-            ),
-            keep=("of", "equal at", "factor", "chance", "uncertainty", "one spread", "basis"),
-        )
-
-    def _say_batches(self) -> str:
-        known = [row for row in self.batches if row.winner is not None]
-        if not any(row.batch in self.scope.batches for row in known):
-            return ""
-        others = [str(row.batch) for row in known if row.winner != self.winner]
-        if not others:
-            return f"; the same at all tried batches, {known[0].batch} to {known[-1].batch}"
-        return f"; the order reverses at batch {', '.join(others)}"
+            return text.NOT_BELOW(limit=show_constant(limit_w, "W"))
+        return text.NEVER
 
     def _owner(self, row: Flip) -> str:
-        return "both" if row.hardware is None else self.scope.mark(row.hardware)
-
-    def _notes(self) -> list[str]:
-        return [
-            "each constant alone, all others unchanged, between 1/100 and 100 times its value",
-            "chance: probability that this constant is that wrong on that side; all constants together have the error "
-            "of similar predictions, each by its share of the uncertainty",
-            "uncertainty: a constant's share in the uncertainty of the ratio, from its own range, that of its class's "
-            "fit, or that of its basis; constants count as independent, and one common to both as one",
-            "--details has each constant's name for --set",
-            *self.scope.describe(),
-        ]
+        return text.BOTH if row.hardware is None else self.scope.mark(row.hardware)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         pair = [self.scope.spell(name) for name in self.names]
-        steps = [["sensitivity", self.scope.model, *pair, "--metric", self.metric, *repeated]]
-        if self.metric in ("energy", "latency", "edp"):
-            steps.insert(0, ["explain", self.scope.model, *pair, "--metric", self.metric, *repeated])
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
+        setting = ""
+        steps = [text.STEP_EXPLAIN] if self.metric in ("energy", "latency", "edp") else []
+        steps.append(text.STEP_SENSITIVITY)
         if row is not None and row.flip_ratio is not None and row.kind != "use":
-            beyond = row.flip_ratio * (1.02 if row.flip_ratio > 1.0 else 1.0 / 1.02)
+            beyond = row.flip_ratio * (BEYOND if row.flip_ratio > 1.0 else 1.0 / BEYOND)
             at = "" if row.hardware is None else f"{row.hardware}:"
-            tried = ["--hardware", ",".join(pair), "--set", f"{at}{row.constant}=x{beyond:.4g}"]
-            place = 0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps)
-            steps.insert(place, ["compare", self.scope.model, *tried, *repeated])
-        return steps
+            setting = f"{at}{row.constant}=x{beyond:.4g}"
+            steps.insert(0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps), text.STEP_TRY)
+        values = {"model": self.scope.model, "pair": pair, "joined": ",".join(pair), "metric": self.metric}
+        return [one.words(setting=setting, repeated=repeated, **values) for one in steps]
+
+
+def _show_sign(value: float | None) -> str:
+    return "" if value is None else f"{value:+.3f}"
 
 
 def _show_factor(factor: float | None) -> str:
     return "" if factor is None else f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
 
 
-def _say_flip(row: Flip) -> str:
+def _describe_flip(row: Flip) -> str:
     """Return the value that a constant would need, and its likelihood."""
-    chance = show_odds(row.likelihood)
     factor = row.flip_ratio or 1.0
     if row.constant.endswith(SCALE):
-        return f"{factor:.3g} times the prediction ({chance})"
+        return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
-    return f"{there} instead of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
+    return text.FLIP(there=there, value=value, factor=_show_factor(factor), chance=row.likelihood)
 
 
 def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
-from joulemap.answer.compare.sentence import tell_doubt, tell_winners
+from joulemap.answer.report import text
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import list_parts
@@ -22,7 +22,7 @@ from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
-from joulemap.present.cell import PROJECTION_NOTE, join_names
+from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Lines, Section, Steps
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
@@ -43,25 +43,29 @@ def report_answer(answer: Answer, document: Document, *, subject: str, command: 
     `subject` is the line above the title, `command` the command that reproduces the page. The page holds every row of
     every table; tables without a figure are listed with their queries at the end.
     """
-    sure = (f"How sure: {document.sure}",) if document.sure else ()
+    sure = (text.SURE(line=document.sure),) if document.sure else ()
     return Report(
         title=document.title,
         subject=subject,
         verdict=tuple(filter(None, (document.answer, *document.insights, *sure))),
         chapters=tuple(_list_chapters(answer, document)),
-        made=f"joulemap {package_version('joulemap')}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+        made=_describe_making(),
         command=command,
     )
 
 
+def _describe_making() -> str:
+    return text.MADE(version=package_version("joulemap"), time=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}")
+
+
 def form_chapter(name: str, title: str, answer: Answer, document: Document) -> Chapter:
     """Return an answer as one chapter of a longer report, with details, notes and queries folded."""
-    told = (*document.insights, *((f"How sure: {document.sure}",) if document.sure else ()))
+    lines = (document.answer, *document.insights, *((text.SURE(line=document.sure),) if document.sure else ()))
     tables = tuple(block for section in document.sections for block in read_blocks(section))
     folds = tuple(Fold(title=one.title, blocks=read_blocks(one)) for one in document.details if one.texts)
-    notes = Fold(title="What is assumed", blocks=(Lines(document.notes, is_numbered=True),))
+    notes = Fold(title=text.NOTES, blocks=(Lines(document.notes, is_numbered=True),))
     exhibits = tuple(attrs.evolve(one, name=f"{name}-{one.name}") for one in _list_exhibits(answer))
-    blocks = (Lines((document.answer, *told)), *tables, *exhibits, *folds, notes, _list_queries(document))
+    blocks = (Lines(lines), *tables, *exhibits, *folds, notes, _list_queries(document))
     return Chapter(name=name, title=title, blocks=blocks)
 
 
@@ -76,20 +80,20 @@ def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
 
 
 def _list_queries(document: Document) -> Fold:
-    return Fold(title="Queries", blocks=tuple(Behind(table=table) for table in document.tables if table.rows))
+    return Fold(title=text.QUERIES, blocks=tuple(Behind(table=table) for table in document.tables if table.rows))
 
 
 def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
     """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
-        yield Chapter(name="answer", title="Side by side", blocks=blocks)
+        yield Chapter(name="answer", title=text.ANSWER, blocks=blocks)
     for exhibit in _list_exhibits(answer):
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
         yield Chapter(name=f"table-{index}", title=section.title, blocks=read_blocks(section))
     rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
-    yield Chapter(name="sources", title="What is assumed, and what to ask next", blocks=rest)
+    yield Chapter(name="sources", title=text.REST, blocks=rest)
 
 
 @frozen(kw_only=True, repr=False)
@@ -192,29 +196,28 @@ def _compose(
     chapters: list[Chapter] = []
     verdict: list[str] = []
     if beside is not None:
-        verdict.append(beside.say_best())
+        verdict.append(beside.describe_best())
         chapters.append(_compare_models(beside))
     for index, found in enumerate(findings):
         prefix = f"m{index + 1}-" if several else ""
-        told = _judge(found)
+        judged = _judge(found)
         badges = Badges(badges=list_badges(found))
         listed = list_chapters(found, prefix)
         if several:
-            verdict.append(f"{found.model}: {told[0]}")
-            head = Chapter(name=f"{prefix}answer", title=found.model, blocks=(Lines(told), badges))
-            titled = (attrs.evolve(one, title=f"{found.model}: {one.title}") for one in listed)
+            verdict.append(text.OF_MODEL(found, line=judged[0]))
+            head = Chapter(name=f"{prefix}answer", title=found.model, blocks=(Lines(judged), badges))
+            titled = (attrs.evolve(one, title=text.OF_MODEL(found, line=one.title)) for one in listed)
             chapters += [head, *titled]
         else:
-            verdict += told
+            verdict += judged
             chapters += [Chapter(name="answer", title="", blocks=(badges,)), *listed]
     is_held = any(map(is_module_name, names))
-    joined = join_names(names)
     return Report(
-        title=f"Which hardware for {joined}?",
+        title=text.TITLE(models=names),
         subject=settings,
         verdict=tuple(verdict),
         chapters=tuple(chapters),
-        made=f"joulemap {package_version('joulemap')}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+        made=_describe_making(),
         command="" if is_held else shlex.join(["joulemap", "report", *names, *repeated]),
     )
 
@@ -222,22 +225,22 @@ def _compose(
 def _compare_models(beside: ModelsAnswer) -> Chapter:
     """Return the chapter that compares the models."""
     sections = beside.document().shown
-    told = beside.insights()[1:]
     blocks = tuple(
         block for one in sections if one.title.startswith(("Energy", "Figures")) for block in read_blocks(one)
     )
-    return Chapter(name="models", title="Models side by side", blocks=(*blocks, Lines(told), Behind(table=beside.rows)))
+    lines = Lines(beside.insights()[1:])
+    return Chapter(name="models", title=text.MODELS, blocks=(*blocks, lines, Behind(table=beside.rows)))
 
 
 def _judge(found: ModelFinding) -> list[str]:
     """Return the verdict: the best hardware, the reason, the confidence, and the nearest flip."""
     answer = found.compare
-    lines = [tell_winners(answer)]
+    lines = [answer.describe_best()]
     if found.explain:
-        lines += [f"Why: {line}" for line in found.explain[0].sentences()[1:3]]
+        lines += [text.WHY(line=line) for line in found.explain[0].sentences()[1:3]]
     if found.flip:
-        lines.append(f"What would flip it: {found.flip.say_nearest()}")
-    lines += [f"How sure: {doubt}" for doubt in (tell_doubt(answer),) if doubt]
+        lines.append(f"What would flip it: {found.flip.describe_nearest()}")
+    lines += [f"How sure: {doubt}" for doubt in (answer.describe_uncertainty(),) if doubt]
     is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
     lines += [one.describe(found.added[one.name]) for one in list_parts() if one.name in found.added]
     return [*filter(None, lines), *([PROJECTION_NOTE] if is_marked else [])]

@@ -8,15 +8,18 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.analyze.figure import draw_roof
 from joulemap.answer.answer import Answer
+from joulemap.answer.explain.table import lay_categories
+from joulemap.answer.layout import lay
+from joulemap.answer.part.figure import draw_roof
+from joulemap.answer.report import text
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.run import CATEGORIES
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
-from joulemap.present.cell import join_names, show_count, show_doubt, show_quantity, show_share
-from joulemap.present.document import Grid, Lines, Section, Steps, Text, grid
+from joulemap.present.cell import join_names, show_quantity, show_share
+from joulemap.present.document import Grid, Lines, Section, Steps, Text
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -73,18 +76,11 @@ def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
 
 
 def _grade(row: PredictionStanding, name: str) -> Badge:
+    is_scored = row.standing in text.SUBJECTS and row.measurement_count is not None
+    standing = text.SCORED(row, subject=text.SUBJECTS[row.standing]) if is_scored else text.UNSCORED
     return Badge(
-        label=f"{row.quantity} on {name}",
-        text=f"{show_doubt(row.half_width)}, {_tell_standing(row)}",
-        grade=GRADES[row.standing],
+        label=text.BADGE(row, name=name), text=text.STANDING(row, standing=standing), grade=GRADES[row.standing]
     )
-
-
-def _tell_standing(row: PredictionStanding) -> str:
-    if row.standing == "other classes" or row.measurement_count is None:
-        return "its class was never measured: from other classes, widened"
-    what = "this hardware" if row.standing == "this hardware" else "hardware of its class"
-    return f"scored on {show_count(row.measurement_count, 'measurement')} of {what}"
 
 
 @frozen
@@ -96,48 +92,38 @@ class Drawn:
 
     def compare(self) -> Chapter:
         """Return the chapter that compares all hardware."""
-        compared = self.found.compare
-        document = compared.document(limit=len(compared.rows))
-        exhibits = self._exhibit("comparison", [("", compared)])
-        use = self._exhibit("utilization", [("", self.found.utilization)])
-        used = self.found.utilization.document(limit=len(compared.rows))
-        return self._chapter(
-            "compare",
-            "Every hardware side by side",
-            (
-                *exhibits,
-                *_fold(document.sections, Source(table=compared.rows)),
-                *use,
-                *_list(self.found.utilization.reasons(), "flags"),
-                *_fold(used.details[:1], Source(table=self.found.utilization.rows)),
-            ),
+        compared, use = self.found.compare, self.found.utilization
+        every = len(compared.rows)
+        blocks = (
+            *self._exhibit("comparison", [("", compared)]),
+            *_fold(compared.document(limit=every).sections, Source(table=compared.rows)),
+            *self._exhibit("utilization", [("", use)]),
+            *_list(use.reasons(), "flags"),
+            *_fold(use.document(limit=every).details[:1], Source(table=use.rows)),
         )
+        return self._chapter("compare", text.COMPARE, blocks)
 
     def energy(self) -> Chapter:
         """Return the chapter on energy, with trees to expand level by level."""
-        scope = self.found.compare.scope
         name = f"{self.prefix}tree"
         exhibits = self._exhibit("breakdown", [("", self.found.runs), ("", self.found.compare)], opens=name)
         made = [
-            _make_tree(scope.mark(leaves[0].hardware), leaves[0].hardware, leaves)
+            _make_tree(self._mark(leaves[0].hardware), leaves[0].hardware, leaves)
             for _, group in groupby(self.found.tree, lambda row: row.run_id)
             for leaves in [tuple(group)]
         ]
-        most = max((row.energy_j or 0.0 for row in self.found.answered), default=0.0)
         energies = {row.hardware: row.energy_j or 0.0 for row in self.found.answered}
+        most = max(energies.values(), default=0.0)
         trees = tuple(attrs.evolve(tree, fraction=energies[tree.key] / most if most else 0.0) for tree in made)
-        drill = Trees(
-            name=name, caption="Look into it: hardware, category, action, subgraphs", trees=trees, table=self.found.tree
-        )
-        return self._chapter("energy", "Where the energy goes", (*exhibits, drill))
+        drill = Trees(name=name, caption=text.TREES, trees=trees, table=self.found.tree)
+        return self._chapter("energy", text.ENERGY, (*exhibits, drill))
 
     def pareto(self) -> Chapter | None:
         """Return the chapter on latency against energy."""
         answer = self.found.pareto
         if answer is None:
             return None
-        tables = [(answer.document().sections[:1], answer.rows)]
-        return self.tell("pareto", "Latency against energy", "pareto", answer, (), tables)
+        return self.tell("pareto", text.PARETO, "pareto", answer, (), [(answer.document().sections[:1], answer.rows)])
 
     def roofline(self) -> Chapter:
         """Return the chapter on the rooflines of each hardware."""
@@ -147,11 +133,10 @@ class Drawn:
             Choice(label=name, figure=draw_roof(table, f"{scope.bounded(scope.title)}: {name}"))
             for name, table in zip(names, self.found.roofs, strict=True)
         )
-        exhibit = Exhibit(
-            name=f"{self.prefix}roofline", choices=choices, chooses="hardware" if len(choices) > 1 else ""
-        )
-        together = self._exhibit("rooflines", [("", self.found.utilization)]) if len(choices) > 1 else ()
-        return self._chapter("roofline", "Under the roof of each hardware", (*together, exhibit))
+        chooses = "hardware" if len(choices) > 1 else ""
+        exhibit = Exhibit(name=f"{self.prefix}roofline", choices=choices, chooses=chooses)
+        together = self._exhibit("rooflines", [("", self.found.utilization)]) if chooses else ()
+        return self._chapter("roofline", text.ROOFLINE, (*together, exhibit))
 
     def parts(self) -> Chapter | None:
         """Return the chapter on the best hardware for each subgraph."""
@@ -159,17 +144,16 @@ class Drawn:
         if answer is None:
             return None
         tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
-        told = (Lines(answer.sentences()),)
-        return self.tell("parts", "Which hardware is best for which part", "heatmap", answer, told, tables)
+        return self.tell("parts", text.PARTS, "heatmap", answer, (Lines(answer.sentences()),), tables)
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per hardware."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
-        told = tuple(
-            Fold(title=f"What it says of {name}", blocks=(Lines(one.insights()), Source(table=one.bounds)))
-            for name, one in asked
+        folds = tuple(
+            Fold(title=text.EDP_OF(name=name), blocks=(Lines(one.insights()), Source(table=one.bounds)))
+            for name, one in asked[:1]
         )
-        return self._chapter("edp", "What makes up energy x delay", (*self._exhibit("edp", asked), *told[:1]))
+        return self._chapter("edp", text.EDP, (*self._exhibit("edp", asked), *folds))
 
     def sweep(self) -> Chapter | None:
         """Return the chapter on the effect of the batch size."""
@@ -177,20 +161,19 @@ class Drawn:
         if answer is None:
             return None
         tables = [(answer.document(limit=len(answer.series)).sections, answer.series)]
-        told = _list([*answer.changes(), *answer.overtakings()], "crossings")
-        return self.tell("sweep", "What the batch changes", "sweep", answer, told, tables)
+        lines = _list([*answer.changes(), *answer.overtakings()], "crossings")
+        return self.tell("sweep", text.SWEEP, "sweep", answer, lines, tables)
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best hardware and each other one."""
-        asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
-        told = tuple(
-            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), one.draw_categories())) for name, one in asked
+        pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
+        asked = [(text.PAIR(**names), one) for names, one in pairs]
+        folds = tuple(
+            Fold(title=text.FROM(**names), blocks=(Lines(one.sentences()), lay_categories(one))) for names, one in pairs
         )
-        first = told[0].blocks if told else ()
+        first = folds[0].blocks if folds else ()
         return self._chapter(
-            "explain",
-            "Why they differ",
-            (*self._exhibit("waterfall", asked, "from one hardware to another"), *first, *told[1:]),
+            "explain", text.EXPLAIN, (*self._exhibit("waterfall", asked, text.BETWEEN), *first, *folds[1:])
         )
 
     def flip(self) -> Chapter | None:
@@ -198,8 +181,8 @@ class Drawn:
         answer = self.found.flip
         if answer is None:
             return None
-        told, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
-        return self.tell("flip", "What would flip it", "flip", answer, told, tables)
+        lines, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
+        return self.tell("flip", text.FLIPPED, "flip", answer, lines, tables)
 
     def cost(self) -> Chapter | None:
         """Return the chapter on the cost of a million inferences, and its assumptions."""
@@ -210,8 +193,7 @@ class Drawn:
         tables: list[tuple[Sequence[Section], Table[Any]]] = [
             ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
         ]  # fmt: skip
-        told = (Lines(answer.describe_break_even()),)
-        return self.tell("cost", "What a million inferences cost", "cost", answer, told, tables)
+        return self.tell("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
         """Yield the chapters of wings: those before the core's chapters, or those among them."""
@@ -222,77 +204,42 @@ class Drawn:
     def accuracy(self) -> Chapter:
         """Return the chapter on the accuracy of predictions for each hardware."""
         rows = self.found.accuracy
-        drawn = grid(
-            rows,
-            (
-                ("hardware", "hardware"),
-                ("quantity", "quantity"),
-                ("80 % interval", lambda row: show_doubt(row.half_width)),
-                ("scored on", "standing"),
-                ("measurements", lambda row: "" if row.measurement_count is None else f"{row.measurement_count:,}"),
-                ("groups", lambda row: "" if row.group_count is None else f"{row.group_count:,}"),
-                ("follows from", "basis"),
-                ("calibration", "calibration"),
-            ),
-            projected=self.found.compare.scope.projected,
+        drawn = lay(rows, text.SCORE_COLUMNS, projected=self.found.compare.scope.projected)
+        blocks = (
+            Text(text.ACCURACY_MEANING),
+            Badges(badges=tuple(_grade(row, self._mark(row.hardware)) for row in rows)),
+            Fold(title=text.SCORES, blocks=(drawn,)),
+            Source(table=rows),
         )
-        badges = tuple(_grade(row, self._mark(row.hardware)) for row in rows)
-        return self._chapter(
-            "accuracy",
-            "How predictions for this hardware have scored",
-            (
-                Text(
-                    "four times in five what is measured lies within the interval; a badge says what the measurements "
-                    "behind it are of"
-                ),
-                Badges(badges=badges),
-                Fold(title="Scores as a table", blocks=(drawn,)),
-                Source(table=rows),
-            ),
-        )
+        return self._chapter("accuracy", text.ACCURACY, blocks)
 
     def sources(self) -> Chapter:
         """Return the chapter with every note, assumption and source."""
         document = self.found.compare.document()
-        return self._chapter(
-            "sources",
-            "Assumptions and sources",
-            (
-                Lines(document.insights),
-                Lines(document.notes, is_numbered=True),
-                Lines([f"{name}: {share} of the energy at assumed prices" for name, share in self._list_assumed()]),
-                Fold(title=self._title_sources(), blocks=(self._draw_sources(),)),
-                Source(table=self.found.sources),
-            ),
-        )
-
-    def _list_assumed(self) -> Iterator[tuple[str, str]]:
-        """Yield each hardware, with the share of its energy that rests on assumptions."""
-        for _, group in groupby(self.found.sources, lambda row: row.run_id):
-            rows = tuple(group)
-            assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
-            yield self._mark(rows[0].hardware), show_share(assumed)
-
-    def _title_sources(self) -> str:
-        count = len(self._list_sources())
-        rest = f", {count - SHOWN_SOURCES:,} more in the data" if count > SHOWN_SOURCES else ""
-        return f"{count:,} sources, what prices most energy first{rest}"
-
-    def _list_sources(self) -> dict[tuple[str, str], list[NumberSource]]:
-        """Return (basis, source) -> its rows, sorted by the energy that a source prices, largest first."""
         groups: dict[tuple[str, str], list[NumberSource]] = {}
         for row in self.found.sources:
             groups.setdefault((row.basis, row.source), []).append(row)
-        return dict(sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1])))
-
-    def _draw_sources(self) -> Grid:
-        return Grid(
-            headings=("source", "basis", "numbers", "for"),
-            rows=tuple(
-                (source, basis, _shorten(rows[0].numbers, rows[0].number_count), self._list_users(rows))
-                for (basis, source), rows in list(self._list_sources().items())[:SHOWN_SOURCES]
-            ),
+        ordered = sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1]))
+        lines = [
+            (source, basis, _shorten(rows[0].numbers, rows[0].number_count), self._list_users(rows))
+            for (basis, source), rows in ordered[:SHOWN_SOURCES]
+        ]
+        title = text.SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
+        blocks = (
+            Lines(document.insights),
+            Lines(document.notes, is_numbered=True),
+            Lines(self._list_assumed()),
+            Fold(title=title, blocks=(Grid(headings=text.SOURCE_COLUMNS, rows=tuple(lines)),)),
+            Source(table=self.found.sources),
         )
+        return self._chapter("sources", text.SOURCES, blocks)
+
+    def _list_assumed(self) -> Iterator[str]:
+        """Yield a line for each hardware, with the share of its energy that rests on assumptions."""
+        for _, group in groupby(self.found.sources, lambda row: row.run_id):
+            rows = tuple(group)
+            assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
+            yield text.ASSUMED(name=self._mark(rows[0].hardware), share=assumed)
 
     def _list_users(self, rows: Sequence[NumberSource]) -> str:
         """Return the hardware whose numbers come from a source, sorted by the share of energy, largest first."""
@@ -349,24 +296,24 @@ def read_blocks(section: Section) -> tuple[Block, ...]:
     return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
 
 
-def _list(texts: Sequence[str], title: str) -> tuple[Block, ...]:
+def _list(lines: Sequence[str], noun: str) -> tuple[Block, ...]:
     """Return sentences as lines, with those after the first few folded."""
-    rest = texts[SHOWN_LINES:]
-    folded = (Fold(title=f"{len(rest)} more {title}", blocks=(Lines(rest),)),) if rest else ()
-    return (Lines(texts[:SHOWN_LINES]), *folded) if texts else ()
+    rest = lines[SHOWN_LINES:]
+    folded = (Fold(title=text.MORE(count=len(rest), noun=noun), blocks=(Lines(rest),)),) if rest else ()
+    return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
 
 
 def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:
     """Return the energy tree of a run: categories, actions, and the subgraphs with the most energy per action."""
     whole = sum(leaf.energy_fj for leaf in leaves)
 
-    def tell(label: str, energy_fj: int) -> Leaf:
+    def make_leaf(label: str, energy_fj: int) -> Leaf:
         share = _show_fraction(energy_fj / whole if whole else None)
         return Leaf(label=label, amount=show_quantity(energy_fj / FJ_PER_J, "J"), share=share)
 
     def divide(label: str, energy_fj: int, parts: Iterable[Branch | Leaf], key: str = "") -> Branch:
         fraction = energy_fj / whole if whole else 0.0
-        return Branch(**attrs.asdict(tell(label, energy_fj)), fraction=fraction, key=key, parts=tuple(parts))
+        return Branch(**attrs.asdict(make_leaf(label, energy_fj)), fraction=fraction, key=key, parts=tuple(parts))
 
     categories = []
     for category, of_category in groupby(leaves, lambda leaf: leaf.common_category):
@@ -380,13 +327,13 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
                 small += acting
                 continue
             parts = (
-                tell(leaf.subgraph or show_count(leaf.subgraph_count, "other subgraph"), leaf.energy_fj)
+                make_leaf(leaf.subgraph or text.OTHER_SUBGRAPHS(count=leaf.subgraph_count), leaf.energy_fj)
                 for leaf in acting
             )
             actions.append(divide(action, acting[0].action_fj, parts))
         if small:
-            count = show_count(len({leaf.action for leaf in small}), "smaller action")
-            actions.append(tell(count, sum(leaf.energy_fj for leaf in small)))
+            label = text.SMALLER_ACTIONS(count=len({leaf.action for leaf in small}))
+            actions.append(make_leaf(label, sum(leaf.energy_fj for leaf in small)))
         categories.append(divide(CATEGORIES.get(category, category), total, actions, category))
     return attrs.evolve(divide(name, whole, categories, hardware), share="", fraction=1.0)
 

@@ -13,10 +13,10 @@ from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
 from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.cost import CostAnswer, cost
-from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.flip.answer import FlipAnswer, flip
 from joulemap.answer.pareto import ParetoAnswer, pareto
+from joulemap.answer.part.edp import EdpAnswer, edp
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep

@@ -9,18 +9,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.run import describe_clock
-from joulemap.answer.scope import holding_scope
-from joulemap.answer.utilization.sentence import (
-    tell_advantage,
-    tell_bound,
-    tell_distribution,
-    tell_flag,
-    tell_gain,
-    tell_level,
-    tell_median,
-    tell_size,
-)
+from joulemap.answer.run import BOUNDS, describe_clock
+from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.answer.utilization import text
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
@@ -29,8 +20,8 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_chosen_share, show_plain, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, show_under
+from joulemap.present.cell import mark_projected, show, show_plain, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Lines, Section, Text, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -39,22 +30,8 @@ from joulemap.system.record import frozen
 SHOWN: Final = 10
 """Default number of hardware in a table."""
 
-GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
-
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, in addition to the least utilized one."""
-
-ZONE: Final = (
-    "hardware", "zone_batches", "best_batch", "best_utilization_fraction", "least_energy_per_inference_j", "latency_s",
-    "peak_memory_bytes", "refused_batch",
-)  # fmt: skip
-"""Columns shown of efficient batch sizes."""
-
-GAIN: Final = (
-    "hardware", "precision", "speedup_ratio", "energy_ratio", "peak_ratio", "memory_ratio",
-    "compute_utilization_fraction", "baseline_precision",
-)  # fmt: skip
-"""Columns shown of a precision."""
 
 SHOWN_REMEDIES: Final = 3
 """Maximum remedies shown per hardware; machine formats list all."""
@@ -62,18 +39,14 @@ SHOWN_REMEDIES: Final = 3
 NAMED: Final = ("larger batch", "lower precision")
 """Remedies whose choice needs no further description."""
 
-FIGURES: Final = (
-    "hardware", "compute_utilization_fraction", "compute_grade", "roofline_fraction", "roofline_grade",
-    "idle_units_fraction", "attained_ops_per_s", "peak_ops_per_s", "bandwidth_utilization_fraction",
-    "sustained_bandwidth_fraction", "dram_intensity_ops_per_byte", "ridge_ops_per_byte", "roof", "units_used_count",
-    "units_total_count", "average_power_w", "ops_per_j", "flags",
-)  # fmt: skip
-"""Columns shown of the utilization of each hardware."""
+IDLE_FRACTION: Final = 0.2
+"""Share of idle units above which it is stated."""
 
-GAIN_NOTE: Final = (
-    "a remedy is a run that differs in one thing and takes 5 % less energy x time per inference, or better; of larger "
-    "batches the least within 90 % of the best"
-)
+ALIKE: Final = 0.005
+"""Deviation of a ratio from 1 below which it is not stated."""
+
+INSIGHTS: Final = 3
+"""Maximum insights."""
 
 
 @frozen(kw_only=True)
@@ -100,215 +73,211 @@ class UtilizationAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences; a table that was not requested is an empty list."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
-        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
-        return {**empty, **super().data(), **told}
+        sentences = {"reasons": self.reasons(), "advice": self.advice()}
+        return {**empty, **super().data(), "untraced": self.untraced, **sentences}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` hardware; csv holds the rows."""
-        below = self.scope.say_left_out()
         return self._compose(
             self.scope.title,
-            (show_under("Utilization", self._use(limit), *below),),
+            (show_under(text.USE_TABLE, self._lay_use(limit), *self.scope.say_left_out()),),
             self.rows,
-            answer=self.say_use(),
-            insights=self._insights(),
+            answer=self._describe_use(),
+            insights=self._list_insights(),
             details=(
-                Section("Utilization in figures", self._show(self.rows, FIGURES, keep=FIGURES[1:6])),
-                Section("What would use it better", Lines(self.advice())),
-                Section("Good batches", self._batches()),
-                Section("What each precision gains", self._gains()),
-                Section("Which hardware suits which size of model", self._winners()),
+                Section(text.ROOF_TABLE, self._lay(self.rows, text.ROOF_COLUMNS)),
+                Section(text.REMEDY_TABLE, Lines(self.advice())),
+                Section(text.ZONE_TABLE, self._lay_zones()),
+                Section(text.PRECISION_TABLE, self._lay_precisions()),
+                Section(text.PAIRING_TABLE, self._lay_pairings()),
             ),
-            notes=self.notes(),
-            steps=self._steps(repeated),
+            notes=self._list_notes(),
+            steps=self._list_steps(repeated),
         )
 
-    def say_use(self) -> str:
+    @property
+    def used(self) -> list[Utilization]:
+        """Rows of hardware that was not refused, highest utilization first."""
+        return [row for row in self.rows if row.status == "ok"]
+
+    def _describe_use(self) -> str:
         """Return the headline: the most and the least utilized hardware, its bottleneck, and the first remedy."""
-        used = [row for row in self.rows if row.status == "ok"]
-        worst = used[-1]
-        name, share = self.scope.mark(worst.hardware), show_share(worst.compute_utilization_fraction)
-        text = f"{name} uses {share} of its peak ({worst.compute_grade})"
-        if len(used) > 1:
-            best = show_share(used[0].compute_utilization_fraction)
-            first = f"{self.scope.mark(used[0].hardware)} has the highest utilization, {best} of its peak"
-            text = f"{first} ({used[0].compute_grade}); {name} the lowest, {share} ({worst.compute_grade})"
-        cause, _, time = tell_bound(worst).partition(" ")
-        text += f", where {cause} bounds {time} of the time" if time else ""
-        better = self._find_better(worst)
-        return f"{text}. Better: {self._name(better)}, {tell_gain(better)}." if better else f"{text}."
+        best, worst = self.used[0], self.used[-1]
+        bound, _, time = describe_bound(worst).partition(" ")
+        given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "better": ""}
+        if (remedy := self._find_better(worst)) is not None:
+            given["better"] = text.BETTER(remedy=self._name(remedy), gain=_describe_gain(remedy))
+        if best is worst:
+            return text.HEADLINE(worst, **given)
+        return text.HEADLINE_OF_SEVERAL(worst, best=best, best_name=self.scope.mark(best.hardware), **given)
 
     def _find_better(self, row: Utilization) -> Remedy | None:
         """Return the first remedy for the bottleneck of a run that improves it."""
         rows = (one for one in self.remedies or () if one.run_id == row.run_id and one.is_better)
         return next((one for one in rows if one.place is not None), None)
 
-    def _use(self, limit: int) -> Grid:
+    def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each hardware."""
-        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok"))
-        found = {row.run_id: one for row in rows if (one := self._find_better(row))}
+        found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
-        gains = {run_id: f"{show_plain(one.gain_ratio)}x" for run_id, one in found.items()}
-        better: tuple[Shown[Utilization], ...] = (
-            ("better", lambda row: choices.get(row.run_id, "")),
-            ("less energy x time", lambda row: gains.get(row.run_id, "")),
-        )
-        return grid(
-            rows,
-            (
-                ("hardware", "hardware"),
-                ("of its peak", "compute_utilization_fraction"),
-                ("grade", "compute_grade"),
-                ("time bound by", tell_bound),
-                ("units idle", "idle_units_fraction"),
-                *(better if self.remedies is not None else ()),
-                ("bandwidth", "bandwidth_utilization_fraction"),
-                ("power", "average_power_w"),
-            ),
+        return self._lay(
+            attrs.evolve(self.rows, rows=tuple(self.used)),
+            text.USE_COLUMNS.format(remedies="" if self.remedies is None else text.REMEDY_COLUMNS),
             limit=limit,
             noun="hardware",
-            keep=("of its peak", "time bound by", "better", "less energy x time", "grade"),
-            ranked=("of its peak",),
-            projected=self.scope.projected,
+            keep=text.USE_KEEP,
+            ranked="utilization",
+            bound=describe_bound,
+            choice=lambda row: choices.get(row.run_id, ""),
+            gain=lambda row: f"{show_plain(found[row.run_id].gain_ratio)}x" if row.run_id in found else "",
         )
 
     def figures(self) -> Figures:
         """Return figures of utilization and of rooflines for all hardware; empty if all were refused."""
-        used = [row for row in self.rows if row.status == "ok"]
-        if not used:
+        if not self.used:
             return ()
-        ends = [("most used", used[0]), *([("least", used[-1])] if len(used) > 1 else [])]
-        told = [
-            f"{word}: {self.scope.mark(row.hardware)}, {show_share(row.compute_utilization_fraction)} of its peak, "
-            f"{row.compute_grade}"
-            for word, row in ends
-        ]
-        near = sorted((row for row in used if row.roofline_fraction), key=lambda row: -(row.roofline_fraction or 0.0))
-        placed = [
-            f"{word} its roof: {self.scope.mark(row.hardware)}, {show_share(row.roofline_fraction)} of it"
-            for word, row in zip(("nearest to", "farthest from"), [*near[:1], *near[1:][-1:]], strict=False)
-        ]
-        under = [self.scope.mark(row.hardware) for row in used if row.roof == "memory"]
-        placed.append(f"the memory is the roof of {', '.join(under)}" if under else "the peak is the roof of all")
+        under = [self.scope.mark(row.hardware) for row in self.used if row.roof == "memory"]
         return (
-            self._draw_figure("utilization", self.rows, facts=f"{'; '.join(told)}."),
-            self._draw_figure("rooflines", self.rows, facts="; ".join(placed)),
+            self._draw_figure("utilization", self.rows, facts=self._describe_use()),
+            self._draw_figure("rooflines", self.rows, facts=text.UNDER(names=under) if under else text.ALL_UNDER_PEAK),
         )
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
-        return [f"{self.scope.mark(row.hardware)}: {tell_flag(row)}" for row in self.flags]
+        return [text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=describe_flag(row)) for row in self.flags]
 
-    def _insights(self) -> list[str]:
+    def _list_insights(self) -> list[str]:
         """Return the flags of each hardware on one line, least utilized first; the first flag has its reason."""
         lines = []
         for row in reversed(self.rows):
             flags = [flag for flag in self.flags if flag.run_id == row.run_id]
-            told = [tell_flag(flag) if flag is flags[0] else tell_level(flag) for flag in flags]
-            lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
-        return lines
+            described = [*map(describe_flag, flags[:1]), *(text.LEVELS[flag.flag](flag) for flag in flags[1:])]
+            if flags:
+                lines.append(text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines="; ".join(described)))
+        return lines[:INSIGHTS]
 
     def advice(self) -> list[str]:
         """Return the time distribution and the remedies of each hardware; empty unless requested."""
         if self.remedies is None:
             return []
         remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
-        return [
-            f"{self.scope.mark(row.hardware)}: {tell_distribution(row)}. {self._advise(remedies.get(row.run_id, []))}"
-            for row in self.rows
-            if row.status == "ok"
-        ]
+        return [self._advise(row, remedies.get(row.run_id, [])) for row in self.used]
 
-    def _advise(self, remedies: Sequence[Remedy]) -> str:
-        """Return the remedies for the bottleneck of a run, and those tried without a gain."""
-        following = [row for row in remedies if row.place is not None]
-        better = [row for row in following if row.is_better]
-        vain = [f"{self._name(row)} ({tell_gain(row)})" for row in following if not row.is_better]
-        told = "; ".join(f"{self._name(row)} ({tell_gain(row)})" for row in better[:SHOWN_REMEDIES])
-        text = f"Better: {told}." if told else "Nothing that was tried for that is better."
-        return f"{text} No gain: {'; '.join(vain)}." if vain else text
+    def _advise(self, row: Utilization, remedies: Sequence[Remedy]) -> str:
+        """Return the bounds of the time of a run, the remedies for them, and those tried without a gain."""
+        named = [
+            (one.is_better, text.REMEDY(remedy=self._name(one), gain=_describe_gain(one)))
+            for one in remedies
+            if one.place is not None
+        ]
+        better = [remedy for is_better, remedy in named if is_better][:SHOWN_REMEDIES]
+        idle = row.idle_units_fraction or 0.0
+        bounds = [text.BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)]
+        return text.ADVICE(
+            name=self.scope.mark(row.hardware),
+            distribution=text.DISTRIBUTION(row, bounds=bounds, idle=idle if idle >= IDLE_FRACTION else None),
+            better=text.REMEDIES(remedies="; ".join(better)) if better else text.NO_REMEDY,
+            vain="; ".join(remedy for is_better, remedy in named if not is_better),
+        )
 
     def _name(self, row: Remedy) -> str:
         if row.remedy in NAMED:
             return row.choice
-        return f"{row.remedy}, {mark_projected(row.choice, self.scope.projected)}"
+        return text.OTHER_REMEDY(remedy=row.remedy, choice=mark_projected(row.choice, self.scope.projected))
 
-    def _batches(self) -> tuple[Grid | Text, ...]:
+    def _lay_zones(self) -> tuple[Grid | Text, ...]:
         if not self.zones or all(len(row.batches) == 1 for row in self.zones):
             return ()
-        text = (
-            "the zone is of the batches tried that have both utilization and inferences per joule within 90 % of the "
-            "best; the best batch has the largest product, and latency and memory are its"
-        )
-        return self._show(self.zones, ZONE, keep=ZONE[1:]), Text(text)
+        return self._lay(self.zones, text.ZONE_COLUMNS), Text(text.ZONE_MEANING)
 
-    def _gains(self) -> tuple[Grid | Text, ...]:
+    def _lay_precisions(self) -> tuple[Grid | Text, ...]:
         if not self.precisions:
             return ()
-        text = (
-            "ratios to fp32, or to the widest precision where there is no fp32; whether the model keeps its accuracy "
-            "is not part of it"
-        )
-        return self._show(self.precisions, GAIN, keep=GAIN[1:]), Text(text)
+        return self._lay(self.precisions, text.PRECISION_COLUMNS), Text(text.PRECISION_MEANING)
 
-    def _winners(self) -> tuple[Grid | Text, ...]:
+    def _lay_pairings(self) -> tuple[Grid | Text, ...]:
         if not self.pairings:
             return ()
-        own = next(row.least_flop_count for row in self.rows if row.status == "ok")
-        settings = self.scope.settings
-        among = " on the hardware above" if len(self.rows) > 1 else ""
+        own, scope = self.used[0].least_flop_count, self.scope
+
+        def describe_size(row: Pairing) -> str:
+            low, mark = row.least_flop_count, text.OWN_SIZE if row.least_flop_count == own else ""
+            return text.SIZE(low=low, high=10 * low, mark=mark) if low else text.NO_MACS(mark=mark)
+
         return (
-            grid(
+            self._lay(
                 self.pairings,
-                (
-                    (
-                        "FLOPs",
-                        lambda row: tell_size(row.least_flop_count) + (" *" if row.least_flop_count == own else ""),
-                    ),
-                    ("goal", lambda row: GOALS[row.goal]),
-                    ("hardware", "hardware"),
-                    ("wins", lambda row: f"{row.won_count} of {row.contest_count}"),
-                    ("median", tell_median),
-                    ("against the next", tell_advantage),
-                    ("utilization", "median_utilization_fraction"),
-                    ("models", "model_count"),
-                    ("hardware tried", "hardware_count"),
-                    (
-                        "second",
-                        lambda row: (
-                            f"{self.scope.mark(row.runner_up)} ({row.runner_up_won_count})" if row.runner_up else ""
-                        ),
-                    ),
+                text.PAIRING_COLUMNS,
+                keep=text.PAIRING_KEEP,
+                least_flop_count=describe_size,
+                goal=lambda row: text.GOALS[row.goal],
+                won_count=text.WINS,
+                median_value=lambda row: (
+                    show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
                 ),
-                keep=("goal", "hardware", "wins", "median", "utilization"),
-                projected=self.scope.projected,
+                median_advantage_ratio=lambda row: (
+                    "" if row.median_advantage_ratio is None else text.ADVANTAGE(ratio=row.median_advantage_ratio)
+                ),
+                runner_up=lambda row: text.RUNNER_UP(row, name=scope.mark(row.runner_up)) if row.runner_up else "",
             ),
             Text(
-                f"classes by operations of one inference, * that of {self.scope.model}; over the stored runs at batch "
-                f"{self.scope.batches[0]}, {label_precision(*self.scope.precisions[0])}, {settings.runtime[0]}{among}; "
-                "a contest is one model on two or more hardware"
+                text.PAIRING_MEANING(
+                    model=scope.model,
+                    batch=scope.batches[0],
+                    precision=label_precision(*scope.precisions[0]),
+                    runtime=scope.settings.runtime[0],
+                    among=text.ON_THESE if len(self.rows) > 1 else "",
+                )
             ),
         )
 
-    def notes(self) -> list[str]:
+    def _list_notes(self) -> list[str]:
         """Return notes on these rows."""
-        bounds = ", ".join(f"{row.grade} from {show_chosen_share(row.least_fraction)}" for row in self.grades.rows[:-1])
-        lines = self.scope.describe_refusals()
-        lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
-        lines += describe_clock(self.rows, self.scope)
-        lines += [GAIN_NOTE] if self.remedies is not None else []
-        lines += [f"other batches were not tried: {self.untraced}"] if self.untraced else []
-        return lines + self.scope.describe()
+        *bounds, last = self.grades
+        return [
+            *self.scope.describe_refusals(),
+            text.GRADES(bounds=[text.GRADE(row) for row in bounds], last=last.grade),
+            *describe_clock(self.rows, self.scope),
+            *((text.REMEDY_MEANING,) if self.remedies is not None else ()),
+            *((text.UNTRACED(self),) if self.untraced else ()),
+            *self.scope.describe(),
+        ]
 
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        model = self.scope.model
-        *others, worst = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
-        steps = [["analyze", model, worst, "--level", "subgraph", *repeated]]
-        if not self.pairings:
-            steps.append(["utilization", model, *others[:SHOWN_RIVALS], worst, "--pairing", *repeated])
-        if "--batch" not in repeated:
-            steps.append(["sweep", model, "--hardware", worst, *repeated])
-        return steps
+    def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        *others, worst = [self.scope.spell(row.hardware) for row in self.used]
+        steps = [
+            text.INTO_SUBGRAPHS,
+            *((text.PAIRING,) if not self.pairings else ()),
+            *((text.SWEEP,) if "--batch" not in repeated else ()),
+        ]
+        rivals = ",".join((*others[:SHOWN_RIVALS], worst))
+        return self._fill_steps(steps, None, repeated, model=self.scope.model, worst=worst, rivals=rivals)
+
+
+def describe_bound(row: Utilization) -> str:
+    """Return the main bound of the time, with its share."""
+    return next((text.BOUND(bound=bound, share=share) for bound, share in _list_bounds(row)), "")
+
+
+def _list_bounds(row: Utilization) -> list[tuple[str, float]]:
+    """Return the bounds of the time with their shares, largest first."""
+    shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
+    return sorted((one for one in shares if one[1] and one[1] >= SHOWN_FRACTION), key=lambda one: -one[1])
+
+
+def _describe_gain(row: Remedy) -> str:
+    """Return the effect of a remedy on throughput, on energy and, for a larger batch, on latency."""
+    ratios = {"throughput": row.throughput_ratio, "energy": row.energy_ratio}
+    shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
+    shown |= {"latency": row.latency_ratio} if row.remedy == "larger batch" else {}
+    return text.GAIN(gains=[text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()])
+
+
+def describe_flag(row: UtilizationFlag) -> str:
+    """Return the flagged value with its limit, and the subgraphs that contribute most."""
+    tiles = show(int(row.tile_count), "tile_count") if row.tile_count else ""
+    worked = text.WORKED(row, tiles=tiles) if row.units_used_count else text.NONE_WORKED(row)
+    return text.FLAG(row, level=text.LEVELS[row.flag](row), worked=worked)
 
 
 def utilization(

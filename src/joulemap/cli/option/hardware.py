@@ -55,7 +55,7 @@ class ScenarioOptions(ModeOptions):
 
     scenario: str = option(
         "",
-        "Use case, with its power budget: datacenter, edge, embedded, robot, camera or stick.",
+        "Use case, with its power budget: datacenter, edge, embedded, robot, camera, stick or coin_cell.",
         metavar="NAME",
         shown=False,
         is_advanced=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 
 import attrs
 import typer
@@ -21,12 +21,14 @@ from joulemap.cli.complete import (
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD, SYSTEM
-from joulemap.domain.dimension import ASKED
+from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.name import split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
+
+Record = TypeVar("Record")
 
 GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32", "changes")
 """Options that every follow-up command repeats, in addition to its own."""
@@ -77,6 +79,14 @@ def precisions(
         shown=shown,
         complete=complete_precisions,
     )
+
+
+def declare_dimensions(kind: type[Record]) -> type[Record]:
+    """Add an option to a class, which is no record yet, for each dimension whose row lists its values."""
+    for one in DECLARED:
+        kind.__annotations__[one.name] = "str"
+        setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))
+    return kind
 
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, autocompletion=complete_models)]
@@ -161,6 +171,7 @@ class ModelOptions:
 
 
 @frozen(kw_only=True)
+@declare_dimensions
 class RunOptions(ModelOptions):
     """Options for running a model."""
 

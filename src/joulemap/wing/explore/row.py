@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class DesignDoubt(Row, query="explore.doubt"):
-    """How far apart two designs must be to be told apart: one like the chip of a run, the other like that of
-    another, or another one of the same; one row per ordered pair of evaluated runs, each with itself too.
+    """Uncertainty of the ratio between two designs, each like the chip of a run; one row per ordered pair of
+    evaluated runs, each also with itself.
     """
 
     run_id: int

@@ -11,24 +11,33 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity, show_span
+from joulemap.present.cell import show_quantity, show_span
 from joulemap.present.document import Document, Section
+from joulemap.present.template import Template
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
 from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
-WORKED_ON_S: Final = 900.0
-"""Seconds after its last byte during which another machine may still write an unfinished file; a shard takes a few."""
-
+TITLE: Final = Template("{path}: {content}")
+CONTENT: Final = Template("{points:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")
+GARBAGE: Final = Template("{files:n file} of garbage, {size_bytes:B}; --remove removes them")
+NO_GARBAGE: Final = "no garbage"
+REMOVED: Final = Template("removed {removed_count:n file}, {removed_bytes:B}")
+COLUMNS: Final = "*state | *model | hardware | precision | varied | *points point_count | *size size_bytes | file"
+NOTE: Final = Template("{state}: {meaning}")
 STATES: Final = {
-    "whole": "asked by `--db`",
-    "stale": "of other formulas or rules of designs than those of today: never asked",
-    "damaged": "not as it was written: never asked; the next filling writes it again, `lake clean --remove` removes it",
-    "twice": "another shard answers the same: never asked",
+    "whole": "read by `--db`",
+    "stale": "evaluated by other formulas or design rules than today's; not read",
+    "damaged": "changed since it was written; not read; the next run writes it again, `lake clean --remove` deletes it",
+    "twice": "duplicate of another shard; not read",
     "unfinished": "being written, or left by a process that was killed",
 }
+"""State of a file -> its meaning."""
+
+WORKED_ON_S: Final = 900.0
+"""Seconds after its last byte during which another machine may still write an unfinished file; a shard takes a few."""
 
 
 @frozen(kw_only=True)
@@ -36,14 +45,14 @@ class ListedShard:
     """File of a lake."""
 
     state: str = told("whole, stale, damaged, twice or unfinished")
-    model: str = told("of its points, with commas between; empty where its footer is not read")
-    hardware: str = told("the same")
-    precision: str = told("the same")
-    varied: str = told("constants that differ between its points, with the least and the most of each")
-    point_count: int | None = told("points; none where its footer is not read")
-    refused_count: int | None = told("of those, that the hardware cannot run")
-    size_bytes: int = told("of the file", "B")
-    file: str = told("below the lake")
+    model: str = told("models of its points, separated by commas; empty if its footer is not read")
+    hardware: str = told("hardware of its points, separated by commas; empty if its footer is not read")
+    precision: str = told("precision of its points; empty if its footer is not read")
+    varied: str = told("varied constants, with minimum and maximum")
+    point_count: int | None = told("points; null if its footer is not read")
+    refused_count: int | None = told("points that the hardware cannot run")
+    size_bytes: int = told("size of the file", "B")
+    file: str = told("path below the lake")
 
 
 @frozen(kw_only=True)
@@ -76,28 +85,21 @@ class LakeAnswer(Answer):
 
     def document(self) -> Document:
         """Return the document for people and programs."""
-        shown = self._lay(
-            self.shards,
-            "*state | *model | hardware | precision | varied | *point point_count | *size size_bytes | file",
-        )
         return Document(
-            title=f"{self.path}: {self._say()}",
-            sections=(Section("", shown),) if len(self.shards) else (),
-            notes=tuple(f"{name}: {text}" for name, text in STATES.items() if self.count(name)),
+            title=TITLE(self, content=self._describe_content()),
+            sections=(Section("", self._lay(self.shards, COLUMNS)),) if len(self.shards) else (),
+            notes=tuple(NOTE(state=name, meaning=meaning) for name, meaning in STATES.items() if self.count(name)),
             data=self.data(),
             table=self.shards,
         )
 
-    def _say(self) -> str:
-        files = show_count(len(self.shards), "file")
-        size = show_quantity(self.size_bytes, "B")
+    def _describe_content(self) -> str:
         if self.removed_count:
-            return f"removed {show_count(self.removed_count, 'file')}, {show_quantity(self.removed_bytes, 'B')}"
+            return REMOVED(self)
+        files = len(self.shards)
         if self.is_clean:
-            return f"{files} of garbage, {size}; --remove removes them" if len(self.shards) else "no garbage"
-        left_out = len(self.shards) - self.count("whole")
-        rest = f", of which {left_out} cannot be asked" if left_out else ""
-        return f"{show_count(self.point_count, 'point')} in {files}, {size}{rest}"
+            return GARBAGE(self, files=files) if files else NO_GARBAGE
+        return CONTENT(self, points=self.point_count, files=files, skipped=files - self.count("whole") or None)
 
 
 def shards(source: Source, lake: str | Path) -> LakeAnswer:

@@ -10,6 +10,7 @@ from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import LIMIT_HELP, DeployedRunOptions, Model
 from joulemap.system.errors import ExitCode
+from joulemap.wing.fleet.answer.text import SUBJECT
 from joulemap.wing.fleet.option import DemandOptions, read_models
 from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
 
@@ -52,6 +53,6 @@ def fleet(
         prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, subject="How many of which")
+    page.write(document, answer, output, subject=SUBJECT)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

@@ -39,7 +39,9 @@ def _are_shares(_record: object, field: Attribute[Any], value: Mapping[str, floa
         if not 0.0 < share < 1.0:
             raise UsageError(f"{field.name}: the share of {name} is {share:g}, expected above 0 and below 1")
     if sum(value.values()) >= 1.0:
-        raise UsageError(f"{field.name}: shares sum to {sum(value.values()):g}; what is left of 1 is the first model's")
+        raise UsageError(
+            f"{field.name}: shares sum to {sum(value.values()):g}, expected below 1; the first model has the rest"
+        )
 
 
 def _are_counts(_record: object, field: Attribute[Any], value: Mapping[str, int]) -> None:
@@ -88,9 +90,11 @@ class Demand:
     def __attrs_post_init__(self) -> None:
         """Check constraints that involve several fields."""
         if self.rate_per_s is not None and self.rates:
-            raise UsageError(f"the rate is {self.rate_per_s:g}/s, and rates are in {self.rates}: give one of the two")
+            raise UsageError(
+                f"both a rate ({self.rate_per_s:g}/s) and a file of rates ({self.rates}) are given: give one of them"
+            )
         if self.rate_per_s is None and not self.rates:
-            raise UsageError("a fleet is for a rate of requests, or for a file of rates: give one of them")
+            raise UsageError("a fleet needs a request rate or a file of rates: give one of them")
         if not 1 <= self.node <= MOST_NODE:
             raise UsageError(f"node is {self.node}, expected from 1 to {MOST_NODE:,} devices")
         if self.rate_per_s is not None and self.rate_per_s > MOST_RATE:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.report.part import Drawing, ReportPart
+from joulemap.wing.fleet.answer.text import SUBJECT, VERDICT
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -26,7 +27,7 @@ class FleetPart(ReportPart):
         if wanted is None:
             return None
         from joulemap.wing.fleet.answer.answer import fleet
-        from joulemap.wing.llm.answer.answer import find_served
+        from joulemap.wing.llm.capacity.question import find_served
 
         settings = attrs.evolve(settings, batch=())
         if not wanted.is_of_tokens:
@@ -38,11 +39,11 @@ class FleetPart(ReportPart):
         """Return the chapter on fleet sizes."""
         from joulemap.answer.report.answer import form_chapter
 
-        return form_chapter(f"{drawn.prefix}fleet", "How many of which", answer, answer.document())
+        return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())
 
     def describe(self, answer: Any) -> str:
         """Return the best fleet in one sentence."""
-        return f"Of them: {answer.document().answer}"
+        return VERDICT(headline=answer.document().answer)
 
 
 FLEET: Final = FleetPart()

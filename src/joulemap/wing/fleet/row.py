@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class Station(Row, query="fleet.station"):
-    """What a fleet is made of: each configuration's time and energy of a batch, its price, idle power and doubt;
-    one row per run asked for, refused ones included.
+    """Configurations of a fleet: time and energy of a batch, price, idle power and uncertainty; one row per
+    requested run, refused ones included.
     """
 
     run_id: int

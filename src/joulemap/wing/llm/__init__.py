@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from joulemap.system.wing import Ask, Wing
+
+if TYPE_CHECKING:
+    from joulemap.domain.dimension import Dimension
 
 
 def register() -> Wing:
@@ -19,6 +24,7 @@ def register() -> Wing:
         figures={"frontier": ("joulemap.wing.llm.answer.answer", "llm")},
         parts={
             "models": "joulemap.wing.llm.name:NAMES",
+            "dimensions": "joulemap.wing.llm:list_dimensions",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.phases:PHASES",
@@ -26,4 +32,17 @@ def register() -> Wing:
         },
         queries=("llm",),
         uses=("place",),
+    )
+
+
+def list_dimensions() -> tuple[Dimension, ...]:
+    """Return the dimensions of a pass of a language model, which tell its runs apart beside the model's name."""
+    from joulemap.domain.dimension import Dimension
+
+    meaning = "Phase of a language model's pass: prefill, decode, or mixed; empty for any other model"
+    count = "CAST(coalesce(w.dimensions['device_count'], '1') AS INTEGER)"
+    return (
+        Dimension(name="phase", table="dimensions", meaning=meaning),
+        Dimension(name="engine", table="dimensions"),
+        Dimension(name="device_count", table="dimensions", shown=count),
     )

@@ -55,9 +55,9 @@ def llm(
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """
     settings = run.settings(**hardware.keywords())
-    from joulemap.wing.llm.answer.demand import is_divided
+    from joulemap.wing.llm.source import find_mixed
 
-    if is_divided(settings):
+    if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())
         output.write(divided.document(limit=limit, repeated=output.repeat(run)))
         return

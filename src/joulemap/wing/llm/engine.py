@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
-from joulemap.present.cell import show_quantity
+from joulemap.present.template import Template
+
+COUNTED: Final = Template("prompts of {tokens:#} tokens")
+EVALUATION: Final = "one decode step, nothing cached"
+INSTEAD: Final = Template(
+    "an inference is one output token of each sequence; for whole requests and USD per million tokens: {command}"
+)
+OVERHEAD: Final = Template("the host of {engine} adds time to the pass: {hardware}")
+OVERHEAD_OF: Final = Template("{more_s:s} and {more_j:J} on {name}, {whole_s:s} in total")
+OWN_KERNELS: Final = Template(
+    "the kernels of {engine} reach lower memory and compute rates than these; `llm` accounts for that"
+)
 
 
 def count_in(model: str) -> str:
@@ -15,7 +27,7 @@ def count_in(model: str) -> str:
     asked = find_pass(model) if is_pass(model) else None
     if asked is None:
         return ""
-    return "output tokens" if asked.step.tokens == 1 else f"prompts of {asked.step.tokens:,} tokens"
+    return "output tokens" if asked.step.tokens == 1 else COUNTED(asked.step)
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
@@ -29,10 +41,7 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
     if not name:
         return None, ""
     asked = shlex.join(["joulemap", "llm", name, *dict.fromkeys(hardware)])
-    return (
-        (name, "one decode step, nothing cached"),
-        f"an inference is one output token of each sequence; for prompts, answers and USD per million tokens: {asked}",
-    )
+    return (name, EVALUATION), INSTEAD(command=asked)
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
@@ -62,17 +71,15 @@ def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, flo
     launch_s = engine.launch(
         stage.layer_count, stage.expert_count, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else [])
     )
-    told = []
+    added = []
     for name, seconds, idle_w in runs:
         whole = float(engine.add_host(seconds, launch_s, batch))
         if whole > seconds:
-            more = show_quantity(whole - seconds, "s")
-            cost = show_quantity((whole - seconds) * idle_w, "J")
-            told.append(f"{more} and {cost} on {name}, {show_quantity(whole, 's')} in all")
-    name = engine.title
-    lines = [f"{name} adds its host's time to the pass: {'; '.join(told)}"] if told else []
+            more_s = whole - seconds
+            added.append(OVERHEAD_OF(more_s=more_s, more_j=more_s * idle_w, name=name, whole_s=whole))
+    lines = [OVERHEAD(engine=engine.title, hardware="; ".join(added))] if added else []
     if any(one.startswith(("memory_rate", "compute_rate")) for one in engine.coefficients):
-        lines.append(f"{name}'s own kernels reach less of memory and units than these, which `llm` counts")
+        lines.append(OWN_KERNELS(engine=engine.title))
     return lines
 
 

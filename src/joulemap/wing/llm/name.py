@@ -73,7 +73,7 @@ class DecoderNames(ModelNames):
         asked = decoder.find_pass(model) if decoder.is_pass(model) else None
         if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
             return None
-        from joulemap.wing.llm.answer.demand import list_precisions
+        from joulemap.wing.llm.capacity.question import list_precisions
 
         return list_precisions(asked.decoder)
 

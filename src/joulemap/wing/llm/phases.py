@@ -8,16 +8,53 @@ from typing import Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.contrast import holding_classes
+from joulemap.answer.compare.architecture import holding_classes
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source
-from joulemap.present.cell import join_names, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, show_under
+from joulemap.present.cell import show_quantity, show_share, show_span
+from joulemap.present.document import Document, Section, show_under
+from joulemap.present.template import Template
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+
+TITLE: Final = Template("{model}: a token of a {prompt:#}-token prompt and the next output token, batch 1")
+HEADLINE: Final = Template(
+    "an output token uses {ratios:and} the energy of a prompt token: decode reads all weights for each token, prefill "
+    "once for all tokens of the prompt"
+)
+RATIO: Final = Template("{ratio:x} ({architecture})")
+HEADING: Final = "Energy per token"
+COLUMNS: Final = (
+    "class architecture | phase | J/token each | time/token time | compute compute_fraction | on chip chip | "
+    "off chip off_chip_memory_fraction | control control_fraction | board board_fraction | static static_fraction | "
+    "compute utilization compute_utilization_fraction | hardware | precision"
+)
+KEPT: Final = "phase | J/token | compute | on chip | off chip | static | control"
+MACS_HEADING: Final = "Energy per MAC"
+MACS: Final = (
+    "class architecture | *phase | *energy energy_per_mac_j | *arithmetic compute_per_mac_j | *off-chip bytes bytes | "
+    "MACs per instruction #macs_per_order? | instruction order_name? | memory time memory_time_fraction"
+)
+REUSE: Final = Template(
+    "a MAC moves {prefill} B off chip in prefill and {decode} B in decode, where each weight is used once per read"
+)
+SHARES: Final = Template(
+    "arithmetic takes {prefill} % of the energy in prefill and {decode} % in decode; off-chip memory and static power "
+    "take {rest} % in decode"
+)
+BEST: Final = Template("the {prefill} uses the least energy in prefill, the {decode} in decode")
+BEST_OF_BOTH: Final = Template("the {best} uses the least energy in both phases")
+NOTES: Final = (
+    "prefill: all tokens of a prompt in one pass, of which a token takes its share; decode: the next token, with keys "
+    "and values of the prompt in the cache",
+    "on chip: registers, caches, scratchpads and the wires between them; board: voltage regulators, and power under a "
+    "power limit that no action accounts for",
+)
+NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")
+NEXT_LLM: Final = Template("llm {model}")
 
 MODEL: Final = "llama-3.1-8b"
 """Language model that fits on a chip of each class."""
@@ -56,108 +93,70 @@ class PhasesAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document, with one row for each class and phase."""
         shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
+        energies = self._lay(
+            shown,
+            COLUMNS,
+            keep=KEPT,
+            each=lambda row: show_quantity(self._each(row), "J"),
+            time=lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s"),
+            chip=lambda row: show_share(_share(row, ON_CHIP)),
+            phase=self._name_phase,
+        )
+        macs = self._lay(
+            shown, MACS, bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B", phase=self._name_phase
+        )
         return self._compose(
-            f"{self.model}: a token of a prompt of {self.prompt:,}, and one behind it, batch 1",
-            (show_under("Where the joules of a token go", self._figures(shown), *self.scope.say_left_out()),),
+            TITLE(self),
+            (show_under(HEADING, energies, *self.scope.say_left_out()),),
             self.rows,
-            answer=self._say_gap(),
-            insights=[self._say_reuse(), self._say_shares(), self._say_best()],
-            heading="What this shows",
-            details=(Section("What a MAC takes", self._macs(shown)),),
-            notes=[
-                "prefill: all tokens of a prompt in one pass; decode: one token behind it, with keys and values of the "
-                "prompt in the cache; a token of a prompt takes its share of the pass",
-                "on chip: registers, caches, scratchpads and the wires between; board: voltage regulators, and what a "
-                "power limit says beyond all prices",
-                *self.scope.describe_refusals(),
-                *self.scope.describe(),
-            ],
-            steps=self._steps(repeated),
+            answer=self._find_headline(),
+            insights=self._list_insights(),
+            details=(Section(MACS_HEADING, macs),),
+            notes=[*NOTES, *self.scope.describe_refusals(), *self.scope.describe()],
+            steps=self._list_steps(repeated),
         )
 
     def _count(self, row: ArchitectureSummary) -> int:
         """Return the number of tokens of a run's pass."""
         return self.prompt if row in [one for one, _ in self.pairs] else 1
 
+    def _name_phase(self, row: ArchitectureSummary) -> str:
+        return "prefill" if self._count(row) > 1 else "decode"
+
     def _each(self, row: ArchitectureSummary) -> float:
         """Return the joules per token of a run."""
         return (row.energy_j or 0.0) / self._count(row)
 
-    def _figures(self, shown: Table[ArchitectureSummary]) -> Grid:
-        return self._lay(
-            shown,
-            "class architecture | phase | J/token each | time/token time | compute compute_fraction | on chip chip | "
-            "off chip off_chip_memory_fraction | control control_fraction | board board_fraction | "
-            "static static_fraction | of its peak compute_utilization_fraction | hardware | precision",
-            keep="phase | J/token | compute | on chip | off chip | static | control",
-            phase=self._name_phase,
-            each=lambda row: show_quantity(self._each(row), "J"),
-            time=lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s"),
-            chip=lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
-        )
+    def _find_headline(self) -> str:
+        ratios = (RATIO(one, ratio=self._each(other) / self._each(one)) for one, other in self.pairs)
+        return HEADLINE(ratios=tuple(ratios))
 
-    def _macs(self, shown: Table[ArchitectureSummary]) -> Grid:
-        return self._lay(
-            shown,
-            "class architecture | *phase | *energy energy_per_mac_j | *arithmetic compute_per_mac_j | "
-            "*bytes off chip bytes | MACs per order macs_per_order | order order_name | "
-            "time for memory memory_time_fraction",
-            phase=self._name_phase,
-            bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B",
-            macs_per_order=lambda row: f"{row.macs_per_order:,.0f}" if row.macs_per_order else "",
-        )
+    def _list_insights(self) -> list[str]:
+        """Return the off-chip bytes per MAC, the energy shares and the best class of both phases."""
+        both = tuple(zip(*self.pairs, strict=True))
+        reused = [_format_span([row.off_chip_bytes_per_mac or 0.0 for row in rows], "{:.2g}") for rows in both]
+        compute = [_format_span([100.0 * _share(row, ("compute",)) for row in rows], "{:.0f}") for rows in both]
+        rest = _format_span([100.0 * _share(row, ("off_chip_memory", "static")) for row in both[1]], "{:.0f}")
+        first, then = (min(rows, key=self._each).architecture for rows in both)
+        return [
+            REUSE(prefill=reused[0], decode=reused[1]),
+            SHARES(prefill=compute[0], decode=compute[1], rest=rest),
+            BEST_OF_BOTH(best=first) if first == then else BEST(prefill=first, decode=then),
+        ]
 
-    def _name_phase(self, row: ArchitectureSummary) -> str:
-        return "prefill" if self._count(row) > 1 else "decode"
-
-    def _say_gap(self) -> str:
-        """Return the ratio of the energy per decode token to the energy per prompt token."""
-        ratios = [(one.architecture, self._each(other) / self._each(one)) for one, other in self.pairs]
-        told = join_names([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
-        return (
-            f"a generated token takes {told} the joules of a prompt's token: it reads all weights for itself, a prompt "
-            "reads them once for all of its tokens"
-        )
-
-    def _say_reuse(self) -> str:
-        """Return the off-chip bytes per MAC in both phases."""
-        first = [one.off_chip_bytes_per_mac or 0.0 for one, _ in self.pairs]
-        then = [other.off_chip_bytes_per_mac or 0.0 for _, other in self.pairs]
-        return (
-            f"a MAC of the prompt needs {_span(first)} B from off chip, one of a generated token {_span(then)} B: a "
-            "weight that is read is used once"
-        )
-
-    def _say_shares(self) -> str:
-        """Return the energy shares of both phases."""
-
-        def span(place: int, *names: str) -> str:
-            rows = [pair[place] for pair in self.pairs]
-            shares = [sum(getattr(row, f"{name}_fraction") or 0.0 for name in names) for row in rows]
-            return " to ".join(dict.fromkeys(f"{share * 100:.0f}" for share in (min(shares), max(shares)))) + " %"
-
-        return (
-            f"arithmetic takes {span(0, 'compute')} of the prompt's joules and {span(1, 'compute')} of a generated "
-            f"token's; off-chip memory and static power take {span(1, 'off_chip_memory', 'static')} of those"
-        )
-
-    def _say_best(self) -> str:
-        """Return the class with the lowest energy in each phase."""
-        first = min((one for one, _ in self.pairs), key=self._each)
-        then = min((other for _, other in self.pairs), key=self._each)
-        if first.architecture == then.architecture:
-            return f"the {first.architecture} needs the least joules in both phases"
-        return f"the {first.architecture} needs the least joules for a prompt, the {then.architecture} for what follows"
-
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+    def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         (_, first), *_, (_, last) = self.pairs
-        beside = [*spell_precision(first.precision), "--runtime", first.runtime, *repeated]
-        names = map(self.scope.spell, (first.hardware, last.hardware))
-        return [["explain", first.model, *names, *beside], ["llm", self.model, *repeated]]
+        hardware, other = (self.scope.spell(one.hardware) for one in (first, last))
+        explain = [*NEXT_EXPLAIN.words(first, hardware=hardware, other=other), *spell_precision(first.precision)]
+        return [[*explain, "--runtime", first.runtime, *repeated], [*NEXT_LLM.words(self), *repeated]]
 
 
-def _span(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(values), max(values))))
+def _share(row: ArchitectureSummary, categories: Sequence[str]) -> float:
+    return sum(getattr(row, f"{name}_fraction") or 0.0 for name in categories)
+
+
+def _format_span(values: Sequence[float], form: str) -> str:
+    return show_span(*(form.format(value) for value in (min(values), max(values))))
 
 
 def contrast_phases(

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from joulemap.webpage.report import Chapter
 
 
+TITLE: Final = "Serving"
+ALL_BATCHES: Final = "All batches"
+
+
 class ServedPart(ReportPart):
     """Report chapter on serving."""
 
@@ -34,9 +38,9 @@ class ServedPart(ReportPart):
         from joulemap.present.document import Lines
 
         document = answer.document()
-        batches = [attrs.evolve(one, title=one.title or "Every batch") for one in document.sections]
+        batches = [attrs.evolve(one, title=one.title or ALL_BATCHES) for one in document.sections]
         tables = [((*batches, *document.details), answer.rows)]
-        return drawn.tell("served", "As it is served", "frontier", answer, (Lines(document.insights),), tables)
+        return drawn.tell("served", TITLE, "frontier", answer, (Lines(document.insights),), tables)
 
 
 SERVED: Final = ServedPart()

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ServedPhase(Row, query="llm.phase"):
-    """Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it;
-    one row per served configuration and phase.
+    """Prefill and decode of a served language model: time, energy and cost per token, and bottleneck; one row per
+    served configuration and phase.
     """
 
     place: int
@@ -53,8 +53,8 @@ class ServedPhase(Row, query="llm.phase"):
 
 
 class ServedWinner(Row, query="llm.winner"):
-    """Which hardware serves a language model best: first token, between tokens, energy and cost of a token, each at
-    the batch that suits it; one row per goal; none of a goal that nothing has a value of.
+    """Best hardware for a served language model: first token, time between tokens, energy and cost per token, each
+    at its best batch; one row per goal; none for a goal without values.
     """
 
     goal: str

@@ -22,6 +22,8 @@ from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
 from joulemap.wing.llm.decoder.version import decoder_version
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from joulemap.domain.settings import Settings
     from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.model import Describer
@@ -39,6 +41,14 @@ KIND: Final = "decoder"
 def can_trace_configurations() -> bool:
     """Return True if the library that traces any configuration of a language model is installed."""
     return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
+
+
+def describe_pass(step: Step) -> Mapping[str, str]:
+    """Return the dimensions of a pass, those of the default left out."""
+    phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
+    devices = step.world * step.pipeline_devices
+    found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
+    return {name: value for name, value in found.items() if value}
 
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
@@ -66,7 +76,7 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
             data_devices=step.data_devices,
         ),
     )
-    return attrs.evolve(model, request=request, traced=None)
+    return attrs.evolve(model, request=request, traced=None, dimensions=describe_pass(step))
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
@@ -98,7 +108,8 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
         version=decoder_version(),
     )
     may_run = settings.is_named or settings.trust
-    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names)
+    dimensions = describe_pass(asked.step)
+    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names, dimensions=dimensions)
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:

@@ -29,7 +29,7 @@ class BoxKind:
     """Box: several devices in one machine, on which a model is placed."""
 
     architecture: Final = BOX
-    formulas: Final = ("joulemap.wing.place.box.column",)
+    formulas: Final = ("joulemap.wing.place.box.column", "joulemap.wing.place.box.constant")
 
     def is_name(self, name: str) -> bool:
         """Return True if a name belongs to a box of the catalogue."""
@@ -64,7 +64,7 @@ class BoxKind:
 
         return describe_box(load_box(path), known)
 
-    def enter(self, entry: HardwareEntry) -> HardwareEntry:
+    def extend_entry(self, entry: HardwareEntry) -> HardwareEntry:
         """Return the catalogue entry of a box, with the default placement goal as its default mode."""
         from joulemap.wing.place.box.hardware import DEFAULT_GOAL
 

@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class PlacementDifference(Row, query="place.difference"):
-    """Why one placement of a model takes more energy than another of the same question: what each device spends on
-    each action; one row per device, component and action that either has a line of.
+    """Energy difference of two placements of a model, by device and action; one row per device, component and
+    action of either.
     """
 
     device: str
@@ -24,8 +24,8 @@ class PlacementDifference(Row, query="place.difference"):
 
 
 class DoubtedDevice(Row, query="place.doubt"):
-    """How far predictions of a model on the devices of a box were off, by what was measured of each or of its like;
-    one row per device.
+    """Prediction errors of a model on the devices of a box, from measurements of each device or its like; one row
+    per device.
     """
 
     position: int
@@ -36,8 +36,8 @@ class DoubtedDevice(Row, query="place.doubt"):
 
 
 class PlacedLine(Row, query="place.ledger"):
-    """The ledger of a placement on a box: parts, copies between devices, and what each draws while others work; one
-    row per line.
+    """Ledger of a placement on a box: parts, copies between devices, and power of waiting devices; one row per
+    line.
     """
 
     line_index: int

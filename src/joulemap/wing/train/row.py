@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class TrainedStep(Row, query="train.step"):
-    """Training steps of one device: time, energy, MACs and cost, and what of the time each phase takes; one row per
-    run asked for that was evaluated.
+    """Training steps of one device: time, energy, MACs and cost, and time by phase; one row per requested run that
+    was evaluated.
     """
 
     position: int

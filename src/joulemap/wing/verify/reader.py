@@ -28,12 +28,11 @@ from joulemap.exchange.measured import (
     number,
 )
 from joulemap.system.errors import UsageError
+from joulemap.wing.verify.answer import text
 
 Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
-
-ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
 
 MEASURED: Final = ("_token_s", "_latency_s", "_tokens_per_s", "_device_s")
 """Endings of the columns measured on a served model."""
@@ -94,7 +93,7 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
-    notes = [] if cells.keys() & COUNTS or many > 1 else [ONE_DEVICE]
+    notes = [] if cells.keys() & COUNTS or many > 1 else [text.ONE_DEVICE]
     if notes:
         cells["assumed"].add("device_count")
     devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
@@ -114,23 +113,24 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         cells["energy_per_output_token_j"] = cells["energy_per_request_j"] / cells["output_tokens"]
     if cells.keys() & {"power_w", "energy_per_output_token_j"}:
         cells["power_boundary"] = "device"
-    said = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
-    cells["date"] = "-".join(said.groups()) if said else ""
+    date = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
+    cells["date"] = "-".join(date.groups()) if date else ""
     batch, is_at_once = cells.pop("concurrency", 0.0), is_at_once and not limit
     if not batch and not is_at_once:
         steps = max(cells["output_tokens"] - 1.0, 0.0)
-        told = cells.get("request_latency_s")
-        wait = told or need(cells, "time_to_first_token_s") + (steps and steps * need(cells, "inter_token_latency_s"))
+        wait = cells.get("request_latency_s") or need(cells, "time_to_first_token_s") + (
+            steps and steps * need(cells, "inter_token_latency_s")
+        )
         batch = rate * wait
     cells = {"scope": "steady_serving", **cells, "batch": min(batch, limit) if limit else batch}
-    notes.append(f"{cells['batch']:.3g} requests in flight on average")
+    notes.append(text.IN_FLIGHT(batch=cells["batch"]))
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests}
-        notes[-1] = f"all {requests:.0f} requests arrived at once"
+        notes[-1] = text.AT_ONCE(requests=requests)
     elif requests and requests < STEADY * cells["batch"]:
-        notes.append(f"only {requests:.0f} requests: ramp-up and ramp-down weigh as much as the steady state")
+        notes.append(text.FEW_REQUESTS(requests=requests))
     return {**cells, "notes": notes}
 
 
@@ -167,8 +167,8 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
     chips = chips if chips[0] else [processor]
     split = "tensor_parallel" if find(row, "split_mode") == "row" else "pipeline_parallel"
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
-    said = GGUF_TYPE.search(str(find(row, "model_type") or ""))
-    kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
+    found = GGUF_TYPE.search(str(find(row, "model_type") or ""))
+    kind = re.sub(r" - (\w)\w+", r"_\1", found[1]).lower() if found else ""
     cells |= {
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
         "hardware": chips[0],
@@ -180,7 +180,7 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
         split: len(chips),
         "prompt_tokens": prompt or depth,
         "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
-        "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
+        "notes": [text.GPU_LAYERS(layers=layers)] if 0.0 < layers < 16.0 else [],
     }
     if made:
         cells["output_tokens"] = made
@@ -194,14 +194,14 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
     return cells
 
 
-def _read_row(row: Mapping[str, str], text: str) -> Cells:
+def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     """Return a row of llama-bench's table in the form of its JSON; the devices are listed above the table."""
     test = TEST.fullmatch(row["test"])
     if test is None or not any(test.groups()):
         raise ValueError(f"its test is {row['test']!r}, expected one such as pp512 or tg128")
     value, unit = row["size"].split()
-    chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", text, re.MULTILINE)
-    gguf = re.search(r"[\w.-]+\.gguf", text)
+    chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", printed, re.MULTILINE)
+    gguf = re.search(r"[\w.-]+\.gguf", printed)
     return {
         **dict(zip(("n_prompt", "n_gen", "n_depth"), test.groups(), strict=True)),
         "n_gpu_layers": row.get("ngl", -1),
@@ -209,7 +209,7 @@ def _read_row(row: Mapping[str, str], text: str) -> Cells:
         "model_type": row["model"],
         "model_filename": gguf[0] if gguf else re.split(GGUF_TYPE, row["model"])[0].strip().replace(" ", "-"),
         "model_size": float(value) * BINARY[unit],
-        "build_commit": (re.findall(r"^build: (\w+)", text, re.MULTILINE) or [""])[0],
+        "build_commit": (re.findall(r"^build: (\w+)", printed, re.MULTILINE) or [""])[0],
         "avg_ts": row["t/s"].partition("±")[0].strip(),
     }
 
@@ -221,12 +221,12 @@ def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stat
     if "Strongly Typed" not in allowed:
         width = next((name for name in WIDTHS if name in allowed), "FP32")
         cells["precision"] = "tf32" if width == "FP32" and "tf32" in said else width.lower()
-    notes = ["median GPU compute time"]
-    notes += [f"{said['whole']} with copies to and from the host"] if "whole" in said else []
+    notes = [text.MEDIAN]
+    notes += [text.WITH_COPIES(whole=said["whole"])] if "whole" in said else []
     if int(said.get("streams", 1)) > 1:
-        notes.append(f"{said['streams']} streams share the device: each takes longer than alone")
+        notes.append(text.STREAMS(streams=said["streams"]))
     if "spread_percent" in said:
-        notes.append(f"trtexec warns of a spread of {float(said['spread_percent']):.0f} %: clocks were not locked")
+        notes.append(text.SPREAD(percent=round(float(said["spread_percent"]))))
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
@@ -252,26 +252,26 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
         raise ValueError("it has no event with a duration")
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
     if steps and stated["passes"] is None:
-        seconds, basis = fmean(taken for _, taken in steps) * 1e-6, f"mean of {len(steps)} profiler steps"
+        seconds, basis = fmean(taken for _, taken in steps) * 1e-6, text.PROFILER_STEPS(count=len(steps))
     else:
         count = _need_passes(stated, content.path, "no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
-        seconds, basis = whole * 1e-6 / count, f"{count} passes"
+        seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
     if "work" in spans and "device" in said:
         cells["hardware"] = said["device"]
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    return {**cells, "latency_s": seconds, "notes": [f"{basis} under torch.profiler, its overhead included"]}
+    return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)]}
 
 
 def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the median of a timer of `torch.utils.benchmark`, from its printed form."""
     need(cells, "latency_s")
     title = " ".join(said["title"].split())[:120]
-    return {**cells, "model": title, "notes": [f"{title}; {said.get('threads', 'threads not told')}"]}
+    return {**cells, "model": title, "notes": [text.TIMER(title=title, threads=said.get("threads"))]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -286,10 +286,10 @@ def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: 
     """Return the run in a meter's window of several passes: Zeus, CodeCarbon, or a profiler's total."""
     count, seconds = _need_passes(stated, content.path, "windows"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
-    joules, beside = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
-    told = f"{name or 'window'}{beside}: {count} passes in {seconds:.4g} s"
+    joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
+    window = text.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)
     del cells["elapsed_s"]
-    cells |= {"model": name, "latency_s": seconds / count, "notes": [told]}
+    cells |= {"model": name, "latency_s": seconds / count, "notes": [window]}
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 
@@ -304,7 +304,7 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
         what = "name one, as ZeusMonitor(gpu_indices=[0]) does" if meters else "expected one"
         raise ValueError(f"it has the energy of {len(meters)} GPUs: {what}")
     if "duration" not in one:
-        return need(one, meters[0]), f", median of {one['#']}" if "#" in one else ""
+        return need(one, meters[0]), text.METER(windows=one["#"]) if "#" in one else ""
     devices, gpu = count_devices(one["gpu_model"] or "")
     if devices > 1:
         raise ValueError(f"it has the energy of {devices} GPUs, expected one")
@@ -312,8 +312,8 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     columns = ["gpu_energy"] if gpu else ["cpu_energy"]
     if gpu and gpu == one["cpu_model"]:
         columns.append("cpu_energy")
-    beside = "" if gpu else ", which CodeCarbon may have taken from a table of its own"
-    return sum(need(one, column) for column in columns) * JOULES_PER_KWH, f", {' and '.join(columns)}{beside}"
+    meter = (text.CODECARBON if gpu else text.CODECARBON_GUESS)(columns=columns)
+    return sum(need(one, column) for column in columns) * JOULES_PER_KWH, meter
 
 
 def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
@@ -323,11 +323,10 @@ def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated
         raise ValueError(f"its scenario is {scenario}: Offline or SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
-    told = f"MLPerf {scenario}, result {said.get('result_is', 'not told')}"
-    cells |= {"batch": 1, "notes": [told]}
+    cells |= {"batch": 1, "notes": [text.MLPERF(scenario=scenario, result=said.get("result_is"))]}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
-        cells["notes"].append(f"batch {OFFLINE_BATCH} is assumed, as the log does not state it: --batch sets another")
+        cells["notes"].append(text.MLPERF_BATCH(batch=OFFLINE_BATCH))
     return {**cells, **_locate(content.path, scenario)}
 
 

@@ -5,26 +5,28 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table
+from joulemap.answer.computed import make_table, told
 from joulemap.answer.measure import find_here
 from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.domain.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chosen_share, show_count, show_quantity, show_share, show_span
+from joulemap.present.cell import show, show_quantity
 from joulemap.present.document import Document, Section
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
-from joulemap.wing.verify.watched import WatchedModule, join
+from joulemap.wing.train.training.forward import LOSS
+from joulemap.wing.verify.answer import text
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from joulemap.device.call import CallKind, CallRecorder, TimedCall
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
+    from joulemap.row.model import ModulePart
 
 WATCHED: Final = Settings(precision=(), runtime="eager")
 """Default settings: uncompiled, at the precision of the calls."""
@@ -41,6 +44,31 @@ STEP: Final = "train({},optimizer=sgd)"
 
 FEW: Final = 3
 """Number of calls below which a note warns about first-call overheads."""
+
+
+@frozen(kw_only=True)
+class WatchedModule:
+    """Module with everything that runs inside it, per call of the model: measured here, and predicted."""
+
+    module: str = told("path of the module, by its first use where shared; empty for the model itself")
+    depth: int = told("number of enclosing modules")
+    output_shape: str = told("output shape of the last operator inside it; empty where none runs")
+    weight_count: int = told(
+        "elements of the parameters and buffers that its operators read, counted once", is_wide=True
+    )
+    mac_count: int = told("multiply-accumulates", is_wide=True)
+    call_count: float = told("direct calls of the module per call of the model")
+    measured_latency_s: float = told("time measured here, modules below included", "s")
+    own_measured_latency_s: float = told("time measured here outside the modules that it called", "s")
+    predicted_latency_s: float | None = told("predicted time on the hardware; null without a prediction", "s")
+    predicted_energy_j: float | None = told("predicted energy on the hardware", "J")
+    predicted_energy_fraction: float | None = told("share of the model's predicted energy")
+    own_energy_fj: int | None = told("exact predicted energy of the operators that it calls itself", "fJ", is_wide=True)
+    measured_backward_s: float = told("backward time measured here; 0 without a backward pass", "s")
+    predicted_backward_s: float | None = told("predicted backward time; null where no training step is predicted", "s")
+    predicted_backward_j: float | None = told(
+        "predicted backward energy; null where no training step is predicted", "J"
+    )
 
 
 @frozen(kw_only=True)
@@ -58,8 +86,8 @@ class WatchAnswer(Answer):
     """Prediction module by module; None where there is none."""
     refusal: str
     """Reason for a missing prediction; empty where there is one."""
-    told: tuple[str, ...]
-    """Sentences about the timed calls."""
+    calls: tuple[str, ...]
+    """Notes on the timed calls."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -70,7 +98,7 @@ class WatchAnswer(Answer):
         """Return the exported data: every module, and the run behind the prediction."""
         own = {"model": self.model, "hardware": self.hardware, "refusal": self.refusal or None}
         predicted = self.prediction.total.record() if self.prediction else None
-        return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": list(self.told)}
+        return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": list(self.calls)}
 
     def document(self, *, depth: int | None = None) -> Document:
         """Return the document with modules down to a depth; None for as deep as one screen holds.
@@ -78,50 +106,45 @@ class WatchAnswer(Answer):
         Exported data has all modules.
         """
         whole, found = self.rows[0], self.prediction
-        predicted = f"no prediction for {self.hardware}: {self.refusal}"
-        if found is not None:
-            latency, energy = show_quantity(found.total.latency_s, "s"), show_quantity(found.total.energy_j, "J")
-            predicted = f"the prediction for {self.hardware} is {latency} and {energy}"
-        ratio = ("predicted / measured", _show_ratio)
-        gradients = (
-            ("backward", lambda row: show_quantity(row.measured_backward_s, "s") if row.measured_backward_s else ""),
-            ("backward predicted", lambda row: show_quantity(row.predicted_backward_s, "s")),
+        has_step = bool(whole.measured_backward_s) and whole.predicted_backward_s is not None
+        if found is None:
+            prediction = text.NOT_PREDICTED(self)
+        else:
+            prediction = text.PREDICTED(
+                found.total,
+                hardware=self.hardware,
+                back_s=whole.predicted_backward_s if has_step else None,
+                back_j=whole.predicted_backward_j if has_step else None,
+            )
+        columns = [WORK, text.TIMES, *[text.RATIO] * self.is_here]
+        columns += [*[text.BACKWARD] * bool(whole.measured_backward_s), text.ENERGY]
+        drawn = draw_modules(
+            self.rows,
+            depth,
+            self.model,
+            " | ".join(columns),
+            text.KEPT_MODULES,
+            measured_latency_s=lambda row: show_quantity(row.measured_latency_s or None, "s"),
+            ratio=self._show_ratio,
+            measured_backward_s=lambda row: show_quantity(row.measured_backward_s or None, "s"),
         )
-        columns = (
-            *WORK,
-            ("measured", lambda row: show_quantity(row.measured_latency_s, "s") if row.measured_latency_s else ""),
-            ("predicted", lambda row: show_quantity(row.predicted_latency_s, "s")),
-            *((ratio,) if self.is_here else ()),
-            *(gradients if whole.measured_backward_s else ()),
-            ("energy", lambda row: show_quantity(row.predicted_energy_j, "J")),
-            ("of energy", lambda row: show_share(row.predicted_energy_fraction)),
-        )
-        keep = (
-            "measured",
-            "predicted",
-            "backward",
-            "backward predicted",
-            "energy",
-            "of energy",
-            "predicted / measured",
-            "MACs",
-        )
-        drawn = draw_modules(self.rows.rows, depth, self.model, columns, keep)
-        notes = (*self.told, SPLIT, *(found.scope.describe() if found else ()))
-        back = f" plus {show_quantity(whole.measured_backward_s, 's')} backward" if whole.measured_backward_s else ""
-        if back and whole.predicted_backward_s is not None:
-            more = (whole.predicted_backward_s, "s"), (whole.predicted_backward_j, "J")
-            predicted += f" plus {' and '.join(show_quantity(*one) for one in more)} for the backward pass"
         return Document(
-            title=f"watched: {found.document().title if found else self.model}",
-            answer=f"{show_quantity(whole.measured_latency_s, 's')} per call measured here{back}; {predicted}.",
-            sections=(Section("By module, per call", drawn, is_tight=True),),
+            title=text.WATCHED(title=found.document().title if found else self.model),
+            answer=text.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
+            sections=(Section(text.BY_MODULE, drawn, is_tight=True),),
             sure=self._describe_disagreement() or (found.scope.say_spread() if found else ""),
-            notes=notes,
+            notes=(*self.calls, SPLIT, *(found.scope.describe() if found else ())),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
         )
+
+    @staticmethod
+    def _show_ratio(row: WatchedModule) -> str:
+        """Return predicted over measured time of a module; empty where one is unknown."""
+        if not row.measured_latency_s or row.predicted_latency_s is None:
+            return ""
+        return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
     def _describe_disagreement(self) -> str:
         """Return by how much the prediction for this machine is off; empty inside its interval."""
@@ -132,19 +155,9 @@ class WatchAnswer(Answer):
         ratio = whole.measured_latency_s / whole.predicted_latency_s
         if width is None or abs(math.log(ratio)) <= width:
             return ""
-        ends = (whole.predicted_latency_s * math.exp(sign * width) for sign in (-1.0, 1.0))
-        span = show_span(*(show_quantity(end, "s") for end in ends))
-        times = f"{max(ratio, 1.0 / ratio):.3g}x {'slower' if ratio > 1.0 else 'faster'}"
-        return (
-            f"measured {times} than predicted, outside the 80 % interval ({span}): the prediction does not "
-            "hold for this run, neither its time nor its energy"
-        )
-
-
-def _show_ratio(row: WatchedModule) -> str:
-    if not row.measured_latency_s or row.predicted_latency_s is None:
-        return ""
-    return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
+        direction = "slower" if ratio > 1.0 else "faster"
+        times, predicted = max(ratio, 1.0 / ratio), (whole.predicted_latency_s, width)
+        return text.DISAGREES(times=times, direction=direction, predicted=predicted)
 
 
 @define
@@ -217,15 +230,15 @@ def _answer(
     kind = max(spent, key=lambda one: (recorder.counts[one], spent[one]))
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
     found, step, refusal = None, None, ""
-    told = list(_describe_calls(recorder, mine, calls))
+    notes = list(_describe_calls(recorder, mine, calls))
     try:
         found = _predict(source, module, recorder.kinds[kind], settings, target)
         if any(call.backward_s for call in mine):
             step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        told += [f"the backward pass is not predicted: {error}"] if found else []
+        notes += [text.NO_BACKWARD(error=error)] if found else []
         refusal = "" if found else str(error)
-    rows = make_table("watched modules", WatchedModule, join(recorder.paths, _middle(mine), found, step))
+    rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), found, step))
     name = target if isinstance(target, str) else target.id
     return WatchAnswer(
         model=found.total.model if found else type(module).__name__,
@@ -234,7 +247,7 @@ def _answer(
         rows=rows,
         prediction=found,
         refusal=refusal,
-        told=tuple(told),
+        calls=tuple(notes),
     )
 
 
@@ -254,10 +267,10 @@ def _predict(
     from joulemap.device.call import bind
     from joulemap.plan.workload import hold_module
 
-    held = hold_module(module, bind(module, kind))
-    name = held.request.model
+    prepared = hold_module(module, bind(module, kind))
+    name = prepared.request.model
     asked = attrs.evolve(
-        settings, modules={name: held}, precision=settings.precision or cast("Precision", kind.precision)
+        settings, modules={name: prepared}, precision=settings.precision or cast("Precision", kind.precision)
     )
     return modules(source, form.format(name), target, asked)
 
@@ -266,25 +279,83 @@ def _describe_calls(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Se
     """Yield notes on the timed calls: number, spread, and excluded calls."""
     from joulemap.device.trial import name_device
 
-    kind = recorder.kinds[mine[0].kind]
-    first, last = (show_quantity(one.latency_s, "s") for one in (mine[0], mine[-1]))
-    count = recorder.counts[mine[0].kind]
-    spread = f" between {first} and {last}: mean of the middle half" if len(mine) > 1 else ""
-    yield f"measured on {name_device(recorder.device)} over {show_count(count, 'call')}{spread}"
+    kind, count = recorder.kinds[mine[0].kind], recorder.counts[mine[0].kind]
+    ends = (mine[0].latency_s, mine[-1].latency_s) if len(mine) > 1 else (None, None)
+    yield text.CALLS(device=name_device(recorder.device), count=count, first_s=ends[0], last_s=ends[1])
     middle = _middle(mine)
     if middle[-1].latency_s - middle[0].latency_s > LARGEST_SPREAD * middle[0].latency_s:
-        most = show_chosen_share(LARGEST_SPREAD)
-        yield f"unreliable: these differ by more than {most}; watch on an idle machine"
+        yield text.UNSTEADY(share=LARGEST_SPREAD)
     if count < FEW:
-        yield "the first calls include one-time overheads: call it more often inside the block"
+        yield text.FEW_CALLS
     if others := [call for call in calls if call.kind != mine[0].kind]:
-        took = show_quantity(sum(call.latency_s for call in others), "s")
-        yield f"{show_count(len(others), 'call')} with other inputs, modes or precisions took {took}, not included"
+        yield text.OTHER_CALLS(count=len(others), seconds=sum(call.latency_s for call in others))
     if not recorder.is_compiled and len(recorder.paths) > 1 and {path for one in mine for path in one.counts} == {""}:
-        yield "none of its modules was called: the model or a fast path of torch bypasses them"
+        yield text.NO_MODULE
     if recorder.is_compiled:
-        yield "a compiled module is timed as a whole: its kernels contain operators of several modules"
+        yield text.COMPILED
     gone = sum(call.latency_s + sum(call.backward_s.values()) for call in calls)
     if kind.is_training and recorder.window_s > gone:  # calls of several threads can take longer than the block
-        what = "loss, optimizer steps and other work" if any(one.backward_s for one in mine) else "other work"
-        yield f"the block took {show_quantity(recorder.window_s - gone, 's')} more for {what}"
+        is_learning = any(one.backward_s for one in mine)
+        work = text.BESIDE_TRAINING if is_learning else text.BESIDE_INFERENCE
+        yield text.BESIDE(seconds=recorder.window_s - gone, work=work)
+
+
+def join_modules(
+    paths: Sequence[str], calls: Sequence[TimedCall], found: ModulesAnswer | None, step: ModulesAnswer | None
+) -> Iterator[WatchedModule]:
+    """Yield a row for each module that was called or has a predicted run.
+
+    `found` is the predicted forward pass and `step` a predicted training step with the same forward pass.
+    """
+    own = _average([call.own_s for call in calls])
+    counts = _average([call.counts for call in calls])
+    within, backward = _gather(own), _gather(_average([call.backward_s for call in calls]))
+    predicted = {row.module: row for row in found.modules} if found else {}
+    whole = {row.module: row for row in step.modules} if step else {}
+    beside = [whole[name] for name in (LOSS, OPTIMIZER) if name in whole and name not in predicted]
+    for path in dict.fromkeys((*paths, *predicted)):
+        row = predicted.get(path)
+        if row is None and path not in within:
+            continue
+        less = [*([row] if row else []), *(beside if not path else [])]
+        yield WatchedModule(
+            module=path,
+            depth=path.count(".") + 1 if path else 0,
+            output_shape=row.output_shape if row else "",
+            weight_count=row.weight_count if row else 0,
+            mac_count=row.mac_count if row else 0,
+            call_count=counts.get(path, 0.0),
+            measured_latency_s=within.get(path, 0.0),
+            own_measured_latency_s=own.get(path, 0.0),
+            predicted_latency_s=row.latency_s if row else (0.0 if found else None),
+            predicted_energy_j=row.energy_j if row else (0.0 if found else None),
+            predicted_energy_fraction=row.energy_fraction if row else (0.0 if found else None),
+            own_energy_fj=row.own_energy_fj if row else (0 if found else None),
+            measured_backward_s=backward.get(path, 0.0),
+            predicted_backward_s=_more(whole.get(path), less, "latency_s") if step else None,
+            predicted_backward_j=_more(whole.get(path), less, "energy_j") if step else None,
+        )
+
+
+def _more(whole: ModulePart | None, less: Sequence[ModulePart], name: str) -> float:
+    """Return a module's part of a training step, minus its forward pass, the loss and the optimizer."""
+    return max(0.0, getattr(whole, name) - sum(getattr(one, name) for one in less)) if whole else 0.0
+
+
+def _gather(own: Mapping[str, float]) -> dict[str, float]:
+    """Return the sum over each module and the modules below it."""
+    within: dict[str, float] = {}
+    for path, seconds in own.items():
+        parts = path.split(".") if path else []
+        for depth in range(len(parts) + 1):
+            inside = ".".join(parts[:depth])
+            within[inside] = within.get(inside, 0.0) + seconds
+    return within
+
+
+def _average(parts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for one in parts:
+        for path, value in one.items():
+            sums[path] = sums.get(path, 0.0) + value
+    return {path: value / len(parts) for path, value in sums.items()}

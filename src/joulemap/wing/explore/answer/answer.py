@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,44 +14,49 @@ import attrs
 
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
+from joulemap.answer.layout import lay
+from joulemap.answer.scope import name_tf32
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Settings, check_name
-from joulemap.domain.silicon import count_dies
+from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_share
-from joulemap.present.document import Document, Grid, Made, Section, grid
+from joulemap.present.cell import show, show_share
+from joulemap.present.document import Document, Grid, Section
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
-from joulemap.wing.explore.answer.pose import NO_SHARES, Posed, pose, read_bounds, read_target, solve_posed
-from joulemap.wing.explore.answer.row import draw_designs, find_unit, list_rows
-from joulemap.wing.explore.answer.tell import (
+from joulemap.wing.explore.answer import text
+from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
+from joulemap.wing.explore.design.best import (
     BestDesign,
     Margin,
-    RefusedDesigns,
-    RuleRow,
     describe_design,
     find_best,
+    find_dimension,
     list_margins,
-    list_rules,
-    name_question,
-    say_beyond,
-    say_missed,
-    say_sure,
-    say_targets,
     show_objective,
+    show_objective_interval,
+)
+from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
+from joulemap.wing.explore.design.question import (
+    NO_SHARES,
+    prepare_question,
+    read_bounds,
+    read_target,
+    search_question,
+    solve_question,
 )
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.limit import Bound
     from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
-    from joulemap.wing.explore.design.watch import Watch
 
 OBJECTIVES: Final = ("energy", "latency")
 """Default objectives."""
@@ -58,15 +64,17 @@ OBJECTIVES: Final = ("energy", "latency")
 MOST_BAND: Final = 2_000
 """Maximum designs tied with the front that are listed; all are counted."""
 
-SHOWN: Final[Mapping[str, str]] = {
-    "energy_per_inference_j": "energy",
-    "latency_s": "latency",
-    "throughput_per_s": "a second",
-    "average_power_w": "power",
-    "area_mm2": "mm2",
-    "die_cost_usd": "die cost",
-}
-"""Column of a design -> its heading."""
+NAMED_CHIPS: Final = 3
+"""Maximum base chips named in the title."""
+
+MOVING: Final = 5e-4
+"""Elasticity above which an objective's change is stated."""
+
+NAMED_PARAMETERS: Final = 3
+"""Maximum parameters whose effect on an objective is stated."""
+
+SAME: Final = 1e-3
+"""Relative tolerance within which a target is met, by the digits shown."""
 
 NO_VALUES: Final[Mapping[str, str]] = {}
 
@@ -109,6 +117,8 @@ class ExploreAnswer(Answer):
     sure: str = ""
     beyond: tuple[str, ...] = ()
     """Sentences on missed targets, and on constants of the best designs and the front beyond existing hardware."""
+    oversize: tuple[str, ...] = ()
+    """Notes on designs of several dies."""
     is_limited: bool = False
     """True where designs must meet limits besides running at all."""
     is_usual: bool = False
@@ -146,12 +156,12 @@ class ExploreAnswer(Answer):
             raise UsageError(f"{place}: a hardware file ends with .toml")
         ref = HardwareRef.read(group.hardware)
         notes = (
-            f"Best at {wanted}: {describe_design(self.survey, row)}.",
-            *([f"Ask it as {place}@{ref.mode}."] if ref.mode else ()),
+            text.SAVED(objective=wanted, design=describe_design(self.survey, row)),
+            *([text.SAVED_MODE(path=place, mode=ref.mode)] if ref.mode else ()),
         )
         values = self.survey.changes_at(row)
-        text = write_design(name_design(place.stem), self.spelling.get(ref.label, ref.label), values, notes)
-        write_text(place, text, force=force)
+        written = write_design(name_design(place.stem), self.spelling.get(ref.label, ref.label), values, notes)
+        write_text(place, written, force=force)
         return place
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
@@ -159,32 +169,27 @@ class ExploreAnswer(Answer):
         front, band = self._select("front"), self._select("band")
         best = self._lay(
             self.best,
-            "best by objective | *value | 80 % ±half_width | *design | over the chip own_ratio | tied like_count",
-            value=lambda row: show_objective(row.value, row.unit, row.half_width),
-            like_count=lambda row: show_count(row.like_count, "other"),
+            text.BEST,
+            value=lambda row: show_objective_interval(row.value, row.unit, row.half_width),
         )
         margins = self._lay(
             self.margins,
-            "at the best by objective | parameter | is value | changes of | per % elasticity",
+            text.MARGINS,
             value=lambda row: show_constant(row.value, row.unit),
             elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
         )
-        refused = self._lay(self.refused, "why reason | designs design_count", limit=limit)
         return Document(
             title=self.title,
             answer=self._describe_front(),
-            sections=(
-                Section("", best),
-                Section("Front", self._draw(front, limit)),
-            ),
-            insights=self._list_insights(),
+            sections=(Section("", best), Section(text.FRONT_HEADING, self._lay_designs(front, limit))),
+            insights=(*self.beyond, *self._list_effects()),
             sure=self.sure,
             details=(
-                Section(f"Statistically tied with the front ({self.band_count:,})", self._draw(band, limit)),
-                Section("Elasticities at the best designs, dependent constants included", margins),
-                Section("Cannot run", refused),
+                Section(text.BAND_HEADING(self), self._lay_designs(band, limit)),
+                Section(text.MARGINS_HEADING, margins),
+                Section(text.REFUSED_HEADING, self._lay(self.refused, text.REFUSED, limit=limit)),
             ),
-            notes=tuple(f"{row.text} ({row.basis})" for row in self.rules),
+            notes=tuple(self._list_notes()),
             steps=self._list_steps(repeated),
             data=self.data(),
             table=self.rows,
@@ -195,107 +200,111 @@ class ExploreAnswer(Answer):
         place = self.rows.names.index("status")
         return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
 
-    def _draw(self, rows: Table[Any], limit: int) -> Grid:
+    def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
+        """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         places = {name: place for place, name in enumerate(rows.names)}
         named = ("hardware", "precision", "batch", "runtime")
         many = [name for name in named if len({row[places[name]] for row in rows}) > 1]
-        shown: list[tuple[str, Any]] = [(name, name) for name in many]
+        columns = [f"*{name}" for name in many]
+        cells: dict[str, Any] = {}
         for name in self.parameters:
             unit = find_unit(self.survey, name)
-            at = places[name_column(name, unit)]
-            shown.append((name, lambda row, at=at, unit=unit: show_constant(row[at], unit)))
+            column = name_column(name, unit)
+            columns.append(f"*{name} {column}")
+            cells[column] = partial(_format_constant, place=places[column], unit=unit)
         judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
-        headings = {**{name: label for name, label in judged.items() if name in places}, **SHOWN}
+        headings = {**{name: label for name, label in judged.items() if name in places}, **text.OUTCOMES}
         units = {column.name: column.unit for column in rows.columns}
         widths = {KNOWN[one.objective].column: one.half_width for one in self.best}
         width = max((one for one in widths.values() if one), default=None)  # width for columns that are no objective
         for name, heading in headings.items():
-            doubt = None if units[name] in ("mm2", "USD") else widths.get(name, width)
-            if name == "area_mm2":
-                told = partial(_show_area, place=places[name])
-            else:
-                told = partial(_show_judged, place=places[name], unit=units[name], half_width=doubt)
-            shown.append((heading, Made(name, told)))
-        shown.append(("clock left", lambda row: show_share(row[places["clock_fraction"]])))
-        drawn = grid(
+            half_width = None if units[name] in ("mm2", "USD", "") else widths.get(name, width)
+            columns.append(f"{'*' if heading in ('energy', 'latency') else ''}{heading} {name}")
+            cells[name] = partial(
+                _format_outcome, name=name, place=places[name], unit=units[name], half_width=half_width
+            )
+        drawn = lay(
             rows,
-            shown,
+            " | ".join(columns),
             limit=limit,
             noun="designs",
-            keep=(*many, *self.parameters, "energy", "latency"),
-            ranked=[headings.get(name, "energy") for name in judged],  # efficiency is the inverse of the energy
+            ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
+            cells=cells,
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))
 
     def _describe_front(self) -> str:
-        if self.point_count == 1:
-            values = (f"{row.objective} {show_objective(row.value, row.unit, row.half_width)}" for row in self.best)
-            return f"{self.best[0].design} has {' and '.join(values)}{self._describe_dies()}"
-        names = " and ".join(self.objectives)
-        beside = f", {self.band_count:,} more are statistically tied with it (80 %)" if self.band_count else ""
-        front = f"one is best in {names}"
-        if self.front_count > 1:
-            front = f"{self.front_count:,} are on the Pareto front of {names}"
-        verb = ("meet" if self.is_limited else "run") + "s" * (self.kept_count == 1)
-        limits = " the limits" if self.is_limited else ""
-        told = f"{self.kept_count:,} of {show_count(self.point_count, 'design')} {verb}{limits}; {front}{beside}"
-        return f"{told}{self._describe_dies()}"
-
-    def _describe_dies(self) -> str:
-        """Return how many designs of the front need several dies; empty for none."""
+        """Return the designs on the front, those tied with it, and those larger than one die."""
         front = self._select("front")
         area = front.names.index("area_mm2")
-        count = sum(count_dies(row[area]) > 1 for row in front)
-        return f"; {count:,} of the front exceed{'s' * (count == 1)} the reticle limit of one die" if count else ""
-
-    def _list_insights(self) -> tuple[str, ...]:
-        lines = [*([self._describe_rate()] if self.design_count > 1 else ()), *self.beyond]
-        if self.is_usual:
-            lines.append(f"varied by default: {', '.join(self.parameters)}; choose with --vary units=16:1024:*2")
-        for objective in self.objectives:
-            moving = sorted(
-                (
-                    row
-                    for row in self.margins
-                    if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-4
-                ),
-                key=lambda row: -abs(row.elasticity or 0.0),
+        large = sum(count_dies(row[area]) > 1 for row in front)
+        oversize = text.ONE_OVERSIZE_ON_FRONT if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
+        if self.point_count == 1:
+            values = tuple(
+                text.VALUE(row, value=show_objective_interval(row.value, row.unit, row.half_width)) for row in self.best
             )
-            if moving:
-                told_each = ", ".join(f"{row.parameter} {row.elasticity:+.2f} %" for row in moving[:3])
-                lines.append(f"effect of +1 % at the best {objective}: {told_each}")
-        return tuple(lines)
+            return text.ONE_DESIGN(self.best[0], values=values) + (text.ONE_DESIGN_OVERSIZE if large else "")
+        met = text.MEET_LIMITS if self.is_limited else text.RUN
+        on_front = text.ON_FRONT if self.front_count > 1 else text.ONE_BEST
+        band_count = self.band_count or None
+        return text.FRONT(self, met=met[self.kept_count == 1], front=on_front(self), band_count=band_count) + oversize
 
-    def _describe_rate(self) -> str:
-        """Return the number of evaluated designs and their rate, without those from a lake."""
-        rest = f" of {self.design_count:,}" if self.design_count > self.point_count else ""
-        known = self.point_count - self.evaluated_count
-        rate = f"at {self.points_per_s:,.0f} a second" if self.evaluated_count else "none evaluated now"
-        had = f"; {'all' if not self.evaluated_count else f'{known:,}'} were in the lake" if known else ""
-        told = show_count(self.evaluated_count or self.point_count, "design")
-        return f"{told.replace(' ', rest + ' ', 1)}, {rate}{had}" if rest or known else f"{told} {rate}"
+    def _list_effects(self) -> Iterator[str]:
+        """Yield the effect of one percent more of each parameter at the best design of each objective."""
+        for objective in self.objectives:
+            moving = [
+                (abs(row.elasticity), row.parameter, row.elasticity)
+                for row in self.margins
+                if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
+            ]
+            moving.sort(key=lambda one: -one[0])
+            changes = tuple(
+                text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change in moving[:NAMED_PARAMETERS]
+            )
+            if changes:
+                yield text.EFFECT(objective=objective, changes=changes)
+
+    def _list_notes(self) -> Iterator[str]:
+        """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
+        for row in self.rules:
+            yield text.RULE(row)
+        if self.is_usual:
+            yield text.VARIED(self)
+        yield from self.oversize
+        if self.design_count > 1:
+            known = self.point_count - self.evaluated_count
+            yield (text.RATE if self.evaluated_count else text.ALL_KNOWN)(
+                count=self.evaluated_count or self.point_count,
+                total=self.design_count if self.design_count > self.point_count else None,
+                rate=round(self.points_per_s),
+                known=known or None,
+            )
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return a command that lists the sensitivities of the best design's chip, for a single model."""
-        first = self.best[0]
-        chip = first.design.partition(":")[0].partition(" ")[0]
-        step = ["joulemap", "sensitivity", self.models[0], chip, *repeated]
+        chip = self.best[0].design.partition(":")[0].partition(" ")[0]
+        step = [*text.NEXT.words(model=self.models[0], chip=chip), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 
-def _show_area(row: Sequence[Any], *, place: int) -> str:
-    """Return an area, with the number of dies where it exceeds one."""
-    if row[place] is None:
+def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
+    return show_constant(row[place], unit)
+
+
+def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str, half_width: float | None) -> str:
+    """Return an outcome to the digits that its interval supports; an area with its dies, if there are several."""
+    value = row[place]
+    if value is None:
         return ""
-    shown, dies = show(row[place], "area_mm2"), count_dies(row[place])
-    return shown if dies == 1 else f"{shown} ({dies} dies)"
-
-
-def _show_judged(row: Sequence[Any], *, place: int, unit: str, half_width: float | None) -> str:
-    return "" if row[place] is None else show_objective(row[place], unit, half_width)
+    if name == "clock_fraction":
+        return show_share(value)
+    if name != "area_mm2":
+        return show_objective(value, unit, half_width)
+    dies = count_dies(value)
+    return show(value, name) if dies == 1 else text.DIES(area=show(value, name), dies=dies)
 
 
 def explore(
@@ -329,7 +338,6 @@ def explore(
     are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
     where no design meets the limits, with the nearest.
     """
-    from joulemap.catalog.load import load_catalogue
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
     from joulemap.wing.explore.design.survey import survey
     from joulemap.wing.explore.design.watch import Watch
@@ -349,49 +357,47 @@ def explore(
         raise UsageError(f"--cluster {cluster} needs --lake FOLDER, which its workers see under the same path")
     is_kept = lake is not None or jobs > 1 or bool(cluster)
     is_usual = not (vary or solve or target)
-    posed = pose(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
+    question = prepare_question(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
     watch = Watch(say=source.talk, move=source.progress)
     if search:
-        posed = _search(posed, search, wanted, bounds, count, seed, watch)
+        question = search_question(question, search, wanted, bounds, count, seed, watch)
     targets: list[Target] = []
     if solve or target:
         targets = [read_target(text) for text in _texts(target)]
-        posed = solve_posed(posed, _texts(solve), targets)
+        question = solve_question(question, _texts(solve), targets)
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        done = survey(posed.groups, wanted, bounds, watch, place, jobs, cluster)
-    parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
-    done.judge(posed.doubt)
+        done = survey(question.groups, wanted, bounds, watch, place, jobs, cluster)
+    parameters = list(dict.fromkeys(one.name for group in question.groups for one in group.space.parameters))
+    done.judge(question.doubt)
     if not done.keeps.any():
-        raise UnsupportedError(say_missed(done, bounds))
+        raise UnsupportedError(_describe_missed(done, bounds))
     return ExploreAnswer(
-        title=name_question(posed),
-        models=tuple(posed.models),
+        title=_name_question(question),
+        models=tuple(question.models),
         objectives=tuple(one.name for one in wanted),
-        rows=_list_told(done, wanted, parameters),
-        best=make_table("best designs", BestDesign, [find_best(posed, done, one) for one in wanted]),
+        rows=_list_designs(done, wanted, parameters),
+        best=make_table("best designs", BestDesign, [find_best(question, done, one) for one in wanted]),
         margins=make_table("margins", Margin, list_margins(done, wanted)),
         refused=make_table(
             "refused designs",
             RefusedDesigns,
             [RefusedDesigns(reason=reason, design_count=number) for reason, number in done.count_refusals()],
         ),
-        rules=make_table("rules", RuleRow, list_rules(posed)),
+        rules=make_table("rules", RuleRow, _list_rules(question)),
         point_count=len(done),
         evaluated_count=done.evaluated_count,
-        design_count=posed.size,
+        design_count=question.size,
         points_per_s=done.evaluated_count / max(done.seconds, 1e-9),
         kept_count=int(done.keeps.sum()),
         front_count=int(done.front.sum()),
         band_count=int(done.band.sum() - done.front.sum()),
         parameters=tuple(parameters),
-        spelling=posed.spelling,
+        spelling=question.spelling,
         survey=done,
-        sure=say_sure(done, wanted),
-        beyond=(
-            *say_targets(done, wanted[0], targets),
-            *say_beyond(done, _list_best(done), tuple(load_catalogue().hardware.values())),
-        ),
+        sure=_describe_uncertainty(done, wanted),
+        beyond=(*_list_missed_targets(done, wanted[0], targets), *_list_beyond(done)),
+        oversize=tuple(_list_oversize(done)),
         is_limited=bool(bounds),
         is_usual=is_usual,
     )
@@ -402,30 +408,114 @@ def _list_best(done: Survey) -> list[int]:
     return sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
 
 
-def _search(
-    posed: Posed,
-    search: str,
-    wanted: Sequence[Objective],
-    bounds: tuple[Bound, ...],
-    count: int | None,
-    seed: int,
-    watch: Watch,
-) -> Posed:
-    """Return a question restricted to the designs that a search visited."""
-    from joulemap.wing.explore.design.search import SEARCHES, search_group
-
-    check_name("search", search, SEARCHES)
-    if count is None:
-        raise UsageError("say how many designs are looked at: --search optuna --points 2000")
-    groups = enumerate(posed.groups)
-    return posed.keep({place: search_group(one, wanted, bounds, seed + place, watch.tell) for place, one in groups})
-
-
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
+def _list_designs(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
     front = done.order(done.front, wanted[0])
     band = done.order(done.band & ~done.front, wanted[0])[:MOST_BAND]
     return list_rows(done, parameters, [*front.tolist(), *band.tolist()])
+
+
+def _name_question(question: DesignQuestion) -> str:
+    """Return the title: models, settings and base chips."""
+    models = (
+        name if share == 1.0 else text.MODEL_SHARE(name=name, share=share) for name, share in question.models.items()
+    )
+    chips = list(dict.fromkeys(one.hardware for one in question.groups))
+    first = question.groups[0]
+    settings = [
+        value
+        for name, value in (("batch", text.BATCH(batch=first.batch)), *first.dimensions.items())
+        if len({find_dimension(one, name) for one in question.groups}) == 1
+    ]
+    if first.space.hardware.tf32:
+        fast = name_tf32(one.dimensions.get("runtime", "") for one in question.groups)
+        settings = [f"fp32 ({fast})" if value == "fp32" else value for value in settings]
+    named = chips if len(chips) <= NAMED_CHIPS else [text.CHIP_COUNT(count=len(chips))]
+    return text.TITLE(models=" + ".join(models), settings=settings, chips=named)
+
+
+def _list_rules(question: DesignQuestion) -> list[RuleRow]:
+    """Return the rules that apply to the varied constants."""
+    used = {
+        name: text.RULES[name]
+        for group in question.groups
+        if group.space.parameters
+        for name in group.space.law.list_used(one.name for one in group.space.parameters)
+    }
+    return [RuleRow(rule=name, text=one.text, basis=one.basis, source=one.source) for name, one in used.items()]
+
+
+def _list_missed_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> Iterator[str]:
+    """Yield the targets that the best design misses; an integer constant may have no exact solution."""
+    outcomes = done.outcomes_at([done.find_best(wanted)])
+    for one in targets:
+        value, unit = float(outcomes.value(one.objective)[0]), one.objective.unit
+        if not math.isclose(value, one.value, rel_tol=SAME):
+            target, nearest = show_objective(one.value, unit), show_objective(value, unit)
+            yield text.MISSED_TARGET(label=one.objective.label, target=target, value=nearest)
+
+
+def _list_beyond(done: Survey) -> list[str]:
+    """Return the constants of the best designs beyond all chips of their class."""
+    from joulemap.catalog.load import load_catalogue
+
+    chips = tuple(load_catalogue().hardware.values())
+    found = {
+        (text.BEYOND_MOST if one.value > one.most else text.BEYOND_LEAST)(
+            one,
+            value=show_constant(one.value, one.unit),
+            most=show_constant(one.most, one.unit),
+            known=one.known or text.ANY_CHIP,
+        ): None
+        for one in find_beyond(done, _list_best(done), chips)
+    }
+    return [text.BEYOND(constants="; ".join(found))] if found else []
+
+
+def _list_oversize(done: Survey) -> Iterator[str]:
+    """Yield notes on best designs that are larger than one die."""
+    best = _list_best(done)
+    if (found := find_oversize(done, best)) is not None:
+        yield text.OVERSIZE(
+            found,
+            count=found.design_count,
+            total=len(best),
+            reticle=RETICLE.value,
+            source=RETICLE.source,
+            basis=RETICLE.basis,
+            dies=count_dies(found.largest_mm2),
+        )
+        yield text.OVERSIZE_CHIP(found)
+
+
+def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
+    """Return the uncertainty of the best designs' values."""
+    widths = ((one, done.outcomes_at([done.find_best(one)]).half_width(0, one)) for one in wanted)
+    spans = tuple(text.SPAN(one, half_width=width) for one, width in widths if width is not None)
+    return text.SURE(spans=spans) if spans else text.NOT_SURE
+
+
+def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
+    """Return that no design meets the limits, and by how much the nearest exceeds them."""
+    row = done.nearest_miss
+    none = text.NONE_OF(count=len(done)) if len(done) > 1 else text.NO_DESIGN
+    if row is None:
+        reasons = (text.REFUSAL(count=count, reason=reason) for reason, count in done.count_refusals()[:2])
+        return text.NONE_RUNS(none=none, reasons="; ".join(reasons))
+    missed, outcomes = [], done.outcomes_at([row])
+    for bound in bounds:
+        excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
+        if excess > 1.0:
+            missed.append(
+                text.MISSED_LIMIT(
+                    label=bound.objective.label,
+                    value=show_objective(float(getattr(outcomes, bound.column)[0]), unit),
+                    excess=excess,
+                    option=bound.option,
+                    limit=show_objective(bound.value, unit),
+                )
+            )
+    return text.NONE_MEETS(none=none, design=describe_design(done, row), missed="; ".join(missed))

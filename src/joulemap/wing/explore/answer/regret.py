@@ -1,67 +1,22 @@
-"""Best chip for each of many models, and the single chip with the least regret over all of them.
-
-value(model, chip)  = best of the chip's modes, precisions, batches and runtimes within the limits regret(model, chip) =
-value(model, chip) / best value over all chips, at least 1 mean                = geometric mean by the shares of the
-models
-"""
+"""Answer about the best chip for each of many models, and the single chip with the least regret over all of them."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import make_table
 from joulemap.domain.default import CANDIDATES, LIMITS
-from joulemap.domain.doubt import TOLD_APART
-from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
-from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.explore.answer.pose import NO_SHARES, read_bounds, read_shares
-from joulemap.wing.explore.answer.tell import show_objective
-
-if TYPE_CHECKING:
-    from joulemap.plan.run import Plan
-    from joulemap.wing.explore.design.outcome import Objective
-
-
-@frozen(kw_only=True)
-class ModelWinner:
-    """Best configuration of one model."""
-
-    model: str = told("name of the model as requested")
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = told("precision of operands")
-    batch: int = told("samples in one input")
-    runtime: str = told("runtime that launches kernels")
-    value: float = told("value of the objective, in `unit`")
-    unit: str = told("unit of the value")
-    runner_up: str = told("next best chip; empty for none")
-    runner_up_ratio: float | None = told("factor by which the next best chip is worse")
-    probability: float | None = told("probability that it beats the next best chip; null where an error is unknown")
-    alike: str = told("statistically tied chips among the next few; empty for none")
-    alike_count: int = told("number of statistically tied chips")
-
-
-@frozen(kw_only=True)
-class ChipRegret:
-    """Regret of one chip that runs all models."""
-
-    hardware: str = told("catalogue id")
-    regret_ratio: float | None = told("geometric mean over models of its value relative to each model's best chip")
-    worst_ratio: float | None = told("largest ratio of a single model")
-    worst_model: str = told("model with the largest ratio; empty where it runs none")
-    model_count: int = told("number of models that it runs within the limits")
-    missing: str = told("models that it does not run within the limits; empty for none")
+from joulemap.wing.explore.answer import text
+from joulemap.wing.explore.design.best import show_objective
+from joulemap.wing.explore.design.question import NO_SHARES, read_shares
+from joulemap.wing.explore.design.regret import MOST_RIVALS, ChipRegret, ModelWinner, find_regrets
 
 
 @frozen(kw_only=True)
@@ -83,8 +38,7 @@ class RegretAnswer(Answer):
         """Return the document with at most `limit` rows in each table."""
         winners = self._lay(
             self.winners,
-            f"*model | *best hardware | precision | batch | runtime | *{self.objective} value | next runner_up | "
-            "worse runner_up_ratio | *surely probability | tied alike",
+            text.WINNERS(self),
             limit=limit,
             noun="models",
             ranked=self.objective,
@@ -92,36 +46,18 @@ class RegretAnswer(Answer):
             probability=lambda row: show_chance(row.probability),
             alike=lambda row: _format_alike(row.alike),
         )
-        chips = self._lay(
-            self.rows,
-            "*chip hardware | *regret regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
-            "not missing",
-            limit=limit,
-            noun="chips",
-            ranked="regret",
-        )
+        chips = self._lay(self.rows, text.CHIPS, limit=limit, noun="chips", ranked="regret")
         first = self.rows[0]
-        whole = first.model_count == len(self.models)
-        least = f"{first.regret_ratio:.3g}x the {self.objective} of each model's best chip"
-        loses = f"has the least regret: {least} on average, {first.worst_ratio:.3g}x"
-        answer = f"{first.hardware} {loses} at worst ({first.worst_model})" if whole else "no chip runs all models"
         return Document(
-            title=f"{len(self.models)} models on the catalogue: one chip for all of them, by {self.objective}",
-            answer=answer,
-            sections=(
-                Section("One chip for all", chips),
-                Section("Best chip of each model", winners),
+            title=text.REGRET_TITLE(self, count=len(self.models)),
+            answer=(
+                text.LEAST_REGRET(first, objective=self.objective)
+                if first.model_count == len(self.models)
+                else text.NO_CHIP
             ),
-            insights=(
-                f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second",
-                *self._list_insights(),
-            ),
-            notes=(
-                "regret: geometric mean, by the shares of the models, of the chip's value relative to the best chip, "
-                "each at its best mode, precision, batch and runtime within the limits",
-                f"surely: probability that the best chip beats the next; tied: among the next "
-                f"{MOST_RIVALS}, chips that are better with a probability above 20 %",
-            ),
+            sections=(Section(text.CHIPS_HEADING, chips), Section(text.WINNERS_HEADING, winners)),
+            insights=self._list_insights(),
+            notes=tuple(note(self, rivals=MOST_RIVALS, rate=round(self.points_per_s)) for note in text.REGRET_NOTES),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
@@ -130,13 +66,12 @@ class RegretAnswer(Answer):
     def _list_insights(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]
         sure = sum(not one.alike_count for one in known)
-        told = f"{sure or 'none'} of {len(known)} winners beat every rival with at least 80 % probability"
-        return (told,) if known else ()
+        return (text.SURE_WINNERS(sure=sure or "none", known=len(known)),) if known else ()
 
 
 def _format_alike(alike: str) -> str:
     names = alike.split(", ") if alike else []
-    return ", ".join([*names[:2], *([f"+{len(names) - 2}"] if len(names) > 2 else [])])
+    return text.TIED_MORE(names=names[:2], more=len(names) - 2 if len(names) > 2 else None)
 
 
 def explore_all(
@@ -163,165 +98,13 @@ def explore_all(
     wanted = OBJECTIVES[objective]
     named = (models,) if isinstance(models, str) else tuple(dict.fromkeys(models))
     names = named or tuple(load_shipped())
-    shares = read_shares(names, share)
     plan = plan_selected(names, settings, select_hardware(settings, "every mode"))
-    read_bounds(limits, None, None)
-    began = time.perf_counter()
-    best, count = _evaluate(source, plan, names, wanted, limits)
-    if not best:
-        raise UnsupportedError("none of the configurations keeps the limits")
-    seconds = time.perf_counter() - began
-    rivals = _find_rivals(source, settings, plan, best, names, METRICS.get(objective, ""))
+    found = find_regrets(source, plan, settings, names, read_shares(names, share), wanted, limits)
     return RegretAnswer(
         objective=objective,
         models=names,
-        rows=make_table("regret", ChipRegret, _list_regrets(best, shares)),
-        winners=make_table("winners", ModelWinner, _list_winners(best, names, wanted, rivals)),
-        point_count=count,
-        points_per_s=count / max(seconds, 1e-9),
+        rows=make_table("regret", ChipRegret, found.chips),
+        winners=make_table("winners", ModelWinner, found.winners),
+        point_count=found.point_count,
+        points_per_s=found.point_count / max(found.seconds, 1e-9),
     )
-
-
-Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
-"""Model -> chip -> (cost, configuration) of its best configuration."""
-
-MOST_RIVALS: Final = 8
-"""Maximum chips after the best of a model that are compared with it statistically."""
-
-METRICS: Final = {
-    "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
-    "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
-}  # fmt: skip
-"""Objective -> metric with known errors; other objectives have none."""
-
-
-def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
-    """Return the best configuration of each model on each chip, and the number evaluated."""
-    from joulemap.domain.configuration import Configuration
-    from joulemap.model.pipeline import Evaluator
-    from joulemap.plan.hold import find_targets
-    from joulemap.plan.workload import holding_workload
-    from joulemap.store.workload import read_columns
-    from joulemap.wing.explore.design.choice import find_choices
-
-    targets = find_targets(source, plan)
-    ranked = {
-        entry.id for entry, _ in plan.selection.pairs if plan.settings.takes_all or not entry.unavailable
-    } or plan.selection.ids
-    bounds = read_bounds(limits, None, None)
-    best: Best = {}
-    count = 0
-    for number, model in enumerate(plan.models):
-        with holding_workload(source, model) as (workload_id, connection):
-            evaluator = Evaluator(read_columns(connection, workload_id))
-        batch = evaluator.work.batch
-        runs = [run for run in plan.runs("") if run.hardware in ranked]
-        asked = [
-            (
-                targets[run.target.digest],
-                Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
-            )
-            for run in runs
-        ]
-        count += len(asked)
-        for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
-            run = runs[place]
-            mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
-            if run.hardware not in mine or cost < mine[run.hardware][0]:
-                told_of = {"hardware": name_configured(run.hardware, run.power_mode), "batch": batch}
-                point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
-                mine[run.hardware] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
-        if source.progress is not None:
-            source.progress(number + 1, len(plan.models))
-    return best, count
-
-
-def _find_rivals(
-    source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], metric: str
-) -> dict[str, dict[str, float]]:
-    """Return model -> rival chip -> probability that the best chip beats it.
-
-    Shared errors are known for stored runs, so the runs of the best chip and its rivals are stored.
-    """
-    from joulemap.plan.hold import holding_runs
-    from joulemap.plan.run import plan_selected
-    from joulemap.plan.selection import select_hardware
-    from joulemap.plan.source import reading
-    from joulemap.row.compare import PairChance
-    from joulemap.store.query import fetch
-
-    spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
-    found: dict[str, dict[str, float]] = {}
-    for name in names if metric else ():
-        order = _order(best, name)[: MOST_RIVALS + 1]
-        alike: dict[tuple[Any, ...], list[str]] = {}
-        for _, chip, told_of in order:
-            mode = HardwareRef.read(told_of["hardware"]).mode
-            key = tuple(told_of[one] for one in ("precision", "weights", "batch", "runtime"))
-            alike.setdefault(key, []).append(str(HardwareRef.at(spelling.get(chip, chip), mode)))
-        ids: dict[int, str] = {}
-        for (precision, weights, batch, runtime), chips in alike.items():
-            given = {"precision": precision, "weight_precision": weights, "runtime": runtime}
-            given |= {"batch": batch} if settings.batch else {}
-            one = attrs.evolve(settings, **given, hardware=chips, architecture=(), deployment=(), power_mode="")
-            plan = plan_selected((name,), one, select_hardware(one))
-            with holding_runs(source, plan) as runs:
-                ids |= dict(zip(runs.ids, (entry.id for entry, _ in plan.selection.pairs), strict=True))
-        with reading(source) as connection:
-            chances = fetch(connection, PairChance, run_ids=list(ids), metric=metric).rows
-        found[name] = {
-            ids[row.other_run_id]: row.probability_better for row in chances if order and ids[row.run_id] == order[0][1]
-        }
-    return found
-
-
-def _list_winners(
-    best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
-) -> list[ModelWinner]:
-    found = []
-    for name in names:
-        order = _order(best, name)
-        if order:
-            (cost, _, told_of), *rest = order
-            chances = rivals.get(name, {})
-            alike = [chip for _, chip, _ in rest if chances.get(chip, 1.0) < TOLD_APART]
-            found.append(
-                ModelWinner(
-                    model=name,
-                    **{one: value for one, value in told_of.items() if one != "weights"},
-                    value=math.exp(wanted.sign * cost),
-                    unit=wanted.unit,
-                    runner_up=rest[0][1] if rest else "",
-                    runner_up_ratio=math.exp(rest[0][0] - cost) if rest else None,
-                    probability=chances.get(rest[0][1]) if rest else None,
-                    alike=", ".join(alike),
-                    alike_count=len(alike),
-                )
-            )
-    return found
-
-
-def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
-    """Return the chips of a model, best first, each with its best configuration."""
-    found = [(cost, chip, told_of) for chip, (cost, told_of) in best.get(name, {}).items()]
-    return sorted(found, key=lambda one: one[:2])
-
-
-def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
-    least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
-    found = []
-    for chip in dict.fromkeys(chip for some in best.values() for chip in some):
-        logs = {name: best[name][chip][0] - least[name] for name in shares if chip in best.get(name, {})}
-        weight = math.fsum(shares[name] for name in logs)
-        worst = max(logs, key=lambda name: logs[name])
-        found.append(
-            ChipRegret(
-                hardware=chip,
-                regret_ratio=math.exp(math.fsum(shares[name] * one for name, one in logs.items()) / weight),
-                worst_ratio=math.exp(logs[worst]),
-                worst_model=worst,
-                model_count=len(logs),
-                missing=", ".join(name for name in shares if name not in logs),
-            )
-        )
-    return sorted(found, key=lambda row: (-row.model_count, row.regret_ratio or math.inf, row.hardware))

@@ -11,7 +11,7 @@ from joulemap.answer.computed import find_unknown, make_table, told
 from joulemap.domain.block import name_column
 from joulemap.domain.table import Column, Table
 from joulemap.system.record import frozen
-from joulemap.wing.explore.answer.tell import describe_design
+from joulemap.wing.explore.design.best import describe_design
 
 if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
@@ -75,13 +75,31 @@ def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) 
     outcomes = survey.outcomes_at(rows)
     columns: list[Sequence[Any]] = [
         rows,
-        survey.tell_status(rows),
+        survey.list_status(rows),
         [None if one < 0 else one for one in survey.nearest[rows].tolist()],
         *(column.tolist() for column in found.values()),
         *([None if one != one else one for one in getattr(outcomes, name).tolist()] for name, _, _ in TAKEN),
         *(getattr(outcomes, name).tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
     ]
     return Table(title="designs", columns=list_columns(survey, parameters), rows=tuple(zip(*columns, strict=True)))
+
+
+@frozen(kw_only=True)
+class RefusedDesigns:
+    """Reason why designs cannot run."""
+
+    reason: str = told("message of the first such design")
+    design_count: int = told("designs that cannot run for this reason")
+
+
+@frozen(kw_only=True)
+class RuleRow:
+    """Scaling rule of dependent constants."""
+
+    rule: str = told("name of the rule")
+    text: str = told("statement of the rule")
+    basis: str = told("basis of the rule: derived, scaled, recalled or assumed")
+    source: str = told("document or arithmetic behind the rule")
 
 
 @frozen(kw_only=True)

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 import numpy as np
 
+from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, Address
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
 from joulemap.domain.metric import METRIC
-from joulemap.model.doubt import half_widths
+from joulemap.model.change import follow
 from joulemap.model.pipeline import describe_precision
 from joulemap.model.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.explore.design.place import place_values
+from joulemap.wing.explore.design.doubt import half_widths
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Configuration
-    from joulemap.domain.point import Path
     from joulemap.domain.workload import Workload
     from joulemap.model.pipeline import Evaluator
     from joulemap.model.workload import Booleans, Floats, Integers, Texts
@@ -212,7 +212,8 @@ def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count:
         return _refuse(describe_precision(law.hardware, load.configuration.precision), count)
     grid, places = _find_grid(values, count)
     followed = law.follow(grid) if values else {}
-    varied = place_values(law.hardware, followed)
+    asked = {law.constants[name].address: column for name, column in followed.items()}
+    varied = {address: np.atleast_1d(one) for address, one in follow(law.hardware, asked).items()}
     totals = evaluate_points(load.evaluator, law.hardware, load.configuration, varied)
     columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
     latency = energy = np.full(len(totals), np.nan)
@@ -259,13 +260,13 @@ def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floa
 
 def _list_given(
     law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
-) -> Iterator[tuple[frozenset[Path], Booleans]]:
+) -> Iterator[tuple[frozenset[Address], Booleans]]:
     """Yield the constants that a file of a design would state, with a mask of the designs to which they apply.
 
     Dependent peaks count as stated where they moved; an unchanged chip states nothing.
     """
-    peak: Path = ("peaks", precision)
-    given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
+    peak = Address("peak", precision)
+    given = {one for one in (CLOCK, MEMORY_BANDWIDTH) if one.name in followed}
     moves = {name: column != law.constants[name].value for name, column in followed.items()}
     none = np.zeros(shape, dtype=bool)
     is_other = none

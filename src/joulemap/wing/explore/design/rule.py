@@ -1,6 +1,6 @@
 """Scaling rules of a varied chip, so that each design is one that could be built.
 
-    peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
+    peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
                                     and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from joulemap.domain.address import Address
 from joulemap.domain.change import Change
 from joulemap.domain.constant import STATIC
 from joulemap.model.area import ARRAY, Area
@@ -37,65 +38,11 @@ LENGTH_POWER: Final = 0.5
 """Exponent of area in the length of a wire across the die. Source: geometry."""
 
 
-@frozen(kw_only=True)
-class Rule:
-    """Scaling rule: a constant and the constants that follow it."""
-
-    name: str
-    text: str
-    basis: str
-    source: str
-
-
-RULES: Final = {
-    one.name: one
-    for one in (
-        Rule(
-            name="rate",
-            text="peaks and on-chip bandwidths follow units and clock",
-            basis="derived",
-            source="as in a power mode: Hardware.in_mode",
-        ),
-        Rule(
-            name="voltage",
-            text="voltage follows the clock by the chip's own power law, on above its highest clock",
-            basis="scaled",
-            source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); on above",
-        ),
-        Rule(name="array", text="peaks follow the elements of a unit's array", basis="derived", source="geometry"),
-        Rule(
-            name="wire",
-            text="energy of wires follows the square root of the area",
-            basis="assumed",
-            source="length of a die",
-        ),
-        Rule(
-            name="static",
-            text=f"static power follows the area, and {100.0 * MEMORY_SHARE:.0f} % of it the bandwidth of DRAM",
-            basis="assumed",
-            source="active idle of alike circuits; the share of the memory's interface",
-        ),
-        Rule(
-            name="area",
-            text="area is that of units and memories on the chip, by the table of model/area",
-            basis="recalled",
-            source="Horowitz 2014, claims of TSMC from node to node; GPUs by four dies, other shares assumed",
-        ),
-        Rule(
-            name="limit",
-            text="the power limit stays: what draws more runs at a lower clock",
-            basis="assumed",
-            source="the question; vary tdp to move it",
-        ),
-    )
-}
-
-
 def check_together(names: Iterable[str]) -> None:
     """Raise UsageError for constants that must not be varied together."""
     asked = list(names)
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
-    moved = [name for name in asked if name.startswith("peak.")]
+    moved = [name for name in asked if Address.read(name).kind == "peak"]
     if movers and moved:
         raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
 
@@ -139,9 +86,9 @@ class Law:
         return {name: np.atleast_1d(one) for name, one in found.items()}
 
     def _has_area(self, name: str) -> bool:
-        return name in ("unit_count", "memory_bandwidth", *ARRAY) or (
-            name.startswith("memory.") and name.endswith(".capacity")
-        )
+        address = Address.read(name)
+        is_level = address.kind == "memory" and address.field == "capacity"
+        return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
 
     def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
         """Return the clock and voltage of designs relative to the die's highest, both at least 1."""
@@ -152,8 +99,8 @@ class Law:
             return 1.0, 1.0
         return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
 
-    def list_used(self, names: Iterable[str]) -> tuple[Rule, ...]:
-        """Return the rules that apply where these constants are varied."""
+    def list_used(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the rules that apply where these constants are varied."""
         asked = set(names)
         used = {
             "rate": asked & {"unit_count", "clock"},
@@ -164,12 +111,11 @@ class Law:
             "area": any(map(self._has_area, asked - {"memory_bandwidth"})),
             "limit": "tdp" not in asked,
         }
-        return tuple(RULES[name] for name, is_used in used.items() if is_used)
+        return tuple(name for name, is_used in used.items() if is_used)
 
     def change_at(self, values: Mapping[str, Floats], index: int) -> tuple[Change, ...]:
         """Return a design as changes of its chip, for one row of values from `follow`; empty for the chip itself."""
         found = []
         for name, column in values.items():
-            own, value = self.constants[name], float(column[index if len(column) > 1 else 0])
-            found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
+            found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))
         return tuple(found) if any(one.value != one.before for one in found) else ()

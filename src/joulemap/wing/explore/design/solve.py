@@ -17,6 +17,7 @@ import numpy as np
 from joulemap.domain.change import check_value
 from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR, TOLERANCE
+from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.survey import evaluate_rows
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Floats
     from joulemap.wing.explore.design.group import Group
     from joulemap.wing.explore.design.outcome import Objective
+
+UNREACHED: Final = Template(
+    "no {names:and} from 1/{factor:plain} to {factor:plain} times the chip's own gives {wanted}"
+    "[; the range is {reached}]"
+)
 
 TOGETHER: Final = 65
 """Values of a constant evaluated together."""
@@ -55,11 +61,8 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
         if (found := _solve(group, fixed, names, order, made)) is not None:
             return {name: found[name] for name in names}
     wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
-    told = f"no {' and '.join(names)} from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} times its own makes {wanted}"
-    if len(targets) > 1:
-        return told
-    ends = f"{targets[0].show(min(made))} to {targets[0].show(max(made))}" if made else "nothing that runs"
-    return f"{told}: it makes {ends}"
+    reached = [targets[0].show(value) for value in (min(made), max(made))] if made and len(targets) == 1 else []
+    return UNREACHED(names=names, factor=MOST_FACTOR, wanted=wanted, reached=" to ".join(reached))
 
 
 def _solve(

@@ -181,7 +181,7 @@ class Survey:
         """Return each reason of refusal with its number of designs, most frequent first."""
         return self._reasons.most_common()
 
-    def tell_status(self, rows: Sequence[int]) -> list[str]:
+    def list_status(self, rows: Sequence[int]) -> list[str]:
         """Return the status word of each design."""
         words = np.full(len(rows), "missed", dtype="<U11")
         words[self.keeps[rows]] = "other"
@@ -224,14 +224,14 @@ def survey(
         from joulemap.wing.explore.design.task import survey_lake
 
         found.evaluated_count = survey_lake(
-            lake, groups, jobs, cluster, watch.tell, lambda outcomes: watch.see(found.add(outcomes))
+            lake, groups, jobs, cluster, watch.report, lambda outcomes: watch.see(found.add(outcomes))
         )
     else:
-        watch.tell(0, len(found))
+        watch.report(0, len(found))
         for numbers, one in _cut(groups):
             watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.loads)))
             found.evaluated_count += len(numbers)
-            watch.tell(found.evaluated_count, len(found))
+            watch.report(found.evaluated_count, len(found))
     found.seconds = time.perf_counter() - watch.began_s
     return found
 

@@ -25,7 +25,7 @@ class Watch:
     """Callback with (designs done, designs to do); an exception from it ends the survey."""
     _front: Floats | None = None
     """Logarithms of the objectives of the front so far."""
-    _told: int = attrs.field(default=0, init=False)
+    _reported: int = attrs.field(default=0, init=False)
     """Number of designs at the last report."""
     began_s: float = attrs.field(factory=time.perf_counter, init=False)
 
@@ -34,16 +34,16 @@ class Watch:
         whole = costs if self._front is None else np.concatenate([self._front, costs])
         self._front = whole[find_front(whole)]
 
-    def tell(self, done: int, total: int, known: int = 0) -> None:
+    def report(self, done: int, total: int, known: int = 0) -> None:
         """Report the number of designs done, `known` of which existed before, and the rate of the others.
 
         An exception from the listener ends the survey.
         """
-        if done > self._told:
-            self._told = done
+        if done > self._reported:
+            self._reported = done
             rate = (done - known) / max(time.perf_counter() - self.began_s, 1e-9)
             front = "" if self._front is None else f"; {len(self._front):,} on the Pareto front so far"
             before = f", {known:,} of them before," if known else ","
-            self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} a second{front}")
+            self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} per second{front}")
         if self.move is not None:
             self.move(done, total)

@@ -21,8 +21,8 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.dimension import fill_dimensions, spell_labels
-from joulemap.domain.doubt import fill_doubt
+from joulemap.domain.dimension import fill_dimensions
+from joulemap.domain.doubt import CORRELATION
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
@@ -36,7 +36,6 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import folder as resource_folder
 from joulemap.wing.explore.lake.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.wing.explore.lake.shard import (
-    CATEGORIES,
     MOST_POINTS,
     PART,
     Shard,
@@ -56,6 +55,12 @@ ABSENT: Final = (
     "point_total", "point_action", "workload_operator",
 )  # fmt: skip
 """Views of parts of runs, with the tables behind them; a lake does not hold these."""
+
+JOINT_WIDTH: Final = (
+    "sqrt(greatest(pow(s.latency_half_width, 2) + pow(s.energy_half_width, 2) {sign} 2 * "
+    f"CAST('{CORRELATION!r}' AS DOUBLE) * s.latency_half_width * s.energy_half_width, 0e0))"
+)
+"""SQL of the half-width of the product (+) or the ratio (-) of energy and latency, as `Differences` adds them up."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
 """Table that a statement reads, in the engine's serialized form of the statement."""
@@ -219,8 +224,9 @@ def _fill(connection: Connection, found: Survey) -> None:
     connection.execute("DROP TABLE internal.run; DROP TABLE internal.run_total")
     _insert_workloads(connection, workloads.values())
     _insert_hardware(connection, {one["hardware_digest"]: one for about in told for one in about.hardware}.values())
-    connection.execute(_scan(connection, found.shards, paths, [str(key) for key in workloads], sorted(columns)))
-    connection.execute(_views(connection, dict(sorted(columns.items()))))
+    varied = dict(sorted(columns.items()))
+    connection.execute(_scan(connection, found.shards, paths, [str(key) for key in workloads], varied))
+    connection.execute(_views(varied))
 
 
 def number_shards(shards: Iterable[Shard]) -> list[int]:
@@ -235,12 +241,17 @@ def number_shards(shards: Iterable[Shard]) -> list[int]:
 
 
 def _scan(
-    connection: Connection, shards: Sequence[Shard], paths: Sequence[str], workloads: Sequence[str], varied: list[str]
+    connection: Connection,
+    shards: Sequence[Shard],
+    paths: Sequence[str],
+    workloads: Sequence[str],
+    varied: Mapping[str, str],
 ) -> str:
-    """Return the view of all points; columns that no shard has are null."""
+    """Return the view of all points; columns that no shard has are null. `varied` maps columns to constants."""
     if not shards:
         nulls = {**COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
-                 "created_at": "TIMESTAMP"}  # fmt: skip
+                 "created_at": "TIMESTAMP", "changes": "VARCHAR[]", "is_plain": "BOOLEAN",
+                 "edp_half_width": "DOUBLE", "power_half_width": "DOUBLE"}  # fmt: skip
         none = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in nulls.items())
         return f"CREATE VIEW internal.point AS SELECT {none} WHERE FALSE"
     source = f"read_parquet([{', '.join(map(quote_text, paths))}], union_by_name = true)"
@@ -255,6 +266,12 @@ def _scan(
         quote_text(str(datetime.fromtimestamp(one.path.stat().st_mtime, UTC).replace(tzinfo=None))) for one in shards
     )
     keys = ", ".join(map(quote_text, workloads))
+    told = ", ".join(
+        f"CASE WHEN s.{quote_name(column)} IS NOT NULL THEN {quote_text(f'{name}=')} || s.{quote_name(column)} END"
+        for column, name in varied.items()
+    )
+    changes = f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])"
+    plain = " AND ".join(["TRUE", *(f"s.{quote_name(name)} IS NULL" for name in varied)])
     listed += [
         *(f"s.{quote_name(name)}" for name in varied),
         f"[{questions}][CAST(s.file_index AS BIGINT) + 1] AS shard",
@@ -262,49 +279,19 @@ def _scan(
         f"[{numbers}][CAST(s.file_index AS BIGINT) + 1] + s.file_row_number AS run_id",
         f"CAST(list_position([{keys}], s.workload_key) AS INTEGER) AS workload_id",
         f"CAST([{times}][CAST(s.file_index AS BIGINT) + 1] AS TIMESTAMP) AS created_at",
+        f"{changes} AS changes",
+        f"{plain} AS is_plain",
+        f"{JOINT_WIDTH.format(sign='+')} AS edp_half_width",
+        f"{JOINT_WIDTH.format(sign='-')} AS power_half_width",
     ]
     return f"CREATE VIEW internal.point AS SELECT {', '.join(listed)} FROM {source} AS s"
 
 
-def _views(connection: Connection, varied: Mapping[str, str]) -> str:
-    """Return the views of a lake; `varied` maps columns to constants."""
-    promised = [
-        str(name)
-        for (name,) in connection.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE table_name = 'run_figures' ORDER BY column_index"
-        ).fetchall()
-    ]
-    told = ", ".join(
-        f"CASE WHEN p.{quote_name(column)} IS NOT NULL THEN {quote_text(f'{name}=')} || p.{quote_name(column)} END"
-        for column, name in varied.items()
-    )
-    spelled = spell_labels()
-    labels = {name: _of_points(text) for name, text in spelled.items() if name != "error_case"}
+def _views(varied: Iterable[str]) -> str:
+    """Return the views of a lake; `varied` are the columns of constants that points differ in."""
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
-    width = "sqrt(greatest(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2) {} 2 * {{correlation}} * "
-    width += "p.latency_half_width * p.energy_half_width, 0e0))"
-    filled = {
-        "p.{label}": ", ".join(f"{text} AS {name}" for name, text in labels.items()),
-        "p.{category}": ", ".join(f"p.{name}" for name in CATEGORIES),
-        ",\n    p.{varied}": "".join(f", p.{quote_name(name)}" for name in varied),
-        ", p.{varied}": "".join(f", p.{quote_name(name)}" for name in varied),
-        "p.{promised}": ", ".join(f"p.{quote_name(name)}" for name in promised),
-        "{changes}": " AND ".join(["TRUE", *(f"p.{quote_name(name)} IS NULL" for name in varied)]),
-        "{told}": f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])",
-        "{power_half_width}": width.format("-"),
-        "{edp_half_width}": width.format("+"),
-        "{error_case}": spelled["error_case"],
-        "{label}": spelled["label"],
-        "{dimensions}": _of_points(fill_dimensions("{dimensions}")),
-    }
-    for mark, text in filled.items():
-        sql = sql.replace(mark, text)
-    return fill_doubt(sql)
-
-
-def _of_points(sql: str) -> str:
-    """Return SQL over runs, workloads and hardware rewritten as SQL over points, which have the same columns."""
-    return re.sub(r"\b[rwv]\.", "p.", sql)
+    columns = "".join(f", p.{quote_name(name)}" for name in varied)
+    return fill_dimensions(sql.replace(",\n    p.{varied}", columns))
 
 
 def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, Any]]) -> None:

@@ -41,8 +41,9 @@ FORMAT: Final = 1
 """Format version of shards; a lake of another version is refused."""
 
 RULED: Final = (
-    "wing/explore/design/rule.py", "wing/explore/design/place.py", "wing/explore/design/outcome.py",
-    "domain/change.py", "domain/point.py", "model/area.py", "model/point.py", "model/total.py", "model/doubt.py",
+    "wing/explore/design/rule.py", "wing/explore/design/outcome.py",
+    "domain/change.py", "domain/address.py", "model/change.py", "model/area.py", "model/point.py", "model/total.py",
+    "wing/explore/design/doubt.py", "uncertainty/interval.py", "uncertainty/scale.py",
     "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip
 """Code and data that design points depend on in addition to formulas: rules that derive numbers, totals, uncertainty.

@@ -25,26 +25,14 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.answer.mixture import MixedRow, mix
-from joulemap.wing.fleet.answer.pair import PairRow, pair_servers
-from joulemap.wing.fleet.answer.row import (
-    LATE,
-    OBJECTIVES,
-    OK,
-    OVER,
-    FleetRow,
-    FleetWinner,
-    LevelRow,
-    QueueRow,
-    Sizing,
-    choose_way,
-    find_excess,
-    first_of_each,
-    look_at_queues,
-)
+from joulemap.wing.fleet.answer.text import NO_FLEET, NOTHING_RUNS, REASON
+from joulemap.wing.fleet.capacity.cost import choose_way, find_least, find_winners, list_queues, rank_fleets
+from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
+from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
+from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.row import Station
-from joulemap.wing.llm.answer.answer import SERVING, list_served
+from joulemap.wing.llm.capacity.question import SERVING
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Level
@@ -77,11 +65,11 @@ def fleet(
     if demand.is_of_tokens:
         return _serve(source, model, settings, demand, levels, serving, usage, prices)
     if demand.p99_s is None:
-        raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
-    from joulemap.wing.fleet.answer.station import size_stations
+        raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
+    from joulemap.wing.fleet.capacity.station import size_stations
 
     if model in demand.beside:
-        raise UsageError(f"{model} has the share that others leave: --beside is for other models")
+        raise UsageError(f"{model} has the share that the others leave: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
@@ -109,7 +97,7 @@ def _check_batched(models: Iterable[str]) -> None:
     for name in models:
         if name in known:
             raise UsageError(
-                f"{name} is a language model, which is promised otherwise: --first-token 500ms --between-tokens 30ms"
+                f"{name} is a language model, which has other targets: --first-token 500ms --between-tokens 30ms"
             )
 
 
@@ -137,12 +125,13 @@ def _serve(
     prices: Sequence[Price],
 ) -> FleetAnswer:
     """Return how many servers of each hardware meet the targets of a language model."""
-    from joulemap.wing.fleet.answer.division import open_servers
-    from joulemap.wing.fleet.answer.served import size_servers
-    from joulemap.wing.llm.answer.demand import divide, find_ids, key_runs, refuse
+    from joulemap.wing.fleet.capacity.division import open_servers
+    from joulemap.wing.fleet.capacity.served import size_servers
+    from joulemap.wing.llm.capacity.case import list_served, refuse
+    from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
     if demand.beside:
-        raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
+        raise UsageError("a fleet serves a language model alone: --beside is for models that run in batches")
     published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     question, whole, every = list_served(source, model, settings, serving)
@@ -179,32 +168,14 @@ def make_answer(
     `pairing` finds pools of two kinds, given a way of paying and the objective's value of the best fleet of one kind.
     `engine` is the inference engine of a language model.
     """
-    pay = found["stations"][0].pay
+    pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
     paid = [choose_way(one.row, pay, demand) for one in sized]
-    column, _ = OBJECTIVES[demand.objective]
-    takes_all = scope.settings.takes_all
-    values = [
-        getattr(row, column)
-        for row in paid
-        if row.status == OK and getattr(row, column) is not None and (row.is_available or takes_all)
-    ]
-    pairs = pairing(pay, demand, min(values, default=None)) if pairing else []
+    pairs = pairing(pay, demand, find_least(paid, demand, takes_all=takes_all)) if pairing else []
     if all(row.status == LATE for row in paid) and not pairs:
-        ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
-        nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
-        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {nearest or 'nothing runs it'}")
-
-    def rank(row: FleetRow) -> tuple[Any, ...]:
-        value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
-        if row.status == LATE:
-            value = row.promise_fraction or math.inf
-        is_last = value is None or not (row.is_available or takes_all)
-        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
-
-    ordered = sorted(paid, key=rank)
-    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, paid, strict=True)}
-    had = [by_row[id(row)] for row in ordered if row.is_available or takes_all]
-    at_rates = [level for one in sized for level in one.levels]
+        nearest = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
+        reasons = "; ".join(REASON(row) for row in nearest)
+        raise UnsupportedError(NO_FLEET(reasons=reasons or NOTHING_RUNS))
+    ranking = rank_fleets(sized, paid, demand, takes_all=takes_all)
     return FleetAnswer(
         scope=scope,
         demand=demand,
@@ -212,39 +183,11 @@ def make_answer(
         levels=levels,
         pay=pay,
         engine=engine,
-        rows=make_table("fleet", FleetRow, ordered),
-        winners=make_table("fleet winners", FleetWinner, find_winners(ordered, takes_all=takes_all)),
+        rows=make_table("fleet", FleetRow, ranking.rows),
+        winners=make_table("fleet winners", FleetWinner, find_winners(ranking.rows, takes_all=takes_all)),
         pairs=make_table("fleet pairs", PairRow, pairs),
-        mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
-        at_rates=make_table("fleet rates", LevelRow, at_rates),
-        queue=make_table("fleet queue", QueueRow, look_at_queues(had)),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(ranking.available, levels, pay, demand)),
+        at_rates=make_table("fleet rates", LevelRow, [level for one in sized for level in one.levels]),
+        queue=make_table("fleet queue", QueueRow, list_queues(ranking.available)),
         assumptions=found["assumptions"],
     )
-
-
-def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
-    """Return the best fleet of each objective, and the next hardware."""
-    from joulemap.uncertainty.probability import probability_better
-
-    found = []
-    for objective, (column, unit) in OBJECTIVES.items():
-        known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
-        ranked = first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
-        if not ranked:
-            continue
-        first, *others = ranked
-        value = float(getattr(first, column))
-        ratio = float(getattr(others[0], column)) / value if others else None
-        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
-        found.append(
-            FleetWinner(
-                objective=objective,
-                label=first.label,
-                value=value,
-                unit=unit,
-                runner_up=others[0].label if others else "",
-                regret_ratio=ratio,
-                probability_best=probability_better(ratio, width) if ratio is not None and width else None,
-            )
-        )
-    return found

@@ -1,46 +1,56 @@
-"""Document on a served language model: the table of deciding figures, then memory, phases and cost."""
+"""Document of a served language model: the table of deciding figures, then memory, phases, cost and intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import describe_use
+from joulemap.answer.scope import TIE_RATIO
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import join_names, show, show_chosen_share, show_count, show_share
+from joulemap.present.cell import show_doubt
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer.demand import UNSUPPORTED
-from joulemap.wing.llm.answer.load import LoadRow, choose_loads, describe_load
-from joulemap.wing.llm.answer.pool import PoolRow, say_pools
-from joulemap.wing.llm.answer.row import ServedRow
-from joulemap.wing.llm.answer.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
+from joulemap.wing.llm.answer import text
+from joulemap.wing.llm.capacity.case import OK, TOO_LARGE, UNSUPPORTED
+from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
+from joulemap.wing.llm.capacity.pool import PoolRow
+from joulemap.wing.llm.capacity.row import ServedRow
+from joulemap.wing.llm.row import ServedPhase, ServedWinner
 
 SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
 
-GOALS: Final = {
-    "first_token": ("first token", "first_token_s"),
-    "between_tokens": ("between", "between_s"),
-    "energy": ("J/token", "output_token_j"),
-    "cost": ("USD/M", "output_usd_per_million"),
-}
-"""Goal, with the heading of its column and its field."""
+NAMED: Final = 3
+"""Maximum hardware named in a sentence."""
+
+LEAST_IDLE: Final = 0.01
+"""Idle share of the energy from which a headline states it."""
+
+OTHER_WAYS: Final = {"rented": "bought", "bought": "rented"}
 
 
 @frozen(kw_only=True)
-class LlmAnswer(ServedAnswer):
+class LlmAnswer(RunAnswer):
     """Answer for one language model on several hardware, each at several batch sizes, on one engine."""
 
     about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
 
+    rows: Table[ServedRow]
+    """Rows in the requested order of hardware, the smallest batch first; includes refused configurations."""
+    phases: Table[ServedPhase]
+    """Prefill and decode of each configuration that is served."""
+    winners: Table[ServedWinner]
+    """One winner for each goal."""
     model: str
     serving: Serving
     engine: str
@@ -59,87 +69,68 @@ class LlmAnswer(ServedAnswer):
     """Configurations that hold the model but cannot take the request load, with the reasons."""
 
     @property
+    def served(self) -> tuple[ServedRow, ...]:
+        """Rows of configurations that are served."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    @property
     def pay(self) -> str:
         """Payment for chips: rented, bought or both."""
         return self.phases[0].pay if self.phases.rows else ""
 
     def title(self) -> str:
         """Return the title, which restates the question."""
-        serving = self.serving
-        batches = join_names([str(batch) for batch in sorted({row.batch for row in self.rows})])
-        precisions = join_names(list(dict.fromkeys(row.precision for row in self.rows)))
-        cache = f", {serving.cache} cache" if serving.cache else ""
-        came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
-        came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
-        came += (
-            [f"{serving.speculate} guessed, {show_chosen_share(serving.acceptance)} hold"] if serving.speculate else []
+        lengths = text.LENGTHS(self.serving)
+        batches = [str(batch) for batch in sorted({row.batch for row in self.rows})]
+        asked = text.FILE_REQUESTS if self.serving.requests else text.BATCH_REQUESTS
+        return text.TITLE(
+            self.serving,
+            model=self.model,
+            requests=asked(self.serving, lengths=lengths, batches=batches),
+            precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
+            stored=self.stored,
+            engine=self.engine,
         )
-        asked = f"requests of {serving.requests}" if serving.requests else f"{self._say_lengths()}, batch {batches}"
-        return f"{self.model}: {', '.join((asked, f'{precisions}{self.stored}{cache}', self.engine, *came))}"
-
-    def _say_lengths(self) -> str:
-        return f"prompt {self.serving.prompt:,}, output {self.serving.output:,}"
 
     def figures(self) -> Figures:
         """Return the figure of device throughput against latency per token, batch by batch."""
         if not self.served:
             return ()
-        return (self._draw_figure("frontier", self.rows, self.title(), say_winners(self)),)
+        return (self._draw_figure("frontier", self.rows, self.title(), self._describe_winners()),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` configurations; JSON has every one, CSV the rows."""
-        told = (*self.scope.say_left_out(), *self._say_unsupported())
-        lengths = f", {self._say_lengths()}" * bool(self.serving.requests)
-        heading = f"Batches that come together{lengths}" if self.loads.rows else ""
-        batches = show_under(heading, self._figures(limit), *told)
-        loaded = [Section("", self._pools())] if self.pools.rows else []
-        loaded += [show_under("", self._loads(limit), *self._describe_not_loaded())] if self.loads.rows else []
+        lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
+        heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
+        batches = show_under(heading, self._lay_batches(limit), *self.scope.say_left_out(), *self._list_unsupported())
+        loaded = [Section("", self._lay(self.pools, text.POOLS_TABLE, balance=text.BALANCE))] if self.pools.rows else []
+        loaded += [self._show_loads(limit)] if self.loads.rows else []
         served = attrs.evolve(self.rows, rows=self.served)
         judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
-        details = {
-            "Memory of one device": self._lay(
-                judged,
-                "hardware @label | *batch | *weights weight_bytes | *cache cache_bytes | "
-                "activations activation_bytes | reserved reserved_bytes | *of it memory_fraction | "
-                "*largest batch largest_batch | *longest context largest_context | needs",
-                limit=limit,
-                needs=lambda row: (
-                    "" if row.needed_device_count is None else show_count(row.needed_device_count, "device")
-                ),
-            ),
-            "Phases": self._lay(
+        details = (
+            self._lay(judged, text.MEMORY, limit=limit),
+            self._lay(
                 self.phases,
-                "hardware @label | *batch | *phase | *time phase_s | *a pass run_latency_s | "
-                "*J/token energy_per_token_j | power device_power_w | *waits for bound | *run run_id",
+                text.PHASES,
                 limit=2 * limit,
-                bound=lambda row: f"{row.bound} {show_share(row.bound_fraction)}",
+                bound=lambda row: text.LIMIT(row, share=row.bound_fraction),
             ),
-            "Cost and carbon of a million tokens": self._lay(
-                served,
-                "hardware @label | *batch | way | *prompt tokens prompt_usd_per_million | "
-                "*output tokens output_usd_per_million | *80 % ±output_usd_half_width | "
-                "price price_told? | "
-                "CO2 of prompts prompt_gco2_per_million | CO2 of output output_gco2_per_million",
-                limit=limit,
-            ),
-            "Intervals, 4 in 5": self._lay(
-                served,
-                "hardware @label | *batch | *first token ±first_token_half_width | *between ±between_half_width | "
-                "J/prompt token ±prompt_token_half_width | *J/token ±output_token_half_width | "
-                "first step first_step_s | last step last_step_s",
-                limit=limit,
-            ),
-        }
+            self._lay(served, text.COSTS, limit=limit),
+            self._lay(served, text.INTERVALS, limit=limit),
+        )
         return self._compose(
             self.title(),
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=self._say_answer(),
-            insights=[say_winners(self)] if loaded else say_insights(self),
-            sure=say_doubt(self),
-            details=([batches] if loaded else []) + [Section(title, drawn) for title, drawn in details.items()],
-            notes=[*NOTES, *self._describe_stored(), *self._describe_cost(), *self.not_taken, *self.scope.describe()],
-            steps=self._steps(repeated),
+            answer=self._find_headline(),
+            insights=[self._describe_winners()] if loaded else self._list_insights(),
+            sure=", ".join([*self._describe_widths(), *self.scope.say_own_doubts(is_yours=True)]),
+            details=[
+                *([batches] if loaded else []),
+                *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
+            ],
+            notes=[*text.NOTES, *self._list_notes(), *self.not_taken, *self.scope.describe()],
+            steps=self._list_steps(repeated),
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
@@ -158,65 +149,108 @@ class LlmAnswer(ServedAnswer):
         winner = next((row for row in self.winners if row.goal == "energy"), None)
         if winner is None or winner.hardware_count < 2:
             return None
-        rows = (row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
-        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
+        run_id = self._find_row(winner).decode_run_id
+        return set() if run_id is None else {run_id}
 
-    def _say_answer(self) -> str:
+    def _find_row(self, winner: ServedWinner) -> ServedRow:
+        return next(row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
+
+    def _find_headline(self) -> str:
         if self.pools.rows:
-            return say_pools(self.pools.rows, self.loads[0])
-        return describe_load(self.loads) if self.loads.rows else say_winners(self)
+            return self._describe_pools()
+        return self._describe_loads() if self.loads.rows else self._describe_winners()
 
-    def _say_unsupported(self) -> tuple[Text, ...]:
-        """Return the note below a table about hardware that cannot run the model."""
-        reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
-        if self.not_taken:
-            reasons.append(f"{show_count(len(self.not_taken), 'hardware', 'hardware')} without the precision (--notes)")
-        return (Text(f"Left out: {'; '.join(reasons)}"),) if reasons else ()
+    def _describe_winners(self) -> str:
+        """Return the winners in energy per token and in speed; for a single hardware, its figures."""
+        if len({row.label for row in self.served}) == 1:
+            first, last = self.served[0], self.served[-1]
+            name = self.scope.mark(first.label)
+            return "; ".join([text.ONE(first, label=name), *([text.LARGEST(last)] if last is not first else [])])
+        goals = {row.goal: row for row in self.winners}
+        energy, between = goals["energy"], goals["between_tokens"]
+        latency = text.LATENCY_TOO if between.label == energy.label else text.LATENCY
+        values = (self._find_row(energy).output_token_half_width, self._find_row(between).between_half_width)
+        return "; ".join(
+            text_of(winner, label=self.scope.mark(winner.label), value=(winner.value, half_width)) + self._lead(winner)
+            for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
+        )
 
-    def _figures(self, limit: int) -> Grid:
+    def _lead(self, winner: ServedWinner) -> str:
+        """Return a winner's lead over the next, with its confidence."""
+        if winner.runner_up is None or winner.advantage_ratio is None:
+            return ""
+        other = self.scope.mark(winner.runner_up)
+        if winner.advantage_ratio < TIE_RATIO:
+            return text.EQUAL(other=other)
+        if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
+            return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
+        batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
+        return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=winner.probability_best)
+
+    def _describe_loads(self) -> str:
+        """Return the deployment that keeps up with the load and answers first, or the overload."""
+        first, least = choose_loads(self.loads)
+        if first.is_growing:
+            return text.OVERLOADED(first)
+        parts = [(text.LOAD if len(self.loads) > 1 else text.LOAD_OF_ONE)(first)]
+        idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
+        parts.append(text.LOAD_ENERGY(least, name="" if least is first else least.label, idle=idle))
+        behind = [row.label for row in self.loads if row.is_growing]
+        return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
+
+    def _describe_pools(self) -> str:
+        """Return the servers of both pools, the one that saturates first, and what requests get."""
+        prompts, answers = self.pools.rows
+        names = [(text.SERVER if row.device_count == 1 else text.SERVERS)(row) for row in (prompts, answers)]
+        first = max(self.pools, key=lambda row: row.use_fraction or 0.0)
+        used = prompts.use_fraction
+        servers = text.POOLS(
+            prompts=names[0],
+            answers=names[1],
+            prompts_used=used,
+            answers_used=answers.use_fraction,
+            rate_per_s=None if used is None else used * prompts.server_count * prompts.each_per_s,
+            first=text.POOL[first.pool],
+        )
+        return f"{servers}; {text.POOL_LOAD(self.loads[0])}"
+
+    def _lay_batches(self, limit: int) -> Grid:
         """Return the table of deciding figures, with the best of each column marked."""
         drawn = self._lay(
             attrs.evolve(self.rows, rows=self.served),
-            "hardware @label | batch | first token first_token_s | between between_s | tokens/s ~tokens_per_s | "
-            "J/token output_token_j | USD/M #output_usd_per_million? | memory memory_fraction | most largest_batch | "
-            "decode waits for decode_bound | prompts wait for prefill_bound | request request_s | "
-            "J/prompt token prompt_token_j | tokens/s a user ~user_tokens_per_s | a device ~device_tokens_per_s",
-            keep="batch | between | J/token | first token | tokens/s | USD/M | memory | most",
-            ranked="between | J/token | USD/M",
+            text.BATCHES,
+            keep=text.BATCHES_KEPT,
+            ranked=text.BATCHES_RANKED,
             limit=limit,
             noun="configurations",
             stays=self._wins,
-            decode_bound=lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}",
-            prefill_bound=lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}",
+            decode_bound=lambda row: text.LIMIT(bound=row.decode_bound, share=row.decode_bound_fraction),
+            prefill_bound=lambda row: text.LIMIT(bound=row.prefill_bound, share=row.prefill_bound_fraction),
         )
         best, tied = self._mark_best(drawn.headings, limit)
         return attrs.evolve(drawn, best=best, tied=tied)
 
-    def _pools(self) -> Grid:
-        """Return the table of the servers of two pools."""
-        return self._lay(
-            self.pools,
-            "pool | *server @label | *servers server_count | *requests/s each ~each_per_s | *in use use_fraction | "
-            "balance, devices balance",
-            balance=lambda row: f"{row.balanced_device_count:.3g} to 1",
-        )
-
-    def _loads(self, limit: int) -> Grid:
-        """Return the table of results of each hardware under the load."""
-        assumed = head_assumed(row.assumed for row in self.loads)
-        return self._lay(
+    def _show_loads(self, limit: int) -> Section:
+        """Return the results of each hardware under the load, and the reasons for missing rows."""
+        drawn = self._lay(
             self.loads,
-            "hardware @label | *first token first_token_s | *99 % first_token_p99_s | *between between_s | "
-            f"*99 % of it between_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}"
-            "*USD/M #output_usd_per_million | *power power_w | idle idle_fraction | request request_s | kept up up | "
-            "preempted preemption_count | refused refused_count | handover handover_s? | J of it handover_j?",
-            ranked=f"99 % | J/token | {SHARE_HEADING}",
+            text.LOADS(assumed=head_assumed(row.assumed for row in self.loads)),
+            ranked=text.LOADS_RANKED(assumed=SHARE_HEADING),
             limit=limit,
             noun="configurations",
             assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             stays=lambda row: row in choose_loads(self.loads),
             up=lambda row: "no" if row.is_growing else "yes",
         )
+        below = (Text(text.LEFT_OUT(reasons="; ".join(self.not_loaded))),) if self.not_loaded else ()
+        return show_under("", drawn, *below)
+
+    def _list_unsupported(self) -> tuple[Text, ...]:
+        """Return the remark below a table about hardware that cannot run the model."""
+        reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
+        if self.not_taken:
+            reasons.append(text.UNSUPPORTED_COUNT(count=len(self.not_taken)))
+        return (Text(text.LEFT_OUT(reasons="; ".join(reasons))),) if reasons else ()
 
     def _mark_best(
         self, headings: Sequence[str], limit: int
@@ -227,7 +261,7 @@ class LlmAnswer(ServedAnswer):
         shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
         best, tied = set(), set()
         for winner in self.winners:
-            heading, field = GOALS[winner.goal]
+            heading, field = text.GOALS[winner.goal]
             if winner.hardware_count < 2 or heading not in headings:
                 continue
             column = headings.index(heading)
@@ -248,51 +282,98 @@ class LlmAnswer(ServedAnswer):
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
-    def _describe_not_loaded(self) -> tuple[Text, ...]:
-        """Return the reasons for configurations without a row under the load."""
-        return (Text(f"Left out: {'; '.join(self.not_loaded)}"),) if self.not_loaded else ()
+    def _list_insights(self) -> list[str]:
+        """Return the memory shortage, the limit of both phases, and the lowest cost."""
+        return [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
 
-    def _describe_stored(self) -> list[str]:
-        """Return a note on configurations that have no runs of their own."""
-        alike = len(self.served) - len({row.decode_run_id for row in self.served})
-        return [
-            f"{show_count(alike, 'configuration')} of the {len(self.served)} have no runs of their own: intervals and "
-            "what bounds them are those of the nearer of the smallest and the largest batch of their hardware"
-        ] * bool(alike)
+    def _describe_shortage(self) -> list[str]:
+        found: dict[str, ServedRow] = {}
+        for row in self.rows:
+            if row.status == TOO_LARGE:
+                found.setdefault(row.label, row)
+        shown = [text.SHORTAGE(row, label=self.scope.mark(row.label)) for row in [*found.values()][:NAMED]]
+        more = len(found) - NAMED if len(found) > NAMED else None
+        return [text.TOO_LARGE(shortages="; ".join(shown), more=more)] if shown else []
+
+    def _describe_limits(self) -> str:
+        """Return the limit of each phase on most configurations, and the exceptions."""
+        usual, exceptions = {}, []
+        for phase in ("prefill", "decode"):
+            bounds = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
+            ((usual[phase], _),) = Counter(bounds.values()).most_common(1)
+            exceptions += [
+                text.EXCEPTION(phase=phase, label=self.scope.mark(label), bound=bound, batches=batches)
+                for label, bound, batches in _group_exceptions(bounds, usual[phase])
+            ]
+        return text.LIMITS(**usual, exceptions=exceptions)
 
     def _describe_cost(self) -> list[str]:
-        """Return a note on the payment for chips, and the best cost with the other payment."""
-        told = [
-            f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"
-        ]
-        other = "bought" if self.pay == "rented" else "rented"
-        name = f"{other}_usd_per_million"
-        priced = [row for row in self.phases if row.phase == "decode" and getattr(row, name) is not None]
-        if self.pay != "both" and priced:
-            best = min(priced, key=lambda row: float(getattr(row, name)))
-            cost = show(getattr(best, name), "", "USD")
-            told.append(
-                f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}"
-            )
-        return told
+        winner = next((row for row in self.winners if row.goal == "cost"), None)
+        if winner is None:
+            return []
+        row = self._find_row(winner)
+        cost = text.COST(row, usd=winner.value, prompt_usd=row.prompt_usd_per_million, price=row.price_told)
+        if winner.hardware_count < 2:
+            return [cost]
+        return [text.CHEAPEST(label=self.scope.mark(winner.label), chance=winner.probability_best, cost=cost)]
 
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: why the winner is ahead in time per output token, and where its energy goes."""
+    def _describe_widths(self) -> list[str]:
+        """Return the uncertainty of the most and the least certain hardware; empty if unknown."""
+        spans = []
+        for quantity, name in text.DOUBTED.items():
+            widths = sorted(width for row in self.served if (width := getattr(row, name)) is not None)
+            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
+            spans += [text.SPAN(ends=" to ".join(ends), quantity=quantity)] if ends else []
+        return [text.SURE(spans=spans)] if spans else []
+
+    def _list_notes(self) -> Iterator[str]:
+        """Yield notes on shared runs, payment, the best cost with the other payment, and other sellers."""
+        alike = len(self.served) - len({row.decode_run_id for row in self.served})
+        if alike:
+            yield text.SHARED_RUNS(count=alike, total=len(self.served))
+        yield text.COST_NOTE(use=describe_use(self.assumptions, self.pay))
+        if self.pay in OTHER_WAYS:
+            other = OTHER_WAYS[self.pay]
+            column = f"{other}_usd_per_million"
+            priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]
+            if priced:
+                best = min(priced, key=lambda row: float(getattr(row, column)))
+                usd, label = getattr(best, column), self.scope.mark(best.label)
+                yield text.OTHER_WAY(best, way=other, usd=usd, label=label)
+        unlike = {self.scope.mark(row.hardware): row.unlike_told for row in self.phases if row.unlike_told}
+        if unlike:
+            yield text.OTHER_SELLER(prices="; ".join(f"{name} {price}" for name, price in unlike.items()))
+
+    def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return the next commands: why the winner is ahead per output token, and where its energy goes."""
         goals = {row.goal: row for row in self.winners}
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == "decode"]
         first = next(row for row in steps if row.place == winner.place)
-        alike = [
-            row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)
-        ]
         others = sorted(
-            (row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j
+            (row for row in steps if row.hardware != first.hardware and _is_alike(row, first)),
+            key=lambda row: row.energy_per_token_j,
         )
-        beside = [*spell_precision(first.precision), "--batch", str(first.batch), "--runtime", first.runtime, *repeated]
-        return [
+        hardware = self.scope.spell(first.hardware)
+        found = [
             *(
-                ["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside]
+                text.NEXT_EXPLAIN.words(first, hardware=hardware, other=self.scope.spell(row.hardware))
                 for row in others[:1]
             ),
-            ["edp", first.model, self.scope.spell(first.hardware), *beside],
+            text.NEXT_EDP.words(first, hardware=hardware),
         ]
+        return [[*step, *spell_precision(first.precision), *text.NEXT_RUN.words(first), *repeated] for step in found]
+
+
+def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
+    return (row.model, row.batch, row.precision) == (other.model, other.batch, other.precision)
+
+
+def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each hardware with another limit than the usual one, and its batches unless they are all of them."""
+    for label in dict.fromkeys(label for label, _ in bounds):
+        mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
+        for bound in dict.fromkeys(mine.values()):
+            batches = [str(batch) for batch, one in mine.items() if one == bound]
+            if bound != usual:
+                yield label, bound, batches if len(batches) < len(mine) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,11 +17,12 @@ from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source, reading
-from joulemap.present.cell import join_names, show_chance, show_share, show_signed
+from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.place.answer import text
 from joulemap.wing.place.answer.row import (
     DeviceRow,
     EventRow,
@@ -31,7 +33,6 @@ from joulemap.wing.place.answer.row import (
     list_subgraphs,
     list_timeline,
 )
-from joulemap.wing.place.answer.sentence import WORDS, explain
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.row import DoubtedDevice, PlacedLine, PlacementDifference
 
@@ -43,27 +44,11 @@ if TYPE_CHECKING:
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
 
-NOTES: Final = (
-    "alone: the whole model on one device, the others idle; split: each subgraph on one of several devices, "
-    "in turn or with branches at once; pipeline: batches follow each other through the devices; side by side: "
-    "each device takes whole batches",
-    "energies cover the whole box: a device with a part draws static power, the others draw idle power; "
-    "copies between devices and their conversions are lines of the ledger",
-    "a split is chosen from each device's cost per subgraph in a run of the whole model; its parts are then "
-    "evaluated by themselves, and the table shows those results",
-)
-
-GAP_TOLD: Final = 0.005
+LEAST_GAP: Final = 0.005
 """Minimum share of improvement still possible that the answer reports."""
-
-SOLVER: Final = " (the extra `solver` searches further: pip install 'joulemap[solver]')"
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose products have one row per token."""
-
-OF_GOAL: Final = {"latency": "latency", "throughput": "rate", "energy": "energy"}
-WIDTHS: Final = {name: f"{name}_half_width" for name in OF_GOAL}
-"""Goal -> column of its half-width."""
 
 
 @frozen(kw_only=True)
@@ -89,17 +74,30 @@ class PlaceAnswer(Answer):
     """Events of the best placement, and of the best mixture where one device alone is best."""
     differences: Table[PlacementDifference]
     """Energy of the best device alone (first) against the best mixture (second); empty without both."""
-    why: str
 
     @property
     def best(self) -> PlacementRow:
         """Best placement for the goal."""
         return self.rows[0]
 
+    @property
+    def is_alone(self) -> bool:
+        """True if one device alone is best."""
+        return self.best.form == "alone"
+
+    @property
+    def rival(self) -> PlacementRow | None:
+        """Best mixture where one device alone is best, else the best device alone; None where none runs."""
+        return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
+
+    @property
+    def why(self) -> str:
+        """Lead of the best placement, and the copies of the best mixture."""
+        return "; ".join(filter(None, (self._describe_lead(), self._describe_copies())))
+
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
-        how = f"{join_names(list(self.precisions))}, {self.runtime}"
-        return f"{self.model}, batch {self.batch}, {how}, on {self.box}"
+        return text.TITLE(self)
 
     def figures(self) -> Figures:
         """Return figures of the placements, their timelines and their energy difference."""
@@ -109,48 +107,33 @@ class PlaceAnswer(Answer):
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` rows in each table of details."""
-        assumed = head_assumed(row.assumed for row in self.rows)
+        fields = {goal: ":".join(names) if goal == self.goal else names[0] for goal, names in text.GOALS.items()}
         rows = self._lay(
             self.rows,
-            "placement | *form | *latency latency_s | *a second throughput_per_s | tokens/s #tokens_per_s? | "
-            f"*energy energy_per_inference_j | {assumed}"
-            f"80 % of {OF_GOAL[self.goal]} ±{WIDTHS[self.goal]} | "
-            "best is better worse_probability | power average_power_w | copies copy_s | waits for limit | "
-            "*refused refusal?",
+            text.COLUMNS(assumed=head_assumed(row.assumed for row in self.rows), **fields),
             assumed_energy_fraction=lambda row: show_assumed(row.assumed),
             worse_probability=lambda row: show_chance(row.worse_probability),
         )
-        devices = self._lay(
-            self.devices,
-            "device | hardware | precision | subgraphs subgraph_count | busy busy_s | of the time busy_fraction | "
-            "memory memory_fraction | energy energy_j",
-        )
-        subgraphs = self._lay(
-            self.subgraphs,
-            "subgraph subgraph_index | operations | device | takes latency_s | next best other | there other_s",
-            limit=limit,
-        )
-        differences = self._lay(
-            self.differences,
-            "device | component | action | alone first_j | mixture second_j | difference difference_j",
-            limit=limit,
-            difference_j=lambda row: show_signed(row.difference_j, "J"),
-        )
+        devices = self._lay(self.devices, text.DEVICE_COLUMNS)
+        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS, limit=limit)
+        differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
         best = self.best
-        answer = f"{best.placement}, {best.form}, is best for {self.goal}"
+        answer = f"{self._name_best()}; {self._describe_lead()}"
+        if ties := self._list_ties():
+            answer += f"; {text.TIES(count=len(ties))}"
         if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
             answer += f". {share}."
         return Document(
             title=self.title(),
             answer=answer,
             sections=(Section("", rows),),
-            insights=(self.why,),
+            insights=tuple(filter(None, (self._describe_copies(),))),
             details=(
-                Section("Devices of the best placement", devices),
-                Section("Subgraphs", subgraphs),
-                Section("Energy difference: mixture minus best device alone", differences),
+                Section(text.DEVICES, devices),
+                Section(text.SUBGRAPHS, subgraphs),
+                Section(text.DIFFERENCES, differences),
             ),
-            notes=NOTES,
+            notes=text.NOTES,
             sure="; ".join(filter(None, (self._describe_odds(), self._describe_gap()))),
             steps=self._list_steps(repeated),
             data=self.data(),
@@ -158,38 +141,77 @@ class PlaceAnswer(Answer):
             tables=self.tables,
         )
 
+    def _name_best(self) -> str:
+        value = {"latency": self.best.latency_s, "throughput": self.best.throughput_per_s, "energy": self.best.energy_j}
+        width = getattr(self.best, text.GOALS[self.goal][1])
+        return text.BEST[self.goal](self.best, value=(value[self.goal], width))
+
+    def _describe_lead(self) -> str:
+        """Return by how much the best placement leads the best one of the other kind."""
+        rival = self.rival
+        if rival is None and self.is_alone:
+            return text.ONLY_ALONE
+        if rival is None:
+            refused = [row for row in self.rows if row.form == "alone"]
+            return text.ONLY_MIXTURES(refusals="; ".join(f"{row.placement}: {row.refusal}" for row in refused))
+        alone, mixed = (self.best, rival) if self.is_alone else (rival, self.best)
+        ratio = _take(mixed, self.goal) / _take(alone, self.goal)
+        if self.is_alone:
+            return text.AHEAD_OF_MIXTURE(rival, share=ratio - 1.0, taken=text.TAKEN[self.goal])
+        return text.AHEAD_OF_ALONE(rival, share=1.0 - ratio, taken=text.TAKEN[self.goal])
+
+    def _describe_copies(self) -> str:
+        """Return the copies of the best mixture, or what limits devices side by side; empty without a mixture."""
+        mixed = self.rival if self.is_alone else self.best
+        if mixed is None:
+            return ""
+        return text.SIDE_BY_SIDE(mixed) if mixed.copy_s is None else text.COPIES(mixed)
+
+    def _list_ties(self) -> list[str]:
+        """Return the placements that are statistically tied with the best."""
+        return [
+            f"{row.placement} ({row.form})"
+            for row in self.rows
+            if row.worse_probability is not None and row.worse_probability < TOLD_APART
+        ]
+
     def _describe_odds(self) -> str:
         """Return the probability that the best placement beats the best device alone, or its statistical ties."""
-        rivals = [row for row in self.rows if row.worse_probability is not None]
-        close = [f"{row.placement} ({row.form})" for row in rivals if (row.worse_probability or 0.0) < TOLD_APART]
-        if close:
-            return f"statistically tied with {join_names(close)}"
-        alone = next((row for row in rivals if row.form == "alone"), None)
-        if alone is None:
-            return ""
-        return f"{show_chance(alone.worse_probability)} chance that it beats {alone.placement} alone"
+        if ties := self._list_ties():
+            return text.TIED(placements=ties)
+        rivals = (row for row in self.rows if row.worse_probability is not None and row.form == "alone")
+        alone = next(rivals, None)
+        return text.SURE(alone) if alone else ""
 
     def _describe_gap(self) -> str:
-        """Return how much better an unexamined placement could be; empty below `GAP_TOLD`."""
+        """Return how much better an unexamined placement could be; empty below `LEAST_GAP`."""
         if self.best.limit == BUDGET:
-            return "the power budget sets the rate; placements that draw less were not searched"
-        value = {"latency": "latency_s", "throughput": "throughput_per_s", "energy": "energy_j"}[self.goal]
-        told, most = "", GAP_TOLD
-        for row in self.rows:
-            if not row.gap_fraction or row.limit == BUDGET:
-                continue
-            ratio = getattr(row, value) / getattr(self.best, value)
-            least = (ratio if self.goal != "throughput" else 1.0 / ratio) * (1.0 - row.gap_fraction)
-            if 1.0 - least > most:
-                most = 1.0 - least
-                told = f"an unexamined {row.form} could save at most {show_share(most)} of the {WORDS[self.goal]}"
-        return f"{told}{SOLVER if told and not has_solver() else ''}"
+            return text.BUDGET
+        gaps = [
+            (1.0 - _take(row, self.goal) / _take(self.best, self.goal) * (1.0 - row.gap_fraction), row.form)
+            for row in self.rows
+            if row.gap_fraction and row.limit != BUDGET
+        ]
+        share, form = max(gaps, default=(0.0, ""))
+        if share <= LEAST_GAP:
+            return ""
+        gap = text.GAP(form=form, share=share, taken=text.TAKEN[self.goal])
+        return gap if has_solver() else f"{gap} ({text.SOLVER})"
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return commands that analyze the whole model on each device with a part, busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
-        told = [[self.model, row.hardware, *spell_precision(row.precision), *repeated] for row in busy]
-        return tuple(dict.fromkeys(shlex.join(["joulemap", "analyze", *words]) for words in told))
+        steps = [
+            [*text.ANALYZE.words(row, model=self.model), *spell_precision(row.precision), *repeated] for row in busy
+        ]
+        return tuple(dict.fromkeys(map(shlex.join, steps)))
+
+
+def _take(row: PlacementRow, goal: Goal) -> float:
+    """Return what a placement takes of its goal per batch; for throughput, a value proportional to the interval."""
+    if goal == "throughput":
+        return 1.0 / (row.throughput_per_s or math.inf)
+    return (row.latency_s if goal == "latency" else row.energy_j) or math.inf
 
 
 def place(
@@ -213,7 +235,7 @@ def place(
     from joulemap.wing.place.box.candidate import list_candidates
     from joulemap.wing.place.box.doubt import compare, doubt_placement
     from joulemap.wing.place.box.member import find_ways
-    from joulemap.wing.place.box.problem import pose
+    from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
     from joulemap.wing.place.target import find_hardware, find_members, read_box
 
@@ -231,14 +253,14 @@ def place(
     asked = find_model(model, settings, batch)
     with holding_workload(source, asked) as (workload_id, connection):
         work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
-        sort, product_rows = find_work(connection, workload_id)
+        kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)
-    problem = pose(work, members, find_ways(described, members))
+    problem = build_problem(work, members, find_ways(described, members))
     found = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
     if found[0].refusal:
-        told_all = "; ".join(f"{one.label}: {one.refusal}" for one in found)
-        raise UnsupportedError(f"{model} does not run on {described.id}: {told_all}")
-    known = _read_doubts(source, members, sort)
+        reasons = "; ".join(f"{one.label}: {one.refusal}" for one in found)
+        raise UnsupportedError(f"{model} does not run on {described.id}: {reasons}")
+    known = _read_doubts(source, members, kind)
     doubts = {
         (one.label, one.form): doubt_placement(problem, one, load_doubt(), known) for one in found if not one.refusal
     }
@@ -253,7 +275,7 @@ def place(
         doubts=doubts,
     )
     ids = ensure_placements(source, question, found)
-    tokens = product_rows if sort in DECODING else 0.0
+    tokens = product_rows if kind in DECODING else 0.0
     rows = []
     for one in found:
         doubt, worse = doubts.get((one.label, one.form)), None
@@ -272,11 +294,10 @@ def place(
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),
-        why=explain(found, goal),
     )
 
 
-def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[DeviceDoubt]:
+def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[DeviceDoubt]:
     """Return the prediction errors of this kind of work on each device."""
     from joulemap.wing.place.box.doubt import DeviceDoubt
 
@@ -284,7 +305,7 @@ def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[D
         rows = fetch(
             connection,
             DoubtedDevice,
-            work=sort,
+            work=kind,
             hardware=[one.configuration.hardware for one in members],
             architectures=[one.hardware.architecture for one in members],
             precisions=[one.configuration.precision for one in members],

@@ -8,21 +8,21 @@ tdp, price_purchase, …    the whole box
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 
-from joulemap.domain.box import Box, BoxLink, BoxMemory
-from joulemap.domain.change import SOURCE, Change, change_hardware, word_changes
+from joulemap.domain.address import Address, replace_value, set_fields
+from joulemap.domain.box import Box, BoxLink
+from joulemap.domain.change import Change, word_changes
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.target import extend_digest
+from joulemap.model.change import change_hardware
 from joulemap.system.record import vary
 from joulemap.wing.place.box.hardware import BoxHardware, combine
-
-Joined = TypeVar("Joined", BoxLink, BoxMemory)
 
 LINK_FIELDS: Final = ("bandwidth", "latency", "energy")
 
@@ -41,50 +41,49 @@ def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
 
 
 def name_link(box: Box, link: BoxLink) -> str:
-    """Return the prefix of a link's constants; its devices in the order of the box."""
+    """Return the name of a link in addresses: its devices in the order of the box."""
     order = [device.name for device in box.devices]
-    return f"link.{'-'.join(sorted(link.between, key=order.index))}"
+    return "-".join(sorted(link.between, key=order.index))
 
 
 def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
     """Return name -> constant of a box as it is evaluated."""
-    found = {
-        f"{kind}.{one.name}": attrs.evolve(one, name=f"{kind}.{one.name}", of=kind)
+    constants = [
+        attrs.evolve(one, address=one.address._replace(device=kind))
         for kind, chip in list_kinds(hardware).items()
         for one in list_constants(chip).values()
-    }
-    for kind, name, quantity in _list_joins(hardware):
-        told = {"value": quantity.value, "unit": quantity.unit, "basis": quantity.basis, "source": quantity.source}
-        found[name] = Constant(name=name, kind=kind, **told)  # type: ignore[arg-type]
-    return found
+    ]
+    for address, one in _list_joins(hardware):
+        constants.append(Constant(address=address, value=one.value, unit=one.unit, basis=one.basis, source=one.source))
+    return {one.name: one for one in constants}
 
 
-def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
-    """Yield kind, name and quantity of links, memories and the whole box."""
+def _list_joins(hardware: BoxHardware) -> Iterator[tuple[Address, Quantity]]:
+    """Yield the quantities of links, memories and the whole box."""
     for link in hardware.box.links:
         for field in LINK_FIELDS:
-            yield "link", f"{name_link(hardware.box, link)}.{field}", getattr(link, field)
+            yield Address("link", name_link(hardware.box, link), field), getattr(link, field)
     for memory in hardware.box.memories:
         for field in MEMORY_FIELDS:
-            yield "memory", f"memory.{memory.name}.{field}", getattr(memory, field)
+            yield Address("memory", memory.name, field), getattr(memory, field)
     for name in WHOLE:
         if (quantity := getattr(hardware, name)) is not None:
-            yield "quantity", name, quantity
+            yield Address("quantity", name), quantity
 
 
 def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
     """Return a box with other numbers for its devices, links and memories; sums over devices stay as they were."""
-    value = {one.name: one.value for one in changes}
     chips = {
-        kind: change_hardware(chip, [attrs.evolve(one, name=own) for one, own in _list_own(changes, kind)])
+        kind: change_hardware(chip, [_drop_device(one) for one in changes if one.address.device == kind])
         for kind, chip in list_kinds(hardware).items()
     }
+    box, whole = hardware.box, _list_fields(changes, "quantity", "")
     box = attrs.evolve(
-        hardware.box,
-        devices=tuple(attrs.evolve(one, static_power=None) for one in hardware.box.devices),  # already part of the chip
-        links=tuple(_set_each(one, name_link(hardware.box, one), LINK_FIELDS, value) for one in hardware.box.links),
-        memories=tuple(_set_each(one, f"memory.{one.name}", MEMORY_FIELDS, value) for one in hardware.box.memories),
-        power=_set(hardware.tdp, value["tdp"]) if "tdp" in value else hardware.box.power,
+        box,
+        devices=tuple(attrs.evolve(one, static_power=None) for one in box.devices),  # already part of the chip
+        links=tuple(set_fields(one, _list_fields(changes, "link", name_link(box, one))) for one in box.links),
+        memories=tuple(set_fields(one, _list_fields(changes, "memory", one.name)) for one in box.memories),
+        power=replace_value(hardware.tdp, whole["tdp"]) if "tdp" in whole else box.power,
     )
     return vary(hardware, box=box, devices=tuple(chips[device.name] for _, device in box))
 
@@ -93,29 +92,24 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
     """Return an evaluated box with some numbers replaced; as `change_hardware` for a chip."""
     if not changes and not name:
         return hardware
-    value, varied = {one.name: one.value for one in changes}, vary_box(hardware, changes)
+    varied, value = vary_box(hardware, changes), _list_fields(changes, "quantity", "")
     digest = extend_digest(hardware.digest, word_changes(changes, name))
     whole = combine(varied.box, varied.devices, hardware.device_modes, digest)
-    prices = {one: _set(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
+    prices = {one: replace_value(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
     return attrs.evolve(
         whole,
-        **prices,  # type: ignore[arg-type]
+        **prices,
         id=name or hardware.id,
         described_digest=hardware.described_digest or hardware.digest,
     ).in_mode(hardware.power_mode)
 
 
-def _list_own(changes: Sequence[Change], kind: str) -> list[tuple[Change, str]]:
-    """Return the changes of a device, each with its name on the chip."""
-    return [(one, one.name.removeprefix(f"{kind}.")) for one in changes if one.name.startswith(f"{kind}.")]
+def _drop_device(change: Change) -> Change:
+    """Return the change of a device's number as one of its chip."""
+    return attrs.evolve(change, address=change.address._replace(device=""))
 
 
-def _set(quantity: Quantity, value: float) -> Quantity:
-    return attrs.evolve(quantity, value=value, basis="assumed", source=SOURCE)
-
-
-def _set_each(joined: Joined, prefix: str, fields: Sequence[str], value: Mapping[str, float]) -> Joined:
-    changed = {
-        one: _set(getattr(joined, one), value[f"{prefix}.{one}"]) for one in fields if f"{prefix}.{one}" in value
-    }
-    return attrs.evolve(joined, **changed)  # type: ignore[arg-type]
+def _list_fields(changes: Sequence[Change], kind: str, name: str) -> dict[str, float]:
+    """Return field -> value of the changes of a link or memory, or quantity -> value of the whole box."""
+    mine = [(one.address, one.value) for one in changes if one.address.kind == kind and not one.address.device]
+    return {one.field or one.name: value for one, value in mine if name in ("", one.name)}

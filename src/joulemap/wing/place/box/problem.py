@@ -183,7 +183,7 @@ def conversion_fj(member: Member) -> tuple[float, float]:
     return read, write
 
 
-def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
+def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
     """Return the placement problem of a workload on devices.
 
     Raises UnsupportedError for an operator that no device runs, or where no device runs anything.

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.address import Address
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.hardware import Hardware
@@ -133,13 +134,19 @@ class VariedBox:
         found = {"tdp"}
         for (_, device), (chip, asked) in zip(hardware.box, watched, strict=True):
             if device.name in at_work:
-                levels = (f"memory.{one.name}.{field}" for one in chip.memory_levels for field in LEVEL_FIELDS)
+                levels = (
+                    Address("memory", one.name, field).own for one in chip.memory_levels for field in LEVEL_FIELDS
+                )
                 found |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
         for kind, chip in list_kinds(hardware).items():
             if kind not in at_work:
                 found.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
         if self._placed.run is not None and self._placed.run.copies:
-            found |= {f"{name_link(hardware.box, one)}.{field}" for one in hardware.box.links for field in LINK_FIELDS}
+            found |= {
+                str(Address("link", name_link(hardware.box, one), field))
+                for one in hardware.box.links
+                for field in LINK_FIELDS
+            }
         return frozenset(found)
 
 

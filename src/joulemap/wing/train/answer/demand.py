@@ -80,14 +80,16 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)} for training")
         if training.quantize and precision in OPERAND_ONLY:
             raise UsageError(
-                f"--quantize {training.quantize} is made wide to 16 bits before a product, which {precision} is not: "
-                "give --precision bf16"
+                f"--quantize {training.quantize} is dequantized to 16 bits before each product, which excludes "
+                f"{precision}: use --precision bf16"
             )
     name, is_language = _name_model(model, training)
     stages = training.pipeline_devices
     if stages > training.accumulate:
-        told = f"{training.accumulate} small batches (--accumulate)"
-        raise UsageError(f"{stages} stages (--pipeline-devices) are not filled by {told}: give as many or more")
+        raise UsageError(
+            f"{stages} stages (--pipeline-devices) need at least {stages} micro-batches, found {training.accumulate} "
+            "(--accumulate)"
+        )
     for devices in training.devices:
         replicas = _divide(devices, training)
         parts = replicas * training.accumulate
@@ -108,8 +110,8 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             recipe.check()
             one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))
 
-            def plan(name: str, recipe: Recipe, one: Settings = one, **told: Any) -> Plan:
-                return plan_selected((attrs.evolve(recipe, **told).spell(name),), one, selection)
+            def plan(name: str, recipe: Recipe, one: Settings = one, **changes: Any) -> Plan:
+                return plan_selected((attrs.evolve(recipe, **changes).spell(name),), one, selection)
 
             plans = {"last": plan(name, recipe)}
             if replicas > 1:
@@ -141,37 +143,37 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
         option = next((name for name, is_given in {"--tokens": training.tokens is not None, **given}.items()
                        if is_given), "")  # fmt: skip
         if option:
-            raise UsageError(f"{model} is no language model known by its sizes: leave out {option}")
+            raise UsageError(f"{model} is not a known language model: leave out {option}")
         return model, False
     parts = split_pass(model)
     assert parts is not None
     if parts[1] != "()":
-        raise UsageError(f"{model}: leave out the brackets; --tokens and --tensor-devices say what is in them")
-    told = [f"tokens={training.tokens or TOKENS}", "logits=all"]
-    told += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
-    told += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
-    told += ["sequence_parallel=true"] * training.sequence_parallel
-    return f"{parts[0]}({','.join(told)})", True
+        raise UsageError(f"{model}: leave out the brackets and use --tokens and --tensor-devices")
+    settings = [f"tokens={training.tokens or TOKENS}", "logits=all"]
+    settings += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
+    settings += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
+    settings += ["sequence_parallel=true"] * training.sequence_parallel
+    return f"{parts[0]}({','.join(settings)})", True
 
 
 def _divide(devices: int, training: Training) -> int:
     """Return the number of data-parallel replicas; UsageError where groups do not divide the devices."""
     together = training.tensor_devices * training.pipeline_devices
     if devices % together:
-        told = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
-        raise UsageError(f"{devices} devices cannot be divided in groups of {together} ({told})")
+        option = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
+        raise UsageError(f"{devices} devices cannot be divided into groups of {together} ({option})")
     return devices // together
 
 
 def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dict[int, int]:
     """Return samples per micro-batch of a device -> samples per step; UsageError for a batch that does not divide."""
     parts = replicas * accumulate
-    told = f"{replicas} devices" + (f" in {accumulate} small batches" if accumulate > 1 else "")
+    groups = f"{replicas} devices" + (f" in {accumulate} micro-batches" if accumulate > 1 else "")
     for batch in batches:
         if batch % parts:
             lower, upper = batch - batch % parts, batch - batch % parts + parts
             near = f"{lower} or {upper}" if lower else f"{upper}"
-            raise UsageError(f"batch {batch} cannot be divided over {told}: take {near}")
+            raise UsageError(f"batch {batch} cannot be divided over {groups}: use {near}")
     return {batch // parts: batch for batch in sorted(batches)}
 
 
@@ -193,9 +195,9 @@ def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
         if (recipe.zero, recipe.recompute) <= (step.recipe.zero, step.recipe.recompute):
             continue
         if need(recipe, batch).total <= capacity:
-            told = [f"--zero {recipe.zero}"] * (recipe.zero > step.recipe.zero)
-            told += ["--recompute"] * (recipe.recompute > step.recipe.recompute)
-            return " ".join(told)
+            options = [f"--zero {recipe.zero}"] * (recipe.zero > step.recipe.zero)
+            options += ["--recompute"] * (recipe.recompute > step.recipe.recompute)
+            return " ".join(options)
     samples = batch // 2
     while samples:
         if need(step.recipe, samples).total <= capacity:

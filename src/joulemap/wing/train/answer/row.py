@@ -100,7 +100,7 @@ def form_row(
 
     `samples` is the total to train on, epochs included; 0 for none. `whole` is None where the step does not run.
     """
-    held: dict[str, Any] = {
+    filled: dict[str, Any] = {
         "weight_bytes": memory.weights,
         "gradient_bytes": memory.gradients,
         "state_bytes": memory.states,
@@ -109,11 +109,11 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if whole is None:
-        return TrainingRow(**place, **held, **find_unknown(TrainingRow), way="", price_told="", is_available=False)
+        return TrainingRow(**place, **filled, **find_unknown(TrainingRow), way="", price_told="", is_available=False)
     step = whole.last
     rate = place["batch"] / whole.step_s
     parts = samples / MILLION
-    found = {**take(TrainingRow, whole, step), **whole.phases, **place, **held}
+    found = {**take(TrainingRow, whole, step), **whole.phases, **place, **filled}
     found |= _spend(whole, place["device_count"] * step.batch / place["batch"], parts)
     if alone is not None:
         found["exchange_seen_fraction"] = min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0)
@@ -201,5 +201,5 @@ def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: in
 
 def hold_in_flight(first: Memory, last: Memory, stages: int) -> Memory:
     """Return the memory of the fullest device; the first stage holds activations of one micro-batch per stage."""
-    held = attrs.evolve(first, activations=first.activations * stages)
-    return max(held, last, key=lambda one: one.total)
+    filled = attrs.evolve(first, activations=first.activations * stages)
+    return max(filled, last, key=lambda one: one.total)

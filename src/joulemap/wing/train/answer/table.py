@@ -9,10 +9,10 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.model.communication import find_path
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.workload import find_workload_id, stored_key
-from joulemap.present.cell import show_quantity
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, Step, suggest
 from joulemap.wing.train.answer.row import (
     OK,
@@ -41,21 +41,21 @@ Memories = Mapping[tuple[int, str], Memory]
 """(samples of a device, runtime) -> memory of the device."""
 
 
-def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+def fetch_beside(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
     """Return the runs of a step other than `last`, by their name in the plan, and the memory of an inner stage."""
     memories: Memories = {}
     found = {}
     for name, plan in step.plans.items():
         if name != "last":
             with holding_runs(source, plan) as runs:
-                found[name] = fetch_steps(runs, told)
+                found[name] = fetch_steps(runs, given)
                 memories = _measure(runs, step.precision) if name == "inner" else memories
     return found, memories
 
 
-def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
+def fetch_steps(runs: StoredRuns, given: Mapping[str, Any]) -> Steps:
     """Return the results of a plan's runs, by their key in the plan."""
-    rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)}
+    rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **given)}
     keys = [_key(batch, run) for batch, _ in _pair(runs.plan) for run in runs.plan.runs("")]
     return {key: rows[run_id] for key, run_id in zip(keys, runs.ids, strict=True) if run_id in rows}
 
@@ -106,7 +106,7 @@ def form_rows(
             described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
             if not fits:
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
-                described["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
+                described["reason"] = text.NEEDS(needed=memory.total, capacity=capacity)
             elif whole is None:
                 described["reason"] = _describe_refusal(step, target, training, described["hardware"])
             made.append(
@@ -126,9 +126,8 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
         if together > 1:
             find_path(target, together)
     except UnsupportedError as error:
-        return f"{error} (--tensor-devices x --pipeline-devices)"
-    many = f" on {step.devices:,} devices" if step.devices > 1 else ""
-    return f"{hardware} does not run it at {step.precision}{many}"
+        return text.UNLINKED(error=error)
+    return text.UNSUPPORTED(step, hardware=hardware, devices=step.devices if step.devices > 1 else None)
 
 
 def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:

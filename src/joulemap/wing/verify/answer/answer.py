@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
@@ -17,14 +18,14 @@ from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity, show_share, show_span
-from joulemap.present.document import Document, Shown, grid, show_under
+from joulemap.present.cell import show, show_interval
+from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
+from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
-from joulemap.wing.verify.answer.told import Reading, check_options, read_file
-from joulemap.wing.verify.reader import ONE_DEVICE
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -33,26 +34,12 @@ if TYPE_CHECKING:
 UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 """Ending of a quantity's name -> its unit."""
 
-WORDS: Final = {
-    "time_to_first_token_s": "first token",
-    "inter_token_latency_s": "between tokens",
-    "request_latency_s": "request",
-    "total_tokens_per_s": "all tokens",
-    "throughput_per_s": "rate",
-}
-"""Quantity -> its displayed name, where that is not its name without the unit."""
-
-SAID: Final = {"assumed": ", which was assumed", "open": "", "told": ", contrary to the file"}
-"""Standing of a cause -> suffix in its sentence."""
-
 QUICK: Final = 12
 """Maximum measurements of a hardware that are fitted without a request, to show the effect of a calibration."""
 
 FAR: Final = 10.0
 """Ratio, in either direction, from which no configuration can be the cause: something else was counted. Source:
 assumed."""
-
-VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 
 @frozen(kw_only=True)
@@ -93,34 +80,26 @@ class VerifyAnswer(Answer):
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with at most `limit` rows; the csv export has all."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
-        firsts = {row.case_index: row for row in reversed(self.rows.rows)}.values()
-        whats = {(row.case_index, row.quantity): f"{row.model} {row.hardware} {row.configuration}" for row in firsts}
-        columns: tuple[Shown[VerifiedRow], ...] = (
-            *((("what", lambda row: whats.get((row.case_index, row.quantity), "")),) if count > 1 else ()),
-            ("quantity", lambda row: _name(row.quantity)),
-            ("measured", lambda row: _show(row.measured, row.quantity)),
-            ("predicted", lambda row: _show(row.predicted, row.quantity)),
-            (
-                "80 %",
-                lambda row: show_span(*(_show(one, row.quantity) for one in (row.low, row.high))) if row.low else "",
-            ),
-            ("measured / predicted", lambda row: f"{row.ratio:.3g}x" if row.ratio else ""),
-            ("verdict", lambda row: VERDICTS[row.is_inside]),
-            *((("calibrated", lambda row: _show(row.calibrated, row.quantity)),) if first.calibrated else ()),
-        )
-        drawn = grid(self.rows, columns, limit=limit, keep=("quantity", "measured", "predicted", "verdict"))
-        section = show_under("Measured and predicted", drawn)
-        one = f"{first.model} on {first.hardware}, {first.configuration}"
-        said = self._conclude()
-        causes = [_describe_cause(row) for row in self.causes]
+        starts = {row.case_index: row.quantity for row in reversed(self.rows.rows)}
+        cells: dict[str, Cell] = {
+            **CELLS,
+            "case_index": lambda row: _name_case(row) if starts[row.case_index] == row.quantity else "",
+            "ratio": lambda row: show(row.ratio, "ratio"),
+            "calibrated": lambda row: _show(row.calibrated, row.quantity),
+        }
+        rows = lay(self.rows, text.COLUMNS, limit=limit, cells=cells)
+        causes = lay(self.causes, text.CAUSE_COLUMNS, cells=CELLS)
+        answer = self._conclude()
+        best = [row for row in self.causes.rows[:1] if row.standing != "told"]
         return Document(
-            title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
-            answer=said,
-            sections=(section,),
-            insights=tuple(filter(None, (*self.left_out, self.kept, *causes[:2], self.calibration, *causes[2:]))),
+            title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count),
+            answer=answer,
+            sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
+            insights=tuple(filter(None, (*map(_describe_effect, best), self.calibration))),
+            details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
-                "answer": said,
+                "answer": answer,
                 **self.data(),
                 "calibration": self.calibration,
                 "kept": self.kept,
@@ -141,50 +120,66 @@ class VerifyAnswer(Answer):
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return the count inside the intervals, unscored numbers, and the cause that explains the rest."""
-        judged = [bool(row.is_inside) for row in self.judged]
-        parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
+        """Return the number of measurements inside their intervals, the unscored ones, and what explains the rest."""
+        parts = (
+            [text.INSIDE(inside=len(self.judged) - len(self.outside), judged=len(self.judged))] if self.judged else []
+        )
         if unusable := [row.reason for row in self.rows if row.measured is None]:
-            parts.append(f"{show_count(len(unusable), 'number')} not scored: {'; '.join(dict.fromkeys(unusable))}")
+            parts.append(text.UNSCORED(count=len(unusable), reasons="; ".join(dict.fromkeys(unusable))))
         if refused := dict.fromkeys(row.reason for row in self.rows if row.reason and row.measured is not None):
-            parts.append(f"not predicted: {'; '.join(refused)}")
-        elif not judged:
-            parts.append("no measured quantity has an interval")
-        best = self.causes[0] if self.causes.rows else None
-        if best and best.inside_count and best.standing != "told":
-            likely = "most likely" if best.standing == "assumed" else "a possible cause:"
-            parts.append(f"{likely} {best.change}")
-        elif not all(judged):
-            parts += ["no unstated setting explains it", *self._suspect()]
+            parts.append(text.REFUSED(reasons="; ".join(refused)))
+        elif not self.judged:
+            parts.append(text.NOT_JUDGED)
+        best = next(iter(self.causes), None)
+        if best and best.inside_count and best.standing in text.CAUSE:
+            parts.append(text.CAUSE[best.standing](best))
+        elif self.outside:
+            furthest = max(self.outside, key=_find_factor)
+            parts.append(text.UNEXPLAINED(furthest, quantity=_name(furthest.quantity)))
+            if _find_factor(furthest) >= FAR:
+                is_first = furthest.quantity == "time_to_first_token_s"
+                parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
         return "; ".join(parts)
 
-    def _suspect(self) -> list[str]:
-        """Return advice where a number is too far off for any configuration."""
-        far = [row for row in self.rows if row.ratio and not 1.0 / FAR < row.ratio < FAR]
-        if not far:
-            return []
-        first = max(far, key=lambda row: abs(math.log(row.ratio or 1.0)))
-        what = (
-            "a queue or a warm-up" if first.quantity == "time_to_first_token_s" else "passes, batch, units, a warm-up"
-        )
-        return [f"{_name(first.quantity)} is {first.ratio:.3g}x: check what was counted ({what})"]
+
+def _find_factor(row: VerifiedRow) -> float:
+    """Return the factor between measured and predicted value, at least 1."""
+    return math.exp(abs(math.log(row.ratio or 1.0)))
 
 
 def _name(quantity: str) -> str:
     ending = next(end for end in UNITS if quantity.endswith(end))
-    return WORDS.get(quantity, quantity.removesuffix(ending).replace("_", " "))
+    return text.QUANTITIES.get(quantity, quantity.removesuffix(ending).replace("_", " "))
 
 
-def _show(value: float | None, quantity: str) -> str:
-    return show_quantity(value, next(unit for end, unit in UNITS.items() if quantity.endswith(end)))
+def _name_case(row: VerifiedRow) -> str:
+    return f"{row.model} {row.hardware} {row.configuration}"
 
 
-def _describe_cause(row: CauseRow) -> str:
-    verdict = VERDICTS[row.is_inside].lower() or "without an interval"
-    others = f"; {row.inside_count} of {row.judged_count} inside" if row.judged_count > 1 else ""
-    return (
-        f"with {row.change}{SAID[row.standing]}: {_name(row.quantity)} {_show(row.predicted, row.quantity)} predicted, "
-        f"{_show(row.measured, row.quantity)} measured, {verdict}{others}"
+def _show(value: float | None, quantity: str, high: float | None = None) -> str:
+    """Return a value of a quantity, with its interval if its higher end is given."""
+    unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
+    return show_interval(value, unit, math.log(high / value) if value and high else None)
+
+
+CELLS: Final[Mapping[str, Cell]] = {
+    "quantity": lambda row: _name(row.quantity),
+    "measured": lambda row: _show(row.measured, row.quantity),
+    "predicted": lambda row: _show(row.predicted, row.quantity, row.high),
+    "is_inside": lambda row: text.VERDICTS[row.is_inside],
+    "standing": lambda row: text.STANDINGS[row.standing],
+    "inside_count": text.EXPLAINED,
+}
+"""Cells of measured quantities and of causes."""
+
+
+def _describe_effect(row: CauseRow) -> str:
+    return text.EFFECT(
+        row,
+        predicted=_show(row.predicted, row.quantity, row.high),
+        measured=_show(row.measured, row.quantity),
+        verdict=text.VERDICTS[row.is_inside].lower() or "without an interval",
+        judged=row.judged_count if row.judged_count > 1 else None,
     )
 
 
@@ -235,26 +230,28 @@ def verify(
         raise UsageError("--calibrate fits single runs, and there are served models among these: --keep stores them")
     found = forecast(source, [Case(row=row) for row in measured], calibration)
     outside = [
-        (one.row, told_of, one.assumed)
-        for one, told_of in zip(readings, found, strict=True)
-        if told_of.holds(measured_of(one.row)) is False
+        (one.row, predicted, one.assumed)
+        for one, predicted in zip(readings, found, strict=True)
+        if predicted.holds(measured_of(one.row)) is False
     ]
     causes = find_causes(source, outside, calibration)
     notes = [note for one in readings for note in one.notes]
-    notes += [f"{one.form.name}: {one.form.url}" for one in readings]
+    notes += [text.FORMAT(one.form) for one in readings]
     if len(outside) > MOST:
-        notes.append(f"causes were evaluated for the {MOST} configurations furthest off, of {len(outside)} outside")
+        notes.append(text.MOST_CAUSES(most=MOST, count=len(outside)))
     kept = ""
     if keep:
         fresh, known = store_measurements(source, measured)
-        kept = f"{show_count(fresh, 'measurement')} stored, {known} were already stored"
-    after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
+        kept = text.STORED(fresh=fresh, known=known)
+    after, calibrated = (
+        _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
+    )
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
         causes=make_table("verify cause", CauseRow, causes),
-        calibration=said,
+        calibration=calibrated,
         kept=kept,
-        left_out=tuple(said for one in readings for said in one.left_out),
+        left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -262,7 +259,7 @@ def verify(
 def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]) -> list[VerifiedRow]:
     rows = []
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
-        untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
+        unstated = f"; {text.ONE_DEVICE}" if text.ONE_DEVICE in one.notes else ""
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
             refusal = found.refusal or f"{_name(name)} is not predicted for this scope"
@@ -282,7 +279,7 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     ratio=value / figure.value if figure and value is not None else None,
                     is_inside=figure.holds(value) if figure and value is not None else None,
                     calibrated=moved.value if moved else None,
-                    reason=one.unscored.get(name) or ("" if figure else refusal + untold),
+                    reason=one.unscored.get(name) or ("" if figure else refusal + unstated),
                 )
             )
     return rows
@@ -300,7 +297,7 @@ def _describe(row: Measurement | ServingRow) -> str:
 def _calibrate(
     source: Source, singles: Sequence[Measurement], count: int, *, write: bool
 ) -> tuple[list[Forecast], str]:
-    """Return predictions after a calibration to the rows, and a sentence on it; empty where none was fitted.
+    """Return predictions after a calibration to the rows, and its description; empty where none was fitted.
 
     All `count` rows must be single runs of one hardware.
     """
@@ -312,16 +309,13 @@ def _calibrate(
     stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:
-        return [], f"{total:,} measurements of {names[0]}, these included, can be fitted with --calibrate"
+        return [], text.CAN_CALIBRATE(count=total, hardware=names[0])
     try:
         answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
     except JoulemapError as error:
         if write:
             raise
-        return [], f"no calibration: {error}"
+        return [], text.NOT_CALIBRATED(error=error)
     one = answer.calibration
-    return forecast(source, [Case(row=row) for row in singles], one), (
-        f"calibrated to {show_count(one.row_count, 'measurement')}, weighted {show_share(one.latency_credibility)}"
-        " against class defaults (last column); "
-        f"{f'written to {answer.place}' if write else '--calibrate keeps it'}"
-    )
+    effect = text.CALIBRATED(one) + (text.CALIBRATION_KEPT(answer) if write else text.CALIBRATION_OFFERED)
+    return forecast(source, [Case(row=row) for row in singles], one), effect

@@ -23,9 +23,9 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.model.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.present.cell import show_chosen_share, show_count, show_quantity
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
+from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 
 if TYPE_CHECKING:
@@ -49,17 +49,17 @@ MOST: Final = 3
 BETTER: Final = 0.95
 """Relative misfit below which a cause is listed."""
 
-VARIED: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
-    "weight_precision": ("precision", "weights of {new} instead of {old}", {"file_bytes": None}),
-    "cache_precision": ("cache", "keys and values in {new}", {}),
-    "engine": ("engine", "{new} instead of {old}", {"date": ""}),
-    "batch": ("batch", "{new:.3g} requests in flight instead of {old:.3g}", {}),
-    "precision": ("precision", "{new} instead of {old}", {}),
-    "runtime": ("runtime", "runtime {new} instead of {old}", {}),
+VARIED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "weight_precision": ("precision", {"file_bytes": None}),
+    "cache_precision": ("cache", {}),
+    "engine": ("engine", {"date": ""}),
+    "batch": ("batch", {}),
+    "precision": ("precision", {}),
+    "runtime": ("runtime", {}),
 }
-"""Varied column -> cause, sentence, and columns that no longer apply."""
+"""Varied column -> cause, and columns that no longer apply."""
 
-TOLD: Final = {
+STATED: Final = {
     "precision": {"precision", "weight_precision"},
     "runtime": {"runtime"},
     "engine": {"engine"},
@@ -74,7 +74,7 @@ Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
 """Row outside its interval, its prediction, and its assumed columns."""
 
 Supposed = tuple[str, str, Case]
-"""Cause, its sentence, and the configuration that it supposes."""
+"""Cause, its description, and the configuration that it supposes."""
 
 
 @frozen(kw_only=True)
@@ -120,9 +120,9 @@ def find_causes(source: Source, outside: Sequence[Outside], calibration: str | C
 
 def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
     """Return a cause with its fit over the rows that it was evaluated for."""
-    told_of = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
-    measured, found, own = told_of[0]
-    columns, assumed = TOLD.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
+    fits = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
+    measured, found, own = fits[0]
+    columns, assumed = STATED.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
@@ -131,10 +131,10 @@ def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chose
         standing="open" if columns is None else "assumed" if columns & assumed else "told",
         cause=cause,
         change=change,
-        inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in told_of),
+        inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in fits),
         judged_count=len(group),
-        misfit=sum(with_it.miss(numbers) for numbers, with_it, _ in told_of) / len(group),
-        plain_misfit=sum(without.miss(numbers) for numbers, _, without in told_of) / len(group),
+        misfit=sum(with_it.miss(numbers) for numbers, with_it, _ in fits) / len(group),
+        plain_misfit=sum(without.miss(numbers) for numbers, _, without in fits) / len(group),
         quantity=name,
         measured=measured[name],
         predicted=figure.value,
@@ -152,11 +152,15 @@ def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> 
     for cause, change, name in _list_points(row, entry):
         yield cause, change, Case(row=attrs.evolve(row, hardware=name))
     for column, values in _list_values(row, entry).items():
-        cause, words, beside = VARIED[column]
+        cause, beside = VARIED[column]
         old = getattr(row, column) or "bf16"
         for new in values:
             if new != old:
-                yield cause, words.format(new=new, old=old), Case(row=attrs.evolve(row, **{column: new}, **beside))
+                yield (
+                    cause,
+                    text.VARIED[column](new=new, old=old),
+                    Case(row=attrs.evolve(row, **{column: new}, **beside)),
+                )
     if isinstance(row, ServingRow):
         yield from _suppose_served(row)
     elif row.latency_s is not None:
@@ -179,16 +183,14 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
     """Yield (cause, change, hardware) for other clocks, power caps and named modes."""
     if mode := HardwareRef.read(row.hardware).mode:
-        yield "power mode", f"the default mode instead of {mode}", entry.id
+        yield "power mode", text.DEFAULT_MODE(mode=mode), entry.id
         return
     clock, cap = entry.full_clock_hz, entry.caps_w[0]
     drawn = None if isinstance(row, ServingRow) else row.power_w
     watts = [*(cap * share for share in SHARES), *([drawn] if drawn is not None and drawn < cap else [])]
-    points = [("power mode", f"power mode {mode}", mode) for mode in entry.power_modes]
-    points += [
-        ("clock", f"{show_chosen_share(share)} of the clock", f"{clock * share / 1e6:.0f}MHz") for share in SHARES
-    ]
-    points += [("power cap", f"a power cap of {watt:.0f} W instead of {cap:.0f} W", f"{watt:.0f}W") for watt in watts]
+    points = [("power mode", text.OTHER_MODE(mode=mode), mode) for mode in entry.power_modes]
+    points += [("clock", text.CLOCK(share=share), f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
+    points += [("power cap", text.CAP(new=round(watt), old=round(cap)), f"{watt:.0f}W") for watt in watts]
     for cause, change, mode in points:
         with contextlib.suppress(UnknownNameError):  # out of range for this chip
             if (point := entry.find_mode(mode)) != DEFAULT_MODE:
@@ -199,12 +201,12 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     """Yield other numbers of devices, and a prompt whose half was cached."""
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
-        change = f"{show_count(new, 'device')} instead of {count}"
-        yield "devices", change, Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
+        case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
+        yield "devices", text.DEVICES(new=new, old=count), case
     if row.scope == "prefill_step" and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
         cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
-        yield "cache", "half of the prompt found in the cache", Case(row=cached)
+        yield "cache", text.CACHED, Case(row=cached)
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -215,8 +217,7 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
         enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])
         sizes = dict(zip(work.access_tensor[enters].tolist(), work.access_tensor_bytes[enters].tolist(), strict=True))
         seconds = sum(sizes.values()) / links[0].bandwidth.value + links[0].latency.value
-        told_as = f"{show_quantity(sum(sizes.values()), 'B')} of inputs copied from the host each time"
-        yield "copy", f"{told_as}, {show_quantity(seconds, 's')}", Case(row=row, added_s=seconds)
+        yield "copy", text.COPIED(size=sum(sizes.values()), added_s=seconds), Case(row=row, added_s=seconds)
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -225,5 +226,4 @@ def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:
         name, rate = levels[-1]
-        change = f"weights and inputs kept in {name} from call to call, {show_quantity(rate, 'B/s')}"
-        yield "cache", change, Case(row=row, changes=(("memory_bandwidth", rate),))
+        yield "cache", text.KEPT(level=name, rate=rate), Case(row=row, changes=(("memory_bandwidth", rate),))

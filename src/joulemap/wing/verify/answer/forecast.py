@@ -95,8 +95,8 @@ class Forecast:
 
     def holds(self, measured: Mapping[str, float]) -> bool | None:
         """Return True if all measured numbers with an interval are inside; None where none has one."""
-        held = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
-        judged = [one for one in held if one is not None]
+        inside = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
+        judged = [one for one in inside if one is not None]
         return all(judged) if judged else None
 
 

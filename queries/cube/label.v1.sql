@@ -1,0 +1,16 @@
+/*
+summary = "What runs are called by beside each other"
+grain = "one row per run, refused ones included"
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs that are told apart" }
+[columns]
+label = { type = "VARCHAR", meaning = "hardware, with the rest of the configuration where the runs differ in that" }
+is_batch_varying = { type = "BOOLEAN", meaning = "the runs differ in batch, so that one inference is what compares" }
+*/
+SELECT
+    r.run_id,
+    CASE WHEN count(DISTINCT r.error_case) OVER () > 1 THEN r.label ELSE r.configured_hardware END AS label,
+    count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
+FROM run_configurations AS r
+WHERE r.run_id IN (SELECT unnest($run_ids))
+ORDER BY r.run_id

@@ -1,1 +1,0 @@
-"""Breakdown of one run."""

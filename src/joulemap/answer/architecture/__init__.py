@@ -1,1 +1,0 @@
-"""Comparison of the architecture classes on one model."""

@@ -1,0 +1,489 @@
+"""Compare architecture classes on one model: energy by category and per MAC, with reasons.
+
+class ─► representative hardware ─► a precision that it has ─► run ─► ledger, by category and action
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer, fetch_tables
+from joulemap.answer.run import OVERHEAD, describe_clock, prove
+from joulemap.answer.scope import Scope, describe_recalled, find_stored_scope, widen
+from joulemap.catalog.sheet import find_notes
+from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
+from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import ClassDivision, Settings
+from joulemap.domain.table import Table
+from joulemap.domain.weight import keep_narrower, spell_precision, split_precision
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.hold import Held, holding_plans
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import find_unplugged, select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_amount, show_price, show_quantity
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
+from joulemap.present.template import Template
+from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
+from joulemap.store.connection import Connection
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+
+PARTS: Final[Mapping[str, str]] = {
+    "compute": "arithmetic",
+    "register": "registers",
+    "on_chip_memory": "on-chip memory",
+    "interconnect": "wires and switches",
+    "off_chip_memory": "off-chip memory",
+    "control": "control",
+    "board": "the rest of the board",
+    "static": "static power",
+}
+"""Part of the energy, from arithmetic outwards -> its words."""
+
+HEADLINE: Final = Template(
+    "{least} uses the least energy, {least_share:%} of it for {least_part}; {most} uses {ratio:plain}x as much, "
+    "{most_share:%} of it for {most_part}."
+)
+CLASS: Final = Template("{architecture} ({name})")
+
+SUMMARY_TABLE: Final = "Classes"
+SUMMARY_COLUMNS: Final = (
+    "class label | hardware | precision! | latency latency_s | energy energy_j |{per_mac} largest part mostly | "
+    "utilization compute_utilization_fraction | static power static_power_w | node"
+)
+PER_MAC: Final = " energy per MAC energy_per_mac_j |"
+SUMMARY_KEEP: Final = (
+    "hardware | energy | latency | largest part | energy per MAC | precision | utilization | static power | node"
+)
+MOSTLY: Final = Template("{part} {share:%}")
+NODE: Final = Template("{process_node_nm:plain} nm")
+
+INSIGHTS: Final = "What this shows"
+ADDED: Final = Template(
+    "{overhead} together take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of arithmetic"
+)
+WAITING: Final = Template(
+    "static power is most of the energy on {names:list}, because it is drawn during the whole run"
+    "[; kernel launches bound most of that time on {launching:list}, which a larger `--batch` shares]"
+)
+SPREAD: Final = Template("arithmetic alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, {ratio:plain}x]")
+
+SHARE_TABLE: Final = "Energy shares"
+SHARE_COLUMNS: Final = (
+    "class label | *compute compute_fraction | *registers register_fraction | *on chip on_chip_memory_fraction | "
+    "*network interconnect_fraction | *off chip off_chip_memory_fraction | *control control_fraction | "
+    "*board board_fraction | *static static_fraction | *overhead overhead_fraction"
+)
+LEGEND: Final = (
+    "compute: arithmetic, including other operations than MACs; on chip: caches and scratchpads; network: wires and "
+    "switches between units and memories; overhead: registers, on chip, network and control; board: voltage "
+    "regulators, and power implied by a power limit beyond all prices"
+)
+PRICE_TABLE: Final = "Energy per MAC"
+PRICE_COLUMNS: Final = (
+    "class label | *compute compute_per_mac_j | *registers register_per_mac_j | *on chip on_chip_memory_per_mac_j | "
+    "*network interconnect_per_mac_j | *off chip off_chip_memory_per_mac_j | *control control_per_mac_j | "
+    "*board board_per_mac_j | *static static_per_mac_j | *total energy_per_mac_j"
+)
+ORDER_TABLE: Final = "Orders, and bytes moved per million MACs"
+ORDER_COLUMNS: Final = (
+    "class label | *order order_name | *MACs per order #macs_per_order | *unit memory unit_memory_bytes_per_mac | "
+    "*chip memory chip_memory_bytes_per_mac | *off chip off_chip_bytes_per_mac"
+)
+
+CLASS_TITLE: Final = Template("{label}: {name}, {precision}")
+NOTE: Final = Template("[{topic}: ]{text} ({source})")
+BEST: Final = Template("least energy of {total}; number {dynamic} without static power")
+RANK: Final = Template(
+    "number {place} of {total} by energy, {ratio:plain}x that of {best}; number {dynamic} without static power"
+)
+STATIC: Final = Template(
+    "{static_fraction:%} is static power, {static_power_w:W} for {time:s}, during which "
+    "{compute_utilization_fraction:%} of the peak is used[: {bound} {bound_share:%} of the time]"
+)
+WAITS: Final[Mapping[str, str]] = {
+    "compute": "compute, with padding and gaps of its tiles, bounds",
+    "memory": "memory bounds",
+    "launch": "kernel launches bound",
+}
+AROUND: Final = Template(
+    "a MAC takes {compute_per_mac_j:J} of arithmetic and {around:J} of overhead ({overhead_ratio:plain}x), of which "
+    "{largest:J} for {part}[; one {order_name} starts {orders:plain} MACs]"
+)
+
+CATEGORY_COLUMNS: Final = (
+    "category common_category | *energy energy_j | *share share_fraction | *energy per MAC energy_per_mac_j | "
+    "*largest action action | *overhead is_overhead | *actions kind_count | categories of the class categories"
+)
+ACTION_COLUMNS: Final = "action |{count} count | price |{energy} | share share_fraction | basis | per"
+ACTION_COUNTS: Final = (" count", " energy energy_j")
+ACTION_COUNTS_PER_MAC: Final = (" count per MAC", " energy per MAC energy_per_mac_j")
+ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | price | share | basis"
+RARE: Final = Template("1[ {unit}] / {every:~}")
+SOURCES: Final = Template("{names:list}: {source}")
+
+COMMON: Final = Template("{asked} is the one precision that hardware of every class has; --precision selects another")
+REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
+UNEQUAL: Final = "chips differ in size and process node too: a difference is one of these chips on this model"
+
+INTO_MOST: Final = Template("analyze {model} {most} {precision}")
+INTO_PAIR: Final = Template("explain {model} {most} {least} {precision}")
+AT_BATCH: Final = Template(
+    "architectures {model}[ --hardware {hardware}][ --precision {asked}][ --weight-precision {weights}] --batch 64"
+)
+
+DOMINANT: Final = 0.5
+"""Share of an energy, or of a time, above which a part explains it."""
+
+OFTEN: Final = 0.01
+"""Actions per MAC below which the count is shown as one action per many MACs."""
+
+EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
+"""Default settings: a precision that hardware of every class supports."""
+
+
+@frozen(kw_only=True)
+class ArchitecturesAnswer(RunAnswer):
+    """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
+
+    asked: Precision
+    """Requested precision; hardware without it uses the nearest that it has."""
+    rows: Table[ArchitectureSummary]
+    """Rows in the order of the hardware, refused ones included."""
+    categories: Table[ArchitectureCategory]
+    """Rows by hardware, then by category from arithmetic outwards."""
+    actions: Table[ArchitectureAction]
+    """Rows by hardware, then by energy, largest first."""
+
+    @property
+    def answered(self) -> tuple[ArchitectureSummary, ...]:
+        """Rows with an energy."""
+        return tuple(row for row in self.rows if row.energy_fj is not None)
+
+    @property
+    def ordered(self) -> list[ArchitectureSummary]:
+        """Rows with an energy, lowest first."""
+        return sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
+
+    @property
+    def notes(self) -> tuple[ArchitectureNote, ...]:
+        """Known properties of the classes, from literature; not results."""
+        return find_notes(tuple(row.architecture for row in self.rows))
+
+    @property
+    def has_macs(self) -> bool:
+        """True if the model has any MACs."""
+        return any(row.mac_count for row in self.rows)
+
+    def name(self, row: ArchitectureSummary) -> str:
+        """Return the name of a row: its class, or its hardware if another row has the same class."""
+        return row.architecture if len(self._alike(row)) == 1 else self.scope.mark(row.hardware)
+
+    def label(self, row: ArchitectureSummary) -> str:
+        """Return the label of a row in tables: its class, numbered if another row has the same class."""
+        alike = self._alike(row)
+        return row.architecture if len(alike) == 1 else f"{row.architecture} {alike.index(row.run_id) + 1}"
+
+    def _alike(self, row: ArchitectureSummary) -> list[int]:
+        """Return the runs with the same class as a row."""
+        return [one.run_id for one in self.rows if one.architecture == row.architecture]
+
+    def place(self, row: ArchitectureSummary) -> list[str]:
+        """Return sentences on a class: its rank, its static power if that is most, and the overhead of a MAC."""
+        lines: list[str] = []
+        if len(self.answered) > 1:
+            dynamic = sorted(self.answered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
+            best, total = self.ordered[0], len(self.answered)
+            given = {"total": total, "dynamic": dynamic.index(row) + 1, "place": self.ordered.index(row) + 1}
+            ratio = (row.energy_fj or 0) / (best.energy_fj or 1)
+            lines.append(BEST(**given) if row is best else RANK(**given, ratio=ratio, best=self.name(best)))
+        if find_largest(row) == "static":
+            bound = max(WAITS, key=lambda name: getattr(row, f"{name}_time_fraction") or 0.0)
+            is_idle = (row.compute_utilization_fraction or 0.0) < DOMINANT
+            time = (row.static_fj or 0) / FJ_PER_J / (row.static_power_w or 1.0)
+            share = getattr(row, f"{bound}_time_fraction")
+            lines.append(STATIC(row, time=time, bound=WAITS[bound] if is_idle else "", bound_share=share))
+        if row.overhead_ratio is not None and row.compute_per_mac_j is not None:
+            part = find_largest(row, ("register", "on_chip_memory", "interconnect", "control"))
+            around, largest = row.overhead_ratio * row.compute_per_mac_j, getattr(row, f"{part}_per_mac_j")
+            lines.append(AROUND(row, around=around, largest=largest, part=PARTS[part], orders=row.macs_per_order))
+        return lines
+
+    def contrast(self) -> list[str]:
+        """Return sentences that compare the classes; empty for fewer than two answers, or a model without MACs."""
+        counted = [row for row in self.answered if row.dynamic_per_mac_j is not None]
+        if len(counted) < 2:
+            return []
+        added = sorted((row.overhead_ratio, self.name(row)) for row in counted if row.overhead_ratio is not None)
+        waiting = [row for row in counted if find_share(row, "static") >= DOMINANT]
+        launching = [self.name(row) for row in waiting if (row.launch_time_fraction or 0.0) >= DOMINANT]
+        spread = sorted((row.compute_per_mac_j or 0.0, self.name(row)) for row in counted)
+        lines = []
+        if added:
+            (low, least), (high, most) = added[0], added[-1]
+            lines.append(ADDED(overhead=OVERHEAD, low=low, least=least, high=high, most=most))
+        if waiting:
+            lines.append(WAITING(names=[*map(self.name, waiting)], launching=launching))
+        (low, least), (high, most) = spread[0], spread[-1]
+        return [*lines, SPREAD(low=low, least=least, high=high, most=most, ratio=high / low if low else None)]
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with the sentences and the notes."""
+        return {
+            **super().data(),
+            "precision_asked": self.asked,
+            "contrast": self.contrast(),
+            "places": {row.hardware: self.place(row) for row in self.answered},
+            "architecture_notes": [attrs.asdict(note) for note in self.notes],
+        }
+
+    def document(self, *, by: ClassDivision = "class", limit: int = 4, repeated: Sequence[str] = ()) -> Document:
+        """Return the document: all classes with `limit` actions each, or every category or action of each class.
+
+        Machine formats hold every table, csv the rows of the division.
+        """
+        tables: dict[ClassDivision, Table[Any]] = {
+            "class": self.rows,
+            "category": self.categories,
+            "action": self.actions,
+        }
+        if by == "category":
+            sections = [self._lay_categories(row) for row in self.answered]
+        else:
+            most = limit if by == "class" else len(self.actions)
+            sections = [
+                Section(self._title(row), (*self._introduce(row, by), *self._lay_actions(row, most)))
+                for row in self.answered
+            ]
+        summary = show_under(SUMMARY_TABLE, self._lay_summary(), *self.scope.say_left_out())
+        return self._compose(
+            self.scope.title,
+            (summary,) if by == "class" else sections,
+            tables[by],
+            answer=self._describe_order(),
+            insights=self.contrast(),
+            heading=INSIGHTS,
+            details=(*self._lay_overview(), *sections) if by == "class" else (),
+            notes=self.remarks(),
+            steps=self._list_steps(repeated),
+        )
+
+    def _describe_order(self) -> str:
+        """Return the classes with the least and the most energy, and the largest part of each."""
+        if len(self.ordered) < 2:
+            return next((f"{one}." for one in self.contrast()), "")
+        least, most = self.ordered[0], self.ordered[-1]
+        given: dict[str, Any] = {}
+        for side, row in (("least", least), ("most", most)):
+            part = find_largest(row)
+            given[side] = CLASS(row, name=self.scope.mark(row.hardware))
+            given |= {f"{side}_share": find_share(row, part), f"{side}_part": PARTS[part]}
+        return HEADLINE(**given, ratio=(most.energy_fj or 0) / (least.energy_fj or 1))
+
+    def _lay_summary(self) -> Grid:
+        return self._lay(
+            attrs.evolve(self.rows, rows=self.answered),
+            SUMMARY_COLUMNS.format(per_mac=PER_MAC if self.has_macs else ""),
+            keep=SUMMARY_KEEP,
+            mostly=lambda row: MOSTLY(part=PARTS[find_largest(row)], share=find_share(row, find_largest(row))),
+            node=lambda row: NODE(row) if row.process_node_nm else "",
+            label=self.label,
+        )
+
+    def _lay_overview(self) -> list[Section]:
+        """Return the shares of the energy, the energy per MAC, and the orders and bytes per MAC."""
+        rows = attrs.evolve(self.rows, rows=self.answered)
+        shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
+        if not self.has_macs:
+            return [shares]
+        moved = {f"{place}_bytes_per_mac": _show_million(place) for place in ("unit_memory", "chip_memory", "off_chip")}
+        return [
+            shares,
+            Section(PRICE_TABLE, self._lay(rows, PRICE_COLUMNS, label=self.label)),
+            Section(ORDER_TABLE, self._lay(rows, ORDER_COLUMNS, label=self.label, **moved)),
+        ]
+
+    def _title(self, row: ArchitectureSummary) -> str:
+        return CLASS_TITLE(row, label=self.label(row), name=self.scope.mark(row.hardware))
+
+    def _introduce(self, row: ArchitectureSummary, by: ClassDivision) -> tuple[Lines, ...]:
+        """Return the principle of a class and its rank, above its largest actions."""
+        known = [NOTE(one, topic="") for one in find_notes((row.architecture,)) if one.topic == "principle"]
+        return (Lines([*known, *self.place(row)]),) if by == "class" else ()
+
+    def _lay_categories(self, row: ArchitectureSummary) -> Section:
+        """Return a section on one class by category: the largest action of each, and the known notes."""
+        first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
+        rows = tuple(one for one in self.categories if one.run_id == row.run_id)
+        drawn = self._lay(
+            attrs.evolve(self.categories, rows=rows),
+            CATEGORY_COLUMNS,
+            action=lambda one: name_action(first[one.common_category]) if one.kind_count else "",
+        )
+        proof = prove("categories", "the run", (sum(one.energy_fj for one in rows), row.energy_fj or 0, "fJ"))
+        return Section(self._title(row), (drawn, proof, Lines(map(NOTE, find_notes((row.architecture,))))))
+
+    def _of(self, row: ArchitectureSummary) -> list[ArchitectureAction]:
+        return [one for one in self.actions if one.run_id == row.run_id]
+
+    def _lay_actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
+        """Return the largest actions of a run, and the sources of their prices."""
+        actions = self._of(row)
+        count, energy = ACTION_COUNTS_PER_MAC if self.has_macs else ACTION_COUNTS
+        drawn = self._lay(
+            attrs.evolve(self.actions, rows=tuple(actions)),
+            ACTION_COLUMNS.format(count=count, energy=energy),
+            limit=limit,
+            noun="actions",
+            keep=ACTION_KEEP,
+            action=name_action,
+            count=_show_count if self.has_macs else lambda one: show_amount(one.action_count, one.per),
+            price=lambda one: show_price(one.energy_per_action_j, one.per),
+        )
+        sources: dict[str, list[str]] = {}
+        for one in actions[:limit]:
+            sources.setdefault(one.source, []).append(name_action(one))
+        return drawn, Lines(SOURCES(names=names, source=source) for source, names in sources.items())
+
+    def remarks(self) -> list[str]:
+        """Return notes on these rows."""
+        return [
+            *((COMMON(self),) if self.asked == COMMON_PRECISION else ()),
+            *(
+                REPLACED(row, name=self.scope.mark(row.hardware), asked=self.asked)
+                for row in self.rows
+                if row.precision != self.asked
+            ),
+            *self.scope.describe_refusals(),
+            *describe_clock(self.answered, self.scope),
+            UNEQUAL,
+            *(
+                line
+                for row in self.answered
+                for line in describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
+            ),
+            *self.scope.describe(),
+        ]
+
+    def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        least, most = self.ordered[0], self.ordered[-1]
+        is_pair = least.precision == most.precision and least is not most
+        is_batched = "--batch" in repeated or "--input" in repeated
+        weights = (split_precision(row.precision)[1] for row in self.answered)
+        hardware = [self.scope.spell(row.hardware) for row in self.rows]
+        return self._fill_steps(
+            (INTO_MOST, *((INTO_PAIR,) if is_pair else ()), *(() if is_batched else (AT_BATCH,))),
+            None,
+            repeated,
+            model=self.scope.model,
+            most=self.scope.spell(most.hardware),
+            least=self.scope.spell(least.hardware),
+            precision=spell_precision(most.precision),
+            hardware="" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
+            asked="" if self.asked == COMMON_PRECISION else self.asked,
+            weights=",".join(dict.fromkeys(filter(None, weights))),
+        )
+
+
+def find_share(row: ArchitectureSummary, part: str) -> float:
+    """Return the share of a part in the energy; 0 for a refused run."""
+    return getattr(row, f"{part}_fraction") or 0.0
+
+
+def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
+    """Return the part with the most energy."""
+    return max(parts, key=lambda part: find_share(row, part))
+
+
+def name_action(row: ArchitectureAction) -> str:
+    """Return the component and action of a row as one name."""
+    return f"{row.component}.{row.action}"
+
+
+def _show_million(place: str) -> Any:
+    """Return the cell of the bytes that a memory moves per million MACs."""
+
+    def show(row: ArchitectureSummary) -> str:
+        count = getattr(row, f"{place}_bytes_per_mac")
+        return "" if count is None else show_quantity(count * 1e6, "B")
+
+    return show
+
+
+def _show_count(row: ArchitectureAction) -> str:
+    """Return the count of an action per MAC; as one per many MACs if it is rare."""
+    count, unit = row.count_per_mac, "B" if row.per == "B" else ""
+    if not count:
+        return ""
+    if row.per == "s":
+        return show_quantity(count, "s")
+    return f"{count:.3g} {unit}".rstrip() if count >= OFTEN else RARE(unit=unit, every=1.0 / count)
+
+
+def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
+    """Compare architecture classes on a model: energy by category, energy per MAC, and reasons.
+
+    Without named hardware, one chip represents each of the eight classes. Hardware that lacks the precision uses the
+    nearest that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises as
+    `compare`.
+    """
+    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
+        found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)
+        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], **found)
+
+
+@contextlib.contextmanager
+def holding_classes(
+    source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
+) -> Iterator[tuple[Scope, Connection, list[int]]]:
+    """Yield the scope of models on the classes' hardware, a connection that holds the runs, and their ids in order.
+
+    `hardware` represents the classes if the settings name none. Raises as `compare`.
+    """
+    settings.check_single("architectures")
+    known = known_hardware()
+    unplugged = {} if settings.hardware else find_unplugged((known[name] for name in hardware), settings.boundary)
+    chosen = settings.hardware or tuple(name for name in hardware if name not in unplugged)
+    settings = attrs.evolve(settings, hardware=chosen)
+    selection = select_hardware(settings)
+    selection = attrs.evolve(selection, unplugged={**unplugged, **selection.unplugged})
+    whole = plan_selected(models, settings, selection)
+    whole.selection.check_chips("architectures")
+    with holding_plans(source, _divide(whole)) as (connection, held):
+        ids = _order_runs(whole, held)
+        names = tuple(model.request.model for model in whole.models)
+        scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=names)
+        scope.check_evaluated()
+        yield scope, connection, ids
+
+
+def _divide(whole: Plan) -> list[Plan]:
+    """Return one plan per precision, each with the hardware whose nearest precision it is."""
+    (asked,) = whole.settings.precision
+    groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
+    for entry, mode in whole.selection.pairs:
+        groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
+    return [
+        attrs.evolve(
+            whole,
+            settings=attrs.evolve(
+                whole.settings,
+                precision=precision,
+                weight_precision=keep_narrower(precision, whole.settings.weight_precision),
+            ),
+            selection=attrs.evolve(whole.selection, pairs=tuple(pairs)),
+        )
+        for precision, pairs in groups.items()
+    ]
+
+
+def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
+    """Return run ids of divided plans in the order of the whole plan: by model, then by hardware."""
+    ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
+    return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

@@ -1,0 +1,208 @@
+"""Text of the comparisons: of one model, of several models, of the parts of models, and ranked for a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.present.template import Template
+
+# One model on several hardware
+
+TITLE: Final = Template("Comparison ({per}[, ratios to {baseline}])")
+PER_BATCH: Final = "per batch"
+PER_INFERENCE: Final = "energy per inference, other figures per batch"
+
+ONLY: Final = Template(
+    "{hardware} uses {energy:interval J} and takes {latency:interval s} per batch, at {average_power_w:W} and "
+    "{compute_utilization_fraction:%} of its peak."
+)
+BEST: Final[Mapping[str, Template]] = {
+    "energy": Template(
+        "{hardware} uses the least energy{each}{among}: {value:interval J}, {advantage_ratio:x} less than {runner_up}"
+        "[ ({probability_best:chance} confidence)]."
+    ),
+    "latency": Template(
+        "{hardware} is {also}the fastest{among}: {value:interval s}, {advantage_ratio:x} faster than {runner_up}"
+        "[ ({probability_best:chance} confidence)]."
+    ),
+}
+EQUAL: Final[Mapping[str, Template]] = {
+    "energy": Template("{hardware} and {runner_up} use the same energy{each}: {value:interval J}."),
+    "latency": Template("{hardware} and {runner_up} are equally fast: {value:interval s}."),
+}
+EACH: Final = " per inference"
+AMONG: Final = " of the available hardware"
+BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
+GAINS: Final[Mapping[str, Template]] = {
+    "energy": Template("use {ratio:x} less energy"),
+    "latency": Template("be {ratio:x} faster"),
+}
+NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
+NONE_AVAILABLE: Final = Template("None of this hardware is available.")
+
+COLUMNS: Final = Template(
+    "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
+    "placement placement? | *latency latency_s:latency_half_width | *energy x delay edp_js | "
+    "throughput throughput_per_s | *power average_power_w | utilization compute_utilization_fraction | "
+    "[*energy ratio {ratio} | ]"
+    "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
+)
+BEST_TITLE: Final = "Best of all hardware"
+BEST_OF_GOAL: Final = (
+    "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "
+    "best available available_hardware | value of that available_value"
+)
+
+INSIGHT: Final = Template(
+    "{best_hardware} uses {energy_ratio:x} less energy than {other_hardware}"
+    "[: {saved:J} less for {outweighed}, but more for the rest][; {share:%} of the difference is {cause}]"
+    "[; {best_hardware} is {faster}][; {other_hardware} is {slower}]"
+)
+FASTER: Final = Template("{ratio:x} faster{each}")
+
+TIED: Final = Template("{names:and} are statistically tied on {metric}")
+MORE: Final = Template("{count} more")
+
+CLOCK: Final = Template("The power cap slows {hardware}: {each}")
+CLOCK_OF: Final = Template(
+    "[{variant} at ]{clock_hz:Hz}, {clock_fraction:%} of its clock (uncapped {uncapped_power_w:W})"
+)
+OVERLAP: Final = Template("{hardware} starts a batch before the previous one ends, {each}; {limits} its throughput")
+OVERLAP_OF: Final = Template("[{variant} ]every {interval_s:s}")
+LIMITS: Final[Mapping[str, str]] = {
+    "latency": "latency limits",
+    "cores": "the number of cores limits",
+    "devices": "the number of devices limits",
+    "pipeline stage": "the slowest pipeline stage limits",
+    "memory bandwidth": "memory bandwidth limits",
+    "power cap": "the power cap limits",
+}
+OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
+INTERVALS: Final = "Four in five measurements fall inside the interval of a figure."
+UNATTRIBUTED: Final = Template(
+    "{shares:range} of the energy of {hardware} is unattributed: its power limit implies more than its circuits "
+    "explain, and the difference has not been measured"
+)
+
+DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")
+STEPS_OF_ONE: Final = (Template("analyze {model} {hardware} {repeated}"), DISTRIBUTION)
+STEPS_OF_VARIANT: Final = (
+    Template("analyze {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
+    Template("edp {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
+)
+STEPS: Final = (
+    Template("{question} {model} {rival} {best} {repeated} --metric {metric}"),
+    DISTRIBUTION,
+    Template("query run {query} -p run_ids={run_ids} -p metric={metric} {place}"),
+)
+
+# Several models, and the parts of models
+
+PARTS_TITLE: Final = Template("{title}: {metric} of each {part}")
+PARTS_HEADING: Final = Template("Each {part} on each hardware")
+MODELS_HEADING: Final = Template("{metric} of each model on each hardware")
+FIGURES_HEADING: Final = "Figures (per batch)"
+
+AVAILABLE: Final = Template(
+    "Lowest {metric} of {count} {part}s, available hardware only: {had:and}. Not available, but lower: {beyond:and}."
+)
+WINS: Final = Template("{hardware} in {count}")
+WON: Final = Template(
+    "[{of_model}: ]{hardware} is best at {hardware_won_count} of {all_part_count} {part}s[: {kinds:list}]"
+    "[; it is tied at {tied}]"
+)
+WON_KINDS: Final[Mapping[str, Template]] = {
+    "all": Template("every {kinds:list}"),
+    "most": Template("most {kinds:list}"),
+    "some": Template("some {kinds:list}"),
+}
+WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
+WON_MODELS: Final = Template("{hardware} has the lowest {label} for {hardware_won_count} of {model_count} models")
+SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
+
+PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
+WINNER: Final = ("best", "advantage")
+BEST_AVAILABLE: Final = "best available"
+ALIKE: Final = Template("{tied_count} tied")
+REFUSED: Final = "unsupported"
+NO_HARDWARE: Final = "none"
+FIGURES: Final = (
+    "model | hardware | status | *energy energy_j | *latency latency_s | power average_power_w | "
+    "utilization compute_utilization_fraction | throughput throughput_per_s | energy x delay edp_js | "
+    "memory peak_memory_bytes | operations per joule ops_per_j"
+)
+
+STEPS_OF_PARTS: Final = Template("explain {model} {other} {best} --metric {metric} {repeated}")
+STEPS_OF_SUBGRAPHS: Final = Template("analyze {model} {best} --level subgraph {repeated}")
+STEPS_OF_MODELS: Final = (
+    Template("compare {model} --level subgraph --hardware {some} --metric {metric} {repeated}"),
+    Template("compare {models} --level detailed --hardware {best} {repeated}"),
+)
+
+# Hardware ranked for a deployment
+
+RANKED_BY: Final = Template("Ranked by {sort}")
+ALLOCATION: Final = Template("Subgraphs on {rank}. {hardware}")
+SUBGRAPHS: Final = Template("{metric} of each subgraph")
+MODEL: Final = "Operators of the model"
+NUMBERS_TITLE: Final = "Numbers of the hardware"
+SPREADS_TITLE: Final = "Utilization of the hardware"
+
+FIRST: Final = Template(
+    "{best} has the {metric.best} {metric.label}{among}[, {ratio:x} better than {other}][, equal to {equal}]."
+    "[ {first} is not available, but would be {ahead:x} better.][ {only} is not available.]"
+)
+
+RANKING: Final = (
+    "rank | *hardware | class architecture | *latency latency_s | inferences/s throughput_per_s | "
+    "*power average_power_w | *inferences/J inferences_per_j | energy/inference energy_per_inference_j | TDP tdp_w | "
+    "utilization compute_utilization_fraction | busy units units_used_count | microarchitecture"
+)
+RANKED: Final = {
+    "latency": "latency",
+    "throughput": "inferences/s",
+    "power": "power",
+    "efficiency": "inferences/J",
+    "energy": "energy/inference",
+}
+"""Metric -> heading of its column."""
+
+PLACED: Final = (
+    "subgraph | *latency latency_s | *bottleneck | *busy units units_used_count | "
+    "*utilization compute_utilization_fraction | *energy energy_j | share of latency latency_fraction | "
+    "tiles tile_count | waves wave_count | pattern fusion_pattern"
+)
+
+MIX: Final = (
+    "operators kind | *subgraphs subgraph_count | *count operator_count | share of operators operator_fraction | "
+    "MACs mac_count | *share of MACs mac_fraction"
+)
+
+STRENGTHS: Final = Template("{hardware}:[ strong: {strong:list};][ weak: {weak:list}]")
+STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
+    "energy_per_inference": (
+        Template("{times:x} less energy than the median"),
+        Template("{times:x} more energy than the median"),
+    ),
+    "latency": (Template("{times:x} faster"), Template("{times:x} slower")),
+    "power": (Template("{times:x} less power"), Template("{times:x} more power")),
+    "utilization": (Template("{value:%} of its peak ({grade})"),) * 2,
+    "idle": (Template("{unit_name}s idle {value:%} of their time"),) * 2,
+    "launch": (Template("{value:%} of the time in kernel launches"),) * 2,
+    "memory": (Template("{value:%} of the time waiting for memory"),) * 2,
+}
+"""Aspect -> text where the hardware is better than the median, and where it is worse."""
+
+NUMBERS: Final = "*hardware | section | *quantity | *value | basis"
+SPREADS: Final = (
+    "hardware | *mean utilization mean_utilization_fraction | *lowest min_utilization_fraction | "
+    "lowest subgraph min_name | *highest max_utilization_fraction | highest subgraph max_name | "
+    "time without MACs idle_time_fraction | compute-bound time compute_time_fraction | "
+    "memory-bound time memory_time_fraction | launch-bound time launch_time_fraction"
+)
+
+STEPS_OF_RANKING: Final = (
+    Template("compare {model} --level detailed --hardware {best} {repeated}"),
+    Template("explain {model} {other} {best} {repeated}"),
+)

@@ -1,1 +1,0 @@
-"""Energy-delay product of a run."""

@@ -1,0 +1,224 @@
+"""Choose and fill the sentences on the difference of two runs; each is omitted without its rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.answer.assumed import describe_assumed_gap
+from joulemap.answer.engine import describe_engine
+from joulemap.answer.explain import text
+from joulemap.answer.explain.pair import LEAST_CAUSE, PairAnswer, find_role
+from joulemap.answer.run import overlaps
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.metric import METRIC
+from joulemap.domain.role import ROLES
+from joulemap.domain.table import Table
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
+
+SMALL: Final = 0.02
+"""Share of the difference below which a cause is not mentioned."""
+
+LEADING: Final = 0.1
+"""Share of the difference below which a subgraph does not stand out."""
+
+MOST: Final = 3
+"""Maximum insights."""
+
+FACTOR: Final = 1.2
+"""Ratio above which a difference is stated as a factor, below as a share."""
+
+CONSEQUENCE: Final = "regulator"
+"""Role whose energy only follows from that of the others."""
+
+
+def describe_difference(answer: PairAnswer) -> str:
+    """Return the headline: the hardware that needs less, by how much, the confidence, and the assumed share."""
+    given = {
+        "verb": text.VERBS[answer.metric],
+        "quantity": text.QUANTITIES.get(answer.metric, METRIC[answer.metric].label),
+        "where": text.OF_RUN if answer.are_runs else text.AT_BATCH(answer.total),
+    }
+    name_a, name_b = answer.names
+    if answer.difference_exact == 0:
+        return text.EQUAL(a=name_a, b=name_b, **given)
+    (less, least), (more, most) = sorted(zip(answer.names, answer.values, strict=True), key=lambda one: one[1])
+    is_tied = answer.probability is not None and answer.probability < TOLD_APART
+    return text.HEADLINE(
+        less=less,
+        more=more,
+        by=_show_factor(least, most),
+        part=answer.subgraph,
+        sure=None if is_tied else answer.probability,
+        tied=text.TIED if is_tied else "",
+        gap=_describe_assumed_gap(answer),
+        **given,
+    )
+
+
+def _show_factor(least: float, most: float) -> str:
+    """Return the factor or share by which one value is less than another; empty without a factor."""
+    if not least:
+        return ""
+    return f"{most / least:.3g}x" if most / least >= FACTOR else show_share(1.0 - least / most)
+
+
+def _describe_assumed_gap(answer: PairAnswer) -> str:
+    """Return the assumed share of a difference of energies; empty for other metrics and for parts of a run."""
+    assumed = answer.scope.assumed
+    ids = [run_id for run_id in answer.scope.run_ids if run_id in assumed]
+    if answer.metric != "energy" or answer.subgraph or len(ids) < 2:
+        return ""
+    return describe_assumed_gap(assumed[ids[0]], assumed[ids[-1]])
+
+
+def describe_host(answer: PairAnswer) -> list[str]:
+    """Return the overhead of a language model's engine on both runs, which their ledgers do not include."""
+    static = next((row for row in answer.purposes if row.purpose == "static"), None)
+    if static is None or answer.subgraph:
+        return []
+    total = answer.total
+    times, costs = (total.latency_a_s, total.latency_b_s), (static.energy_a_j, static.energy_b_j)
+    runs = [(name, time, cost / time) for name, time, cost in zip(answer.names, times, costs, strict=True)]
+    return describe_engine(total.model, total.batch, runs)
+
+
+def describe_confidence(answer: PairAnswer) -> str:
+    """Return the confidence in the direction, and whether only one side is calibrated."""
+    (value_a, value_b), names = answer.values, answer.names
+    given = {"sure": answer.probability, "less": names[value_b < value_a], "verb": text.VERBS[answer.metric]}
+    found = [] if answer.probability is None else [text.SURE(**given)]
+    if answer.scope.calibrations and answer.scope.uncalibrated:
+        found.append(text.HALF_CALIBRATED(names=answer.scope.uncalibrated))
+    return "; ".join(found)
+
+
+def list_insights(answer: PairAnswer) -> list[str]:
+    """Return at most three sentences: the largest causes, and the largest cause in the opposite direction."""
+    if answer.metric == "memory":
+        return _describe_traffic(answer)
+    found = [(row.share_fraction or 0.0, line) for row in answer.categories if (line := _describe(row, answer))]
+    found.sort(key=lambda one: -one[0])
+    lines = [_describe_shares(answer)] if answer.metric == "edp" and answer.difference_exact else []
+    along = [line for share, line in found if share >= SMALL]
+    against = [f"{text.AGAINST}{line}" for share, line in found[:-2:-1] if share <= -LEADING]
+    lines += along[: MOST - len(lines) - len(against)]
+    return [*lines, *against, *_describe_leader(answer)][:MOST]
+
+
+def _describe_shares(answer: PairAnswer) -> str:
+    """Return the shares of energy and of time in a difference of energy x delay."""
+    shares = {
+        name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
+        for name in ("energy", "time")
+    }
+    against = [name for name, share in shares.items() if share < 0.0]
+    if not against:
+        return text.SHARES(**shares)
+    (along,) = shares.keys() - against
+    return text.OPPOSED(along=along, against=against[0])
+
+
+def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
+    """Return a sentence on a category, for energy by its largest role; empty if that only follows from others."""
+    if row.quantity == "time":
+        return _describe_time(row, answer)
+    sign = 1 if row.difference_exact > 0 else -1
+    roles = [role for role in answer.roles if role.category == row.category]
+    leading = max(roles, key=lambda role: sign * role.difference_fj)
+    return "" if leading.role == CONSEQUENCE else _describe_role(leading, answer)
+
+
+def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
+    """Return the energy of a role on both sides, with the count or price that makes the difference."""
+    total, is_more = answer.total, row.difference_fj > 0
+    name_a, name_b = answer.names
+    sides = [
+        (name_a, row.energy_a_j, row.way_a, _describe_cost(row, row.count_a, row.price_a_j, total.latency_a_s)),
+        (name_b, row.energy_b_j, row.way_b, _describe_cost(row, row.count_b, row.price_b_j, total.latency_b_s)),
+    ]
+    (more, energy, way, detail), (less, other, other_way, beside) = sides[::-1] if is_more else sides
+    given = {"noun": find_role(row).noun, "take": "takes" if row.role == "static" else "take", "energy": energy}
+    if not row.is_shared:
+        rest = sum(  # energy of the devices of a box, which have names of their own
+            one.energy_a_j if is_more else one.energy_b_j
+            for one in answer.roles
+            if one.category == row.category and one.role not in ROLES
+        )
+        return text.ONE_SIDE(more=more, way=way, less=less, none="" if rest else text.NONE, rest=rest or None, **given)
+    sentence = text.SAME_WAY if way == other_way else text.OTHER_WAY
+    return sentence(
+        more=more, way=way, detail=detail, less=less, other=other, other_way=other_way, beside=beside, **given
+    )
+
+
+def _describe_cost(row: RoleDifference, count: float, price: float | None, latency: float) -> str:
+    """Return the count and the price of a role, as far as they make the difference; empty if neither does."""
+    unit = find_role(row).unit
+    has_count, has_price = (
+        abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
+    )
+    if row.role == "static":
+        return text.POWER(price=price, count=count, until=text.UNTIL if overlaps(count, latency) else "")
+    if price is None or not (has_count or has_price):
+        return ""
+    amount = show_quantity(count, unit) if unit in text.SI_WORDS else text.AMOUNT(count=count, unit=unit)
+    each = text.EACH(price=price, unit=text.SI_WORDS.get(unit, unit)) if unit != "s" else show_quantity(price, "W")
+    return each if not has_count else text.AT(amount=amount, each=each) if has_price else amount
+
+
+def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
+    """Return the time of a category on both sides, with work and rate if the same parts are bound by it."""
+    kinds = ("latency: count", "latency: price", "count", "price")  # terms of the bounds that both share
+    terms = (one for one in answer.metric_terms or () if one.place == row.category and one.term in kinds)
+    term = next(terms, None)
+    is_shared = term is not None and abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact)
+    paces = ["", ""]
+    if term is not None and is_shared:
+        pairs = ((term.count_a, term.price_a), (term.count_b, term.price_b))
+        paces = [_describe_pace(term.per, count, price) for count, price in pairs]
+    sides = list(zip(answer.names, (row.spent_a, row.spent_b), paces, strict=True))
+    (more, longest, pace), (less, least, other) = sides[::-1] if row.difference_exact > 0 else sides
+    return text.TIME(
+        activity=text.ACTIVITIES[row.category],
+        more=more,
+        longest=longest,
+        pace=pace,
+        less=less,
+        least=show_quantity(least, "s") if least else text.NO_TIME,
+        other=other,
+        bound="" if is_shared or not least else more,
+    )
+
+
+def _describe_pace(per: str, count: float, price: float | None) -> str:
+    """Return an amount of work with its rate, or with the time per kernel."""
+    if not price:
+        return ""
+    return text.PACES.get(per, text.PACES[""])(per=per, count=count, price=price, rate=1.0 / price)
+
+
+def _describe_traffic(answer: PairAnswer) -> list[str]:
+    """Return the bytes that both runs move off chip."""
+    off_chip = [row for row in answer.traffic or () if row.is_off_chip]
+    sums = {name: sum(getattr(row, name) or 0.0 for row in off_chip) for name in ("bytes_a", "bytes_b")}
+    return [text.TRAFFIC(a=answer.names[0], b=answer.names[1], **sums)] if off_chip else []
+
+
+def leads(rows: Table[SubgraphDifference]) -> bool:
+    """Return whether the subgraph with the largest difference stands out."""
+    return len(rows) > 1 and (rows[0].share_fraction or 0.0) >= LEADING
+
+
+def _describe_leader(answer: PairAnswer) -> list[str]:
+    """Return the subgraph with the largest difference, if it stands out."""
+    if answer.metric == "memory" or not answer.subgraphs:
+        return []
+    if answer.subgraph:
+        share = next(row.share_fraction for row in answer.subgraphs if row.name == answer.subgraph)
+        return [text.OWN_SHARE(share=text.NOTHING if share is None else show_share(share))]
+    if not leads(answer.subgraphs):
+        return []
+    first = answer.subgraphs[0]
+    alike = sum(row.difference == first.difference for row in answer.subgraphs) - 1
+    return [text.LEADER(first, alike=alike or None, total=len(answer.subgraphs), each=text.EACH_ONE if alike else "")]

@@ -1,0 +1,194 @@
+"""Text of `explain`, in the order in which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.answer.run import CATEGORIES
+from joulemap.domain.metric import PartMetricName
+from joulemap.present.template import Template
+
+TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of A {a} and B {b}")
+
+HEADLINE: Final = Template(
+    "{less} {verb} [{by} ]less {quantity} than {more}[ for {part}] {where}[ ({sure:chance} sure)][: {tied}][; {gap}]"
+)
+EQUAL: Final = Template("{b} {verb} exactly as much {quantity} as {a} {where}")
+VERBS: Final[Mapping[PartMetricName, str]] = {"energy": "uses", "latency": "takes", "edp": "has", "memory": "uses"}
+QUANTITIES: Final[Mapping[PartMetricName, str]] = {"latency": "time"}
+AT_BATCH: Final = Template("at batch {batch}")
+OF_RUN: Final = "for its batch"
+TIED: Final = "the two are statistically tied"
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+CATEGORY_COLUMNS: Final = (
+    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | cause of the larger by_count_exact"
+)
+CATEGORY_KEEP: Final = "cause of the larger | {a} | {b} | difference"
+ALL: Final = "all"
+
+SPENT: Final[Mapping[str, str]] = {
+    **CATEGORIES,
+    "on_chip_memory": "on-chip memory",
+    "board": "rest of the board",
+}
+"""Common category of energy -> its words; all memories on a chip together."""
+
+BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
+"""Bound of time -> its words."""
+
+ONE_SIDED: Final = "only there"
+COUNT, PRICE, PRESENCE = "count", "price", "presence"
+MORE_PARTS: Final = ("more subgraphs", "")
+CAUSES: Final[Mapping[str, tuple[str, str]]] = {
+    COUNT: ("more actions", "but fewer"),
+    PRICE: ("costlier actions", "but cheaper"),
+    PRESENCE: ("extra actions", ""),
+}
+"""Cause -> words if it works for the larger side, and if it works against it."""
+CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
+    ("energy", "static"): {COUNT: ("longer time", "shorter time"), PRICE: ("higher power", "lower power")},
+    ("time", "compute"): {COUNT: ("more work", "but less"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("time", "memory"): {COUNT: ("more bytes", "but fewer"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("time", "launch"): {
+        COUNT: ("more kernels", "but fewer"), PRICE: ("longer each", "but shorter each"), PRESENCE: MORE_PARTS,
+    },
+}  # fmt: skip
+"""Quantity and category -> words that replace the general ones."""
+
+PURPOSE_TABLE: Final = "Energy and time by purpose"
+PURPOSE_COLUMNS: Final = (
+    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
+    "share share_fraction"
+)
+PURPOSES: Final[Mapping[str, str]] = {
+    "weights": "products with weights",
+    "experts": "experts",
+    "cache": "keys and values",
+    "attention": "attention",
+    "logits": "logits",
+    "communication": "communication",
+    "host": "kernel launches",
+    "static": "static power",
+    "rest": "norms and the rest",
+}
+"""Purpose of work in a language model -> its words."""
+
+ROLE_TABLE: Final = "Energy by role of the actions"
+ROLE_COLUMNS: Final = (
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | *count A count_a | "
+    "*count B count_b | *energy each, A price_a_j | *energy each, B price_b_j | by count by_count_fj | "
+    "by energy each by_price_fj | actions A actions_a | actions B actions_b"
+)
+
+TERM_TABLE: Final = "Terms: action by action"
+TERM_COLUMNS: Final = (
+    "term | category category_a | *action | *difference +difference_j | *share share_fraction | *count A count_a | "
+    "*count B count_b | *energy each, A energy_per_action_a_j | *energy each, B energy_per_action_b_j | per | "
+    "basis basis_a"
+)
+METRIC_TERM_TABLE: Final = "Terms"
+METRIC_TERM_COLUMNS: Final = (
+    "term | *place | *+difference | *share share_fraction | subgraphs part_count | *count A count_a | "
+    "*count B count_b | *cost each, A price_a | *cost each, B price_b | per"
+)
+NO_TERM: Final = "No term differs."
+SMALLER: Final = Template("{count} smaller terms")
+SUM: Final = "sum of all terms"
+
+EFFECT_TABLE: Final = "Energy by kind of cause"
+EFFECT_COLUMNS: Final = (
+    "effect | difference +difference_j | share share_fraction | actions action_count | "
+    "largest action largest_action | its difference +largest_difference_j"
+)
+
+SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
+OFF_CHIP: Final = "bytes moved off chip"
+SUBGRAPH_COLUMNS: Final = (
+    "subgraph name | pattern fusion_pattern | +difference | share share_fraction | largest role largest_action | "
+    "its difference largest_difference_j | energy A energy_a_fj | energy B energy_b_fj | latency A latency_a_fs | "
+    "latency B latency_b_fs | bottleneck A bottleneck_a | bottleneck B bottleneck_b"
+)
+SUBGRAPH_KEEP: Final = "difference | share | energy A | energy B"
+SUBGRAPH_KEEP_ENERGY: Final = "difference | share | largest role | its difference | energy A | energy B"
+
+TRAFFIC_TABLE: Final = "Bytes moved by each memory"
+TRAFFIC_COLUMNS: Final = (
+    "memory component | A bytes_a | B bytes_b | difference +difference_bytes | energy A energy_a_j | "
+    "energy B energy_b_j"
+)
+
+PROOF: Final = Template("the difference of the {whole}")
+
+# ---- insights --------------------------------------------------------------------------------------------------------
+
+ACTIVITIES: Final[Mapping[str, str]] = {
+    "compute": "computing",
+    "memory": "waiting for memory",
+    "launch": "kernel launch overhead",
+}
+"""Bound of time -> its activity."""
+
+SHARES: Final = Template("energy accounts for {energy:%} of the difference, time for {time:%}")
+OPPOSED: Final = Template("{along} decides the difference; {against} counteracts it")
+AGAINST: Final = "against that, "
+
+SAME_WAY: Final = Template("{noun} {take} {energy:J} on {more}[ ({detail})] and {other:J} on {less}[ ({beside})]")
+OTHER_WAY: Final = Template(
+    "{noun} {take} {energy:J} on {more}: they {way}[ ({detail})]; on {less} they {other_way}[ ({beside})] and take "
+    "{other:J}"
+)
+ONE_SIDE: Final = Template(
+    "{noun} {take} {energy:J} on {more}[: they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
+)
+NONE: Final = "none"
+POWER: Final = Template("{price:W} for {count:s}[ {until}]")
+UNTIL: Final = "until the next batch"
+AMOUNT: Final = Template("{count:~} {unit}s")
+EACH: Final = Template("{price:J} per {unit}")
+AT: Final = Template("{amount} at {each}")
+SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
+
+TIME: Final = Template(
+    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: it bounds more subgraphs on "
+    "{bound}]"
+)
+NO_TIME: Final = "no time"
+PACES: Final[Mapping[str, Template]] = {
+    "kernel": Template("{count:plain} kernels at {price:s} each"),
+    "B": Template("{count:B} at {rate:B/s}"),
+    "": Template("{count:~} {per}s at {rate:1/s}"),
+}
+"""Unit of a count -> its amount and rate; the last one serves all others."""
+
+LEADER: Final = Template(
+    "largest contribution of {total:n subgraph}: {name} ({fusion_pattern})[ and {alike} equal ones], "
+    "{share_fraction:%} of the difference[ {each}]"
+)
+EACH_ONE: Final = "each"
+OWN_SHARE: Final = Template("this subgraph contributes {share} of the difference of the runs")
+NOTHING: Final = "nothing"
+
+TRAFFIC: Final = Template("off chip, {a} moves {bytes_a:B} and {b} {bytes_b:B}")
+
+# ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
+
+SURE: Final = Template("{sure:chance} that {less} {verb} less")
+HALF_CALIBRATED: Final = Template("{names:and} is not calibrated by measurements, the other is")
+
+DEFINITIONS: Final = (
+    "the last column gives causes of at least a quarter of the difference; a difference in count is priced at the mean "
+    "of both energies per action, and the rest is energy per action",
+    "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
+    "on-chip memories, instructions, bundles and tokens; operands are counted by the operations that use them, on-chip "
+    "transfers by the bytes of the memories",
+)
+CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
+
+BY_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --level subgraph")
+INTO_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
+INTO_ACTIONS: Final = Template("analyze {model} {one} --level subgraph --subgraph {part} --by action")
+SWEEP: Final = Template("sweep {model} --hardware {a},{b} --batch {batches} --level crossing")
+FLIP: Final = Template("flip {model} {a} {b}[ --metric {metric}]")

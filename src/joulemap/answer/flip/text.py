@@ -1,0 +1,65 @@
+"""Text of the answer on constants that would reverse an order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.present.template import Template
+
+TITLE: Final = Template(
+    "{title}: constants that would reverse the order in {metric.label} of A {a} and B {b}[, {paid}]"
+)
+DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
+
+WINNER: Final = Template(
+    "{winner} is {ratio:x} better in {metric.label} than {loser}: {value} against {other}"
+    "[ ({chance:chance} confidence)][; the order reverses at batch {reversed:list}]"
+    "[; the order is the same from batch {first} to {last}][; {no_flip}]."
+)
+NO_FLIP: Final = "no single constant reverses the order"
+
+COLUMNS: Final = (
+    "constant word | *side | *value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
+    "*share of uncertainty variance_fraction | basis"
+)
+ALL_TITLE: Final = "Every constant, the likeliest to reverse the order first"
+ALL_COLUMNS: Final = (
+    "constant | *hardware | value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
+    "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | spread from spread | "
+    "method | *basis | meaning"
+)
+NOT_BELOW: Final = Template("not below {limit}")
+NEVER: Final = "never alone"
+BOTH: Final = "both"
+SPREAD: Final = Template("/{down:plain} x{up:plain}")
+
+SIDE: Final = Template(
+    "{name} contributes {share:%} of the uncertainty[; the order reverses with its {word} at {flip}][; {no_flip}]"
+)
+NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
+FLIP: Final = Template("{there} instead of {value} ({factor}[, {chance:odds}])")
+FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction ({chance:odds})")
+NEAREST: Final = Template("the {word} of {owner} at {flip}")
+NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
+MEASURE_NEXT: Final = Template(
+    "measure next: the {row.word} of {owner}[ ({meaning})], {row.basis}: {row.variance_fraction:%} of the uncertainty"
+)
+
+SURE: Final = Template(
+    "{probability:chance} confidence[, {tied}]; the ratio of two such predictions is off by {ratio:x} or more in "
+    "{odds:odds} cases[, by 2x in {odds_of_two:odds}]"
+)
+TIED: Final = "statistically tied"
+
+NOTES: Final = (
+    "each constant alone, all others unchanged, between 1/100 and 100 times its value",
+    "chance: probability that this constant is that wrong on that side; all constants together have the error of "
+    "similar predictions, each by its share of the uncertainty",
+    "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants count as "
+    "independent, and one common to both as one",
+    "--details has each constant's name for --set",
+)
+
+STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
+STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")
+STEP_TRY: Final = Template("compare {model} --hardware {joined} --set {setting} {repeated}")

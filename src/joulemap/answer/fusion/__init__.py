@@ -1,1 +1,0 @@
-"""Savings of operator fusion."""

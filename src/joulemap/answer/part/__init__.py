@@ -1,0 +1,1 @@
+"""The parts of runs: categories, actions, events, subgraphs and operators, by energy, time and energy-delay product."""

@@ -1,0 +1,221 @@
+"""Break down one run: energy and latency, bottlenecks, and the energy of each part."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import attrs
+
+from joulemap.answer.answer import Drawings, Figures, fetch_tables
+from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
+from joulemap.answer.part import text
+from joulemap.answer.part.figure import draw_roof, draw_tree
+from joulemap.answer.part.part import PartsAnswer, holding_parts
+from joulemap.answer.run import OVERHEAD, overlaps, title_run
+from joulemap.answer.scope import describe_recalled
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import RunDivision, Settings
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show, show_amount, show_plain, show_price, show_quantity, show_units
+from joulemap.present.document import Document, Grid, Section, Text, show_under
+from joulemap.row.analyze import (
+    ActionShare,
+    BottleneckShare,
+    CategoryShare,
+    EventCount,
+    OperatorShare,
+    RunTotal,
+    SubgraphRoof,
+    SubgraphShare,
+)
+from joulemap.row.report import EnergyLeaf
+from joulemap.store.query import start
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.figure.spec import DrawingName
+
+SHOWN: Final = 8
+"""Default number of rows per table."""
+
+
+@frozen(kw_only=True)
+class AnalyzeAnswer(PartsAnswer):
+    """Breakdown of one run; categories, actions, subgraphs and operators each sum to its energy exactly."""
+
+    totals: Table[RunTotal]
+    """One row."""
+    categories: Table[CategoryShare]
+    """Sorted by energy, largest first."""
+    actions: Table[ActionShare]
+    """Sorted by category, then by energy, largest first."""
+    subgraphs: Table[SubgraphShare]
+    """Sorted by execution order."""
+    operators: Table[OperatorShare]
+    """Sorted by execution order."""
+    bottlenecks: Table[BottleneckShare]
+    tree: Table[EnergyLeaf]
+    """Common categories, the actions in each, and the subgraphs with the most energy per action."""
+    roofline: Table[SubgraphRoof]
+    """Sorted by execution order."""
+    events: Table[EventCount]
+    """Instructions, cache lines, tiles …, in the order of the class's file."""
+    subgraph: str
+    """Subgraph that the events belong to; empty for the whole run."""
+
+    @property
+    def total(self) -> RunTotal:
+        """Totals of the whole run."""
+        return self.totals[0]
+
+    def rows(self, by: RunDivision) -> Table[Any]:
+        """Return the table of one division, such as categories or subgraphs."""
+        return self.own_tables[text.PLURALS[by]]
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with the selected subgraph."""
+        return {**super().data(), "subgraph": self.subgraph or None}
+
+    def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return the document with the `limit` largest rows of the division; csv holds the division's rows."""
+        total, divisions = self.total, get_args(RunDivision)
+        first, *others = self._divided(by, limit)
+        longest = max(self.bottlenecks, key=lambda row: row.latency_fs)
+        named = {
+            "name": self.scope.mark(total.hardware),
+            "largest": self.categories[0].category,
+            "share": self.categories[0].share_fraction,
+            "bottleneck": longest.bottleneck,
+            "time": longest.latency_fraction,
+        }
+        largest = max(self.subgraphs, key=lambda row: row.energy_fj)
+        bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
+        return self._compose(
+            title_run(total, self.scope),
+            (first,),
+            self.rows(by),
+            answer=text.RUN_HEADLINE(total, **named),
+            insights=[one(total, part=largest, overhead=OVERHEAD) for one in text.RUN_INSIGHTS],
+            details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
+            notes=self.notes(),
+            steps=self._fill_steps(
+                text.RUN_STEPS,
+                total,
+                repeated,
+                hardware=self.scope.spell(total.hardware),
+                deeper=divisions[(divisions.index(by) + 1) % len(divisions)],
+            ),
+        )
+
+    def figures(self) -> Figures:
+        """Return the energy tree and the roofline of the run's subgraphs."""
+        subject = self.scope.bounded(title_run(self.total, self.scope))
+        return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
+
+    def sketched(self, by: RunDivision, /) -> Drawings:
+        """Return text drawings: the selected division and, except for events, the roofline."""
+        named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
+            "category": ("division", {"nouns": "categories", "label": "{category}"}),
+            "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
+            "event": ("events", {"of": " of one subgraph" if self.subgraph else ""}),
+        }
+        name, texts = named.get(by, ("execution", {}))
+        drawn = self._sketch(name, self.rows(by), {"by": by, **texts})
+        return (drawn,) if by == "event" else (drawn, self._sketch("roofline", self.roofline))
+
+    def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
+        """Yield the section of the largest rows of a division, then sections of all rows and their sum."""
+        rows = self.rows(by)
+        if by == "event":
+            title, below = text.EVENT_TABLE(subgraph=self.subgraph), Text(text.SHARED_ENERGY)
+            whole = self._lay_events(text.EVENT_TREE, text.EVENT_LINE)
+            shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
+            shown = shown.out_of(len(whole.rows), 2 * limit, "rows", "--details")
+        else:
+            title, below = text.RUN_TABLE(by=by), self._prove(text.PLURALS[by], rows, self.total)
+            whole, shown = self._parts(by, len(rows)), self._parts(by, limit)
+            shown = shown.out_of(len(rows), limit, text.PLURALS[by])
+        yield show_under(title, shown)
+        yield Section(f"{title}, whole", (whole, below) if shown.cut else below)
+        if by == "event":
+            yield Section(text.FORMULA_TABLE, self._lay_events(text.FORMULA_TREE, text.FORMULA_LINE))
+
+    def _facts(self) -> Grid:
+        total = self.total
+        return lay_facts(
+            text.FACTS,
+            text.RUN_FACTS,
+            total,
+            each=total.energy_per_inference_j if total.batch > 1 else None,
+            overhead=OVERHEAD,
+            pace=text.OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else text.IN_TURN,
+            tiles=show(total.tile_count, "tile_count"),
+            waves=show(total.wave_count, "wave_count"),
+        )
+
+    def _parts(self, by: RunDivision, limit: int) -> Grid:
+        """Return the run and its largest parts; actions are under their category."""
+        if by == "action":
+            return self._tree(limit)
+        return self._lay_largest(
+            self.rows(by),
+            text.RUN_COLUMNS[by],
+            self.total,
+            limit,
+            kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(self.actions)),
+            units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
+        )
+
+    def _tree(self, limit: int) -> Grid:
+        """Return a tree of the run, its categories and their large actions."""
+        lines = [fill_cells(text.ACTION_RUN, self.total, whole=1.0)]
+        large = sorted(self.actions, key=lambda row: -row.energy_fj)[:limit]
+        for category in self.categories:
+            lines.append(fill_cells(text.ACTION_CATEGORY, category))
+            for row in large:
+                if row.category == category.category:
+                    count, price = show_amount(row.action_count, row.per), show_price(row.energy_per_action_j, row.per)
+                    unit = "" if count.endswith(row.per) else row.per
+                    lines.append(fill_cells(text.ACTION_LINE, row, count=count, unit=unit, price=price))
+        return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True)
+
+    def _lay_events(self, headings: str, line: str) -> Grid:
+        """Return a tree of components, their events and the parts of each event."""
+        lines: list[tuple[str, ...]] = []
+        for component, found in itertools.groupby(self.events, lambda event: event.component):
+            lines.append((component,))
+            depths = {"": 0}
+            for row in found:
+                depths[row.event] = depths.get(row.part_of or "", 0) + 1
+                count = show_quantity(row.event_count, "") if row.event_count >= 1.0 else show_plain(row.event_count)
+                lines.append(fill_cells(line, row, indent="  " * depths[row.event], count=count))
+        return lay_lines(headings, lines, is_tree=True)
+
+    def notes(self) -> list[str]:
+        """Return notes on this run: clock, assumptions and other caveats."""
+        total = self.total
+        return [
+            *((text.CAPPED(total),) if total.clock_fraction < 1.0 else ()),
+            *((text.ASSUMED(total),) if total.assumed_energy_fraction else ()),
+            *describe_recalled(total.recalled_energy_fraction, total.hardware),
+            *self.scope.describe(),
+        ]
+
+
+def analyze(
+    source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS, *, subgraph: str = ""
+) -> AnalyzeAnswer:
+    """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+    `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
+    does not have; UsageError for a folder with several hardware; UnsupportedError with the reason if the hardware
+    cannot run the configuration, for example for lack of a precision or of memory.
+    """
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
+        events = start(connection, EventCount, run_id=ids[0], subgraph=subgraph)
+        found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=ids[0], run_ids=ids)
+        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())

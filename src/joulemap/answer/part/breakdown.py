@@ -1,0 +1,275 @@
+"""Break down the energy of each subgraph or operator by category or action, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import attrs
+
+from joulemap.answer.answer import Drawings
+from joulemap.answer.part import text
+from joulemap.answer.part.part import PartsAnswer, check_subgraph, holding_parts, lay_across
+from joulemap.answer.run import prove
+from joulemap.answer.scope import Scope, holding_scope
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
+from joulemap.domain.table import Table
+from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.row.breakdown import PartAction, PartCategory
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+
+SHOWN_ROWS: Final = 200
+"""Maximum rows shown of the whole table; machine formats hold all."""
+
+SHOWN_HARDWARE: Final = 4
+"""Maximum hardware named in a headline."""
+
+Rows = Sequence[PartCategory | PartAction]
+
+
+@frozen(kw_only=True)
+class PartAnswer(PartsAnswer):
+    """Energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
+
+    level: ModelDivision
+    by: EnergyDivision
+    subgraph: str
+    """Subgraph to look inside; empty for all."""
+    categories: Table[PartCategory] | None
+    """Rows by run and part, then by energy, largest first; None if divided by action."""
+    actions: Table[PartAction] | None
+    """Rows by run and part, then by energy, largest first; None if divided by category."""
+
+    @property
+    def rows(self) -> Table[PartCategory] | Table[PartAction]:
+        """Requested table."""
+        table = self.categories if self.categories is not None else self.actions
+        assert table is not None
+        return table
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats."""
+        return {**super().data(), "level": self.level, "by": self.by, "subgraph": self.subgraph or None}
+
+    def sketched(self, _by: RunDivision, /) -> Drawings:
+        """Return a stacked bar for each run, or for each part of a single run, largest energy first."""
+        is_single = len({row.run_id for row in self.rows}) == 1
+        texts = {
+            "part": "{category}" if self.by == "category" else "{component}.{action}",
+            "by": self.by,
+            "group": "part_index" if is_single else "run_id",
+            "order": "value" if is_single else "",
+            "label": "{name}" if is_single else "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}",
+            "what": "{name}" if self.subgraph else f"each {self.level}" if is_single else "each run",
+            "nouns": f"{self.level}s" if is_single else "runs",
+        }
+        return (self._sketch("parts", self.rows, texts),)
+
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
+        """Return the document with the `limit` parts of the most energy; machine formats hold all."""
+        rows: Rows = self.rows.rows
+        runs = {run_id: [row for row in rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
+        runs = {run_id: found for run_id, found in runs.items() if found}
+        subject = {"by": self.by, "level": self.level, "subgraph": self.subgraph}
+        shown = []
+        for model in dict.fromkeys(row.model for row in rows):
+            mine = [found for found in runs.values() if found[0].model == model]
+            title = text.INSIDE_TABLE if self.subgraph else text.PARTS_TABLE
+            named = title(**subject, model=model if len(self.scope.models) > 1 else "")
+            drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)
+            shown.append(Section(named, (drawn, *self.scope.say_left_out()), is_tight=True))
+        return self._compose(
+            text.PART_TITLE(
+                title=self.scope.title, hardware=list(dict.fromkeys(map(self._name, runs.values()))), **subject
+            ),
+            shown,
+            self.rows,
+            answer=self._describe_largest(rows),
+            details=(Section(text.EACH_TABLE(**subject), (self._lay_each(), *self._prove_runs(runs))),),
+            steps=self._list_steps(rows, repeated),
+        )
+
+    def _name(self, rows: Rows) -> str:
+        return self.scope.mark(rows[0].hardware)
+
+    def _lay_each(self) -> Grid:
+        """Return every row, up to a maximum."""
+        drawn = self._lay(self.rows, text.EACH_COLUMNS[self.by], limit=SHOWN_ROWS)
+        return attrs.evolve(drawn, way="--format json")
+
+    def _lay_inside(self, runs: Sequence[Rows], limit: int) -> Grid:
+        """Return a row for each category or action of one part, and a column per run."""
+        sums: dict[str, list[int]] = {text.WHOLE: [0] * len(runs)}
+        for index, rows in enumerate(runs):
+            for row in rows:
+                for name in (text.WHOLE, name_part(row)):
+                    sums.setdefault(name, [0] * len(runs))[index] += row.energy_fj
+        whole, *ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
+        lines = [
+            (name, *(_show(value) if value else "" for value in values), show_share(values[0] / (whole[1][0] or 1)))
+            for name, values in (whole, *ordered[:limit])
+        ]
+        names = [*map(self._name, runs)]
+        headings = (self.by, *names, text.SHARE)
+        if len(runs) > 1:
+            headings, lines = headings[:-1], [cells[:-1] for cells in lines]
+        return Grid(headings=headings, rows=tuple(lines), keep=tuple(names)).out_of(
+            len(ordered), limit, text.PLURALS[self.by]
+        )
+
+    def _lay_parts(self, runs: Sequence[Rows], limit: int) -> Grid:
+        """Return the largest parts: their energy per run, and for a single run its largest category."""
+        weights: dict[int, float] = {}
+        for row in (row for rows in runs for row in rows):
+            weights[row.part_index] = weights.get(row.part_index, 0.0) + (row.run_fraction or 0.0)
+        parts = sorted(weights, key=lambda part: (-weights[part], part))
+        is_single, lines = len(runs) == 1, []
+        for part in parts[:limit]:
+            mine = [[row for row in rows if row.part_index == part] for rows in runs]
+            first = next(row for rows in mine for row in rows)
+            cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
+            if is_single:
+                largest = max(mine[0], key=lambda row: row.energy_fj)
+                share = text.LARGEST_PART(largest=name_part(largest), share=largest.share_fraction)
+                cells += [show_share(sum(row.run_fraction or 0.0 for row in mine[0])), share]
+            lines.append((first.name, *cells, first.fusion_pattern if self.level == "subgraph" else first.kind))
+        names = ["energy", *text.LARGEST_PARTS] if is_single else [*map(self._name, runs)]
+        headings = (self.level, *names, text.KINDS[self.level])
+        return lay_across(headings, lines, len(parts), f"{self.level}s", names)
+
+    def _describe_largest(self, rows: Rows) -> str:
+        """Return the category or action with the most energy on each hardware."""
+        sums: dict[str, dict[str, int]] = {}
+        for row in rows:
+            mine = sums.setdefault(row.hardware, {})
+            mine[name_part(row)] = mine.get(name_part(row), 0) + row.energy_fj
+        subject = {"by": self.by, "subject": self.subgraph or f"the {self.level}s"}
+        largest = []
+        for hardware, mine in list(sums.items())[:SHOWN_HARDWARE]:
+            name = max(mine, key=lambda name: mine[name])
+            share = mine[name] / (sum(mine.values()) or 1)
+            largest.append({"largest": name, "name": self.scope.mark(hardware), "share": share})
+        if len(largest) == 1:
+            return text.PART_HEADLINE(**subject, **largest[0])
+        return text.PARTS_HEADLINE(**subject, largest=[text.PART_LARGEST(**one) for one in largest])
+
+    def _prove_runs(self, runs: Mapping[int, Rows]) -> Iterator[Text]:
+        """Yield the check of the sum of each run."""
+        whole = "the subgraph" if self.subgraph else "the run"
+        for rows in runs.values():
+            sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
+            yield prove(text.PLURALS[self.by], f"{whole} on {self._name(rows)}" if len(runs) > 1 else whole, sums)
+
+    def _list_steps(self, rows: Rows, repeated: Sequence[str]) -> list[list[str]]:
+        hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in rows))
+        largest = max(rows, key=lambda row: row.energy_fj)
+        inside = (text.INTO_OPERATORS if self.subgraph else text.INTO_LARGEST,) if self.level == "subgraph" else ()
+        return self._fill_steps(
+            (*inside, *((text.INTO_PAIR,) if len(hardware) > 1 else ())),
+            None,
+            repeated,
+            model=self.scope.model,
+            part=self.subgraph,
+            hardware=hardware[0],
+            largest=self.scope.spell(largest.hardware),
+            largest_part=largest.name,
+            a=hardware[0],
+            b=hardware[:2][-1],
+        )
+
+
+def _show(energy_fj: int) -> str:
+    return show_quantity(energy_fj / FJ_PER_J, "J")
+
+
+def break_down(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+) -> PartAnswer:
+    """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
+
+    Categories are the architecture's own. `subgraph` selects one to look inside. Raises as `analyze`; UnknownNameError
+    for a subgraph that the model does not have.
+    """
+    _check(level, by)
+    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
+        answer = _fetch(scope, connection, ids, level=level, by=by, subgraph=subgraph, is_common=False)
+    return _check_energy(answer)
+
+
+def compare_breakdowns(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+) -> PartAnswer:
+    """Break down the energy of each subgraph or operator on each hardware.
+
+    Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
+    UnknownNameError for a subgraph that no model has.
+    """
+    _check(level, by)
+    settings.check_single("compare")
+    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
+        check_subgraph(connection, ids, subgraph)
+        answer = _fetch(scope, connection, ids, level=level, by=by, subgraph=subgraph, is_common=True)
+    return _check_energy(answer)
+
+
+def _check(level: ModelDivision, by: EnergyDivision) -> None:
+    check_name("level", level, get_args(ModelDivision))
+    check_name("division", by, get_args(EnergyDivision))
+
+
+def _fetch(
+    scope: Scope,
+    connection: Connection,
+    ids: list[int],
+    *,
+    level: ModelDivision,
+    by: EnergyDivision,
+    subgraph: str,
+    is_common: bool,
+) -> PartAnswer:
+    given = {"run_ids": ids, "level": level, "subgraph": subgraph}
+    is_by_category = by == "category"
+    return PartAnswer(
+        scope=scope,
+        level=level,
+        by=by,
+        subgraph=subgraph,
+        categories=fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None,
+        actions=None if is_by_category else fetch(connection, PartAction, **given),
+    )
+
+
+def _check_energy(answer: PartAnswer) -> PartAnswer:
+    """Return an answer; UnsupportedError if none of its parts takes energy."""
+    if not answer.rows.rows:
+        raise UnsupportedError(f"no operator of {answer.subgraph} runs as a kernel, so it takes no energy")
+    return answer
+
+
+def name_part(row: PartCategory | PartAction) -> str:
+    """Return the name of a row in a table."""
+    return row.category if isinstance(row, PartCategory) else f"{row.component}.{row.action}"

@@ -1,0 +1,210 @@
+"""Break down a run's energy-delay product: shares, concentration, and the largest possible savings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import Drawings, Figures, fetch_tables
+from joulemap.answer.layout import lay_facts
+from joulemap.answer.part import text
+from joulemap.answer.part.part import PartsAnswer, holding_parts, lay_across
+from joulemap.answer.run import title_run
+from joulemap.domain.configuration import MERGING
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import ModelDivision, RunDivision, Settings
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_chosen_share
+from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+
+WORTH_SAYING: Final = 0.01
+"""Share of the energy-delay product below which a saving is not stated."""
+
+INSIGHTS: Final = 3
+"""Maximum insights."""
+
+
+@frozen(kw_only=True)
+class EdpAnswer(PartsAnswer):
+    """Energy-delay product of one run; the shares of its subgraphs, and those of its operators, sum to it."""
+
+    totals: Table[EdpTotal]
+    """Totals of the run; one row."""
+    subgraphs: Table[EdpShare]
+    """Rows by share, largest first."""
+    operators: Table[EdpOperatorShare]
+    """Rows by share, largest first."""
+    cuts: Table[EdpCut]
+    """Smallest sets of subgraphs, and of operators, that reach each share."""
+    patterns: Table[EdpPattern]
+    """Rows by share, largest first."""
+    bounds: Table[EdpBound]
+    """Rows by saving, largest first."""
+    comparison: Table[EdpComparison]
+    """Rows by subgraph, the run itself first; empty without a comparison."""
+
+    @property
+    def total(self) -> EdpTotal:
+        """Totals of the whole run."""
+        return self.totals[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with the sentences."""
+        return {**super().data(), "insights": [self.headline(), *self.insights()]}
+
+    def figures(self) -> Figures:
+        """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
+        facts = "; ".join((self.headline().removesuffix("."), *self.insights()[:1]))
+        return (
+            self._draw_figure(
+                "edp", self.subgraphs, title_run(self.total, self.scope), f"{facts}.", {"part": "subgraph"}
+            ),
+        )
+
+    def sketched(self, by: RunDivision, /) -> Drawings:
+        """Return a text drawing of the shares of subgraphs, or of operators if these are shown."""
+        return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
+
+    def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+        """Return the document with `limit` shares of one level; machine formats hold both tables, csv that level."""
+        rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
+        noun = text.WITH_BIASES if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
+        shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit), is_tight=True)
+        tables = (Section(text.BESIDE_TABLE, self._lay_beside(limit), is_tight=True), shares)
+        first, *others = tables if self.comparison.rows else tables[1:]
+        cuts = attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by))
+        given = {
+            "hardware": self.scope.spell(self.total.hardware),
+            "other": "operator" if by == "subgraph" else "subgraph",
+        }
+        return self._compose(
+            title_run(self.total, self.scope),
+            (first,),
+            rows,
+            answer=self.headline(),
+            insights=self.insights(),
+            details=(
+                *others,
+                Section(
+                    text.EDP_FACTS_TABLE,
+                    (lay_facts(text.FACTS, text.EDP_FACTS, self.total), self._prove(noun, rows, self.total)),
+                ),
+                Section(
+                    text.CUT_TABLE(by=by),
+                    self._lay(
+                        cuts,
+                        text.CUT_COLUMNS.format(by=by),
+                        cut_fraction=lambda row: show_chosen_share(row.cut_fraction),
+                        top_count=text.CUT_COUNT,
+                    ),
+                ),
+                Section(text.PATTERN_TABLE, self._lay(self.patterns, text.PATTERN_COLUMNS)),
+                Section(
+                    text.BOUND_TABLE,
+                    self._lay(
+                        self.bounds,
+                        text.BOUND_COLUMNS,
+                        remedy=lambda row: text.REMEDIES[row.remedy],
+                        subgraph_count=lambda row: f"{row.subgraph_count}/{row.total_count}",
+                    ),
+                ),
+            ),
+            notes=[
+                *self.scope.describe_refusals(),
+                *((text.EDP_CAPPED(self.total),) if self.total.clock_fraction < 1.0 else ()),
+                *self.scope.describe(),
+            ],
+            steps=self._fill_steps(text.EDP_STEPS, self.total, repeated, **given),
+        )
+
+    def headline(self) -> str:
+        """Return the energy-delay product, and the subgraphs that hold half of it."""
+        half = next(row for row in self.cuts if row.level == "subgraph")
+        return text.EDP_HEADLINE(self.total, name=self.scope.mark(self.total.hardware), cut=half)
+
+    def insights(self) -> list[str]:
+        """Return at most three sentences on the lowest shares, the largest saving, fusion, and concentration."""
+        best = [row.hardware for row in self.comparison if row.is_best]
+        wins = sorted(Counter(best).items(), key=lambda item: (-item[1], item[0]))
+        marked = [(self.scope.mark(name), count) for name, count in wins]
+        others = [text.WIN(name=name, count=count) for name, count in marked[1:]]
+        bound = self.bounds[0]
+        found = [
+            *(text.WINS(total=len(best), first=name, count=count, others=others) for name, count in marked[:1]),
+            *(
+                (text.BOUNDS[bound.remedy](bound, saving=bound.saving_fraction),)
+                if bound.saving_fraction >= WORTH_SAYING
+                else ()
+            ),
+            *self._describe_fusion(),
+            text.HALVING(self.subgraphs[0]),
+            *((text.PATTERN(self.patterns[0]),) if len(self.patterns) > 1 else ()),
+        ]
+        return found[:INSIGHTS]
+
+    def _describe_fusion(self) -> list[str]:
+        """Return the effect of fusion, or of launches by the host; empty if it is small."""
+        total = self.total
+        ratio = total.separate_edp_js / total.edp_js
+        if total.runtime in MERGING and ratio >= 1.0 + WORTH_SAYING:
+            return [text.FUSION_SAVES(total, saved=1.0 - 1.0 / ratio)]
+        if ratio <= 1.0 - WORTH_SAYING and (total.runtime in MERGING or total.runtime == "eager"):
+            return [(text.FUSION_COSTS if total.runtime in MERGING else text.LAUNCH_COSTS)(total)]
+        return []
+
+    def _lay_shares(self, by: ModelDivision, rows: Table[Any], noun: str, limit: int) -> Grid:
+        kind, fused = ("", "") if by == "subgraph" else (" kind |", " fused is_fused |")
+        drawn = self._lay(
+            rows,
+            text.EDP_COLUMNS.format(by=by, kind=kind, fused=fused),
+            limit=limit,
+            keep=text.EDP_KEEP.format(by=by),
+            ranked="EDP share",
+            noun=noun,
+        )
+        rest = sum(row.share_fraction for row in rows.rows[limit:])
+        return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest))
+
+    def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
+        """Return a row per subgraph and a column per hardware: EDP share, and its share of that run."""
+        names: dict[int, str] = {}
+        subgraphs: dict[int, dict[int, EdpComparison]] = {}
+        for row in self.comparison:
+            names[row.run_id] = self.scope.mark(row.hardware)
+            subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
+        lines = []
+        for by_run in list(subgraphs.values())[:limit]:
+            first = next(iter(by_run.values()))
+            best = next(row for row in by_run.values() if row.is_best)
+            cells = [text.BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
+            lines.append((first.name, first.fusion_pattern, *cells, names[best.run_id]))
+        headings = ("subgraph", "pattern", *names.values(), text.LOWEST)
+        drawn = lay_across(headings, lines, len(subgraphs), "subgraphs", (text.LOWEST,))
+        return drawn, Text(text.BESIDE_MEANING)
+
+
+def edp(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    against: Iterable[str | Hardware] = (),
+) -> EdpAnswer:
+    """Break down a run's energy-delay product by subgraph, operator, pattern and part.
+
+    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is left out, with
+    its reason. Raises as `analyze`.
+    """
+    with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, connection, ids):
+        beside = list(scope.evaluated_ids) if len(ids) > 1 else []
+        return EdpAnswer(scope=scope, **fetch_tables(connection, EdpAnswer, run_id=ids[0], run_ids=beside))

@@ -1,0 +1,90 @@
+"""Runs divided into parts: how they are planned, laid out, and proven to sum to their run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.run import prove
+from joulemap.answer.scope import Scope, holding_scope
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
+from joulemap.present.document import Grid, Text
+from joulemap.store.connection import Connection
+from joulemap.store.run import find_subgraphs
+from joulemap.system.errors import UnknownNameError, UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+
+RUN_ROW = {"category": "run", "name": "run"} | dict.fromkeys(
+    ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+)
+"""Values of the run itself in the columns of its parts."""
+
+
+@frozen(kw_only=True)
+class PartsAnswer(RunAnswer):
+    """Runs divided into parts; the energies and latencies of the parts sum to their run exactly."""
+
+    def _lay_largest(self, rows: Table[Any], columns: str, total: Any, limit: int, **cells: Any) -> Grid:
+        """Return the run, and the parts with the most energy in the order of the table."""
+        largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
+        own = {name: RUN_ROW.get(name, getattr(total, name, None)) for name in rows.names}
+        shown = (rows[0].replace(**own), *(rows[place] for place in sorted(largest)))
+        return self._lay(attrs.evolve(rows, rows=shown), columns, **cells)
+
+    def _prove(self, noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
+        """Return the check that parts sum to a whole in energy, and in latency if they have one."""
+        listed = list(rows)
+        units = {"energy_fj": "fJ"} | ({"latency_fs": "fs"} if listed and hasattr(listed[0], "latency_fs") else {})
+        sums = [(sum(getattr(row, name) for row in listed), getattr(total, name), unit) for name, unit in units.items()]
+        return prove(noun, whole, *sums)
+
+
+def lay_across(
+    headings: Sequence[str], lines: Iterable[Sequence[str]], count: int, noun: str, keep: Sequence[str]
+) -> Grid:
+    """Return the first lines of a table of parts across runs; `count` is the number of parts."""
+    shown = tuple(map(tuple, lines))
+    return Grid(headings=tuple(headings), rows=shown, keep=tuple(keep)).out_of(count, len(shown), noun)
+
+
+@contextlib.contextmanager
+def holding_parts(
+    source: Source,
+    question: str,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings,
+    *,
+    against: Iterable[str | Hardware] = (),
+    subgraph: str = "",
+) -> Iterator[tuple[Scope, Connection, list[int]]]:
+    """Yield the scope, a connection and the ids of a run and of the same run on other hardware.
+
+    Raises UsageError for a folder of several hardware, UnsupportedError if the hardware itself was refused,
+    UnknownNameError for a subgraph that no run has.
+    """
+    settings.check_single(question)
+    select_one(hardware, settings)
+    selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
+    with holding_scope(source, plan_selected((model,), settings, selection)) as (scope, connection, ids):
+        if ids[0] in scope.refused:
+            raise UnsupportedError(scope.refused[ids[0]])
+        check_subgraph(connection, ids, subgraph)
+        yield scope, connection, ids
+
+
+def check_subgraph(connection: Connection, ids: list[int], subgraph: str) -> None:
+    """Raise UnknownNameError for a subgraph that no run has; an empty name means every subgraph."""
+    if subgraph and subgraph not in (known := find_subgraphs(connection, ids)):
+        raise UnknownNameError("subgraph", subgraph, known)

@@ -1,0 +1,91 @@
+"""Text of the sweep over batch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.domain.settings import SweepDivision
+from joulemap.present.template import Template
+
+TITLE: Final = Template("{models}, {batches}, {hardware} hardware, {precisions:list}, {runtimes:list}: {runs} runs")
+MANY_MODELS: Final = Template("{count} models")
+BATCH: Final = Template("batch {first}")
+BATCHES: Final = Template("{count} batches from {first} to {last}")
+
+BEST: Final = Template(
+    "{frugal} uses the least energy per inference{among}: {energy:J} at batch {energy_batch}. "
+    "{swift} has the highest throughput: {throughput:1/s} at batch {throughput_batch}."
+)
+AMONG: Final = " of the available hardware"
+BEYOND_ENERGY: Final = Template(
+    "{name} is not available, but would use {energy_per_inference_j:J} at batch {energy_batch}."
+)
+BEYOND_THROUGHPUT: Final = Template(
+    "{name} is not available, but would reach {throughput_per_s:1/s} at batch {throughput_batch}."
+)
+
+HEADINGS: Final[Mapping[SweepDivision, str]] = {
+    "hardware": "Best batch of each hardware",
+    "batch": "Every batch",
+    "winner": "Best hardware at each batch",
+    "crossing": "Pairs whose order reverses",
+}
+COLUMNS: Final[Mapping[SweepDivision, Template]] = {
+    "hardware": Template(
+        "{varying}*hardware | [*within {budget} budget_throughput_per_s | ]*lowest latency least_latency_s | "
+        "*highest throughput throughput_per_s | latency at that batch throughput_latency_s | "
+        "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
+        "efficient batches zone_low_batch | their power zone_low_power_w | largest batch largest_batch | "
+        "batch scaling largest_batch_scaling_ratio"
+    ),
+    "batch": Template(
+        "{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "
+        "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | batch scaling batch_scaling_ratio | "
+        "*energy per inference energy_per_inference_j | *power average_power_w | "
+        "inferences per joule ~inferences_per_j | efficient is_in_zone | utilization compute_utilization_fraction | "
+        "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes"
+    ),
+    "winner": Template(
+        "{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
+        "*confidence probability_ahead | candidates candidate_count | *change is_change"
+    ),
+    "crossing": Template(
+        "{varying}*metric | *from batch batch | *overtaker | *overtaken | values overtaker_value | "
+        "values before previous_overtaker_value"
+    ),
+}
+NOT_REACHED: Final = "none"
+LATENCY: Final = Template("[{least_latency_s:s} at {least_latency_batch}]")
+THROUGHPUT: Final = Template("[{throughput_per_s:1/s} at {throughput_batch}]")
+ENERGY: Final = Template("[{energy_per_inference_j:J} at {energy_batch}]")
+IN_BUDGET: Final = Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")
+PAIR: Final = Template("{one} against {other}")
+PAIR_BEFORE: Final = Template("{one} against {other} at batch {batch}")
+ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
+TIED: Final = Template("tied with {runner_up}")
+
+GROUP: Final = Template("{settings:list}: ")
+ALWAYS: Final = Template("{group}{metric}: {winner} is best{where}[; statistically tied {ties:and}]")
+CHANGING: Final = Template(
+    "{group}{metric}: {winner} is best from batch {batch}; {moves}[; statistically tied {ties:and}]"
+)
+AT_EVERY_BATCH: Final = " at every batch"
+OVERTAKES: Final = Template("{winner} overtakes {previous_winner} from batch {batch}")
+REPLACES: Final = Template("{winner} is best from batch {batch}, which {previous_winner} cannot run")
+TIE: Final = Template("with {runner_up} at batch {batch}")
+OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
+
+EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
+UNSUPPORTED: Final = Template("unsupported: {reason}")
+BEYOND_BUDGET: Final = Template(
+    "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
+    "{least_latency_batch}"
+)
+NO_SCALING: Final = "batch scaling needs a run at batch 1"
+
+STEP_DEEPER: Final = Template("sweep {models} --level {level} {again} {repeated}")
+STEPS: Final = (
+    Template("utilization {model} {hardware} --batch {batch} {precision} [--runtime {runtime}] {repeated}"),
+    Template("edp {model} {hardware} --batch {batch} {precision} [--runtime {runtime}] {repeated}"),
+)

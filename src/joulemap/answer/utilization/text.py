@@ -1,0 +1,125 @@
+"""Text of `utilization`, in the order in which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.present.template import Template
+
+HEADLINE: Final = Template(
+    "{name} uses {compute_utilization_fraction:%} of its peak ({compute_grade})[, and {bound} bounds {time} of "
+    "its time][. {better}]."
+)
+HEADLINE_OF_SEVERAL: Final = Template(
+    "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
+    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[, and {bound} bounds {time} of its time]"
+    "[. {better}]."
+)
+BETTER: Final = Template("Better: {remedy}, with {gain}")
+GAIN: Final = Template("{gains:list}")
+RATIO: Final = Template("{ratio:plain}x the {quantity}")
+
+USE_TABLE: Final = "Utilization"
+USE_COLUMNS: Final = (
+    "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck bound | "
+    "idle units idle_units_fraction |{remedies} bandwidth bandwidth_utilization_fraction | power average_power_w"
+)
+REMEDY_COLUMNS: Final = " *remedy choice | *EDP reduction gain |"
+USE_KEEP: Final = "utilization | bottleneck | remedy | EDP reduction | grade"
+BOUND: Final = Template("{bound} {share:%}")
+
+FLAG: Final = Template(
+    "{level}; {bottleneck_fraction:%} of the {cost} falls on {subgraph_count} of {total_count} subgraphs, bound by "
+    "{bottleneck}; {subgraph} has the largest part, {subgraph_fraction:%} ({worked})"
+)
+LEVELS: Final[Mapping[str, Template]] = {
+    "low_compute": Template("compute utilization {value_fraction:%}, below {limit_fraction:%}"),
+    "high_bandwidth": Template(
+        "{value_fraction:%} of the sustained off-chip bandwidth in use, above {limit_fraction:%}"
+    ),
+    "idle_units": Template("{unit_name}s idle {value_fraction:%} of the time, above {limit_fraction:%}"),
+}
+WORKED: Final = Template("[{tiles} tiles on ]{units_used_count} of {units_total_count} {unit_name}s")
+NONE_WORKED: Final = Template("none of the {unit_name}s works on it")
+OF_HARDWARE: Final = Template("{name}: {lines}")
+
+ROOF_TABLE: Final = "Roofline"
+ROOF_COLUMNS: Final = (
+    "hardware | *utilization compute_utilization_fraction | *grade compute_grade | *roofline share roofline_fraction | "
+    "*roofline grade roofline_grade | *idle units idle_units_fraction | attained attained_ops_per_s | "
+    "peak peak_ops_per_s | bandwidth bandwidth_utilization_fraction | "
+    "share of sustained bandwidth sustained_bandwidth_fraction | ops per off-chip byte dram_intensity_ops_per_byte | "
+    "ridge, ops per byte ridge_ops_per_byte | roof | units used units_used_count | units units_total_count | "
+    "power average_power_w | efficiency ops_per_j | flags"
+)
+
+REMEDY_TABLE: Final = "Remedies"
+DISTRIBUTION: Final = Template(
+    "{compute_grade}, {compute_utilization_fraction:%} of its peak; time bound by {bounds:list}"
+    "[; {unit_name}s idle {idle:%} of the time]"
+)
+ADVICE: Final = Template("{name}: {distribution}. {better}[ No gain: {vain}.]")
+REMEDIES: Final = Template("Better: {remedies}.")
+NO_REMEDY: Final = "None of the remedies that were tried helps."
+REMEDY: Final = Template("{remedy} ({gain})")
+OTHER_REMEDY: Final = Template("{remedy}, {choice}")
+
+ZONE_TABLE: Final = "Efficient batch sizes"
+ZONE_COLUMNS: Final = (
+    "hardware | *efficient batches zone_batches | *best batch best_batch | *utilization best_utilization_fraction | "
+    "*lowest energy per inference least_energy_per_inference_j | *latency latency_s | *peak memory peak_memory_bytes | "
+    "*refused batch refused_batch"
+)
+ZONE_MEANING: Final = (
+    "efficient batches have both utilization and inferences per joule within 90 % of the best batch tried; the best "
+    "batch has the largest product of both, and latency and memory are those of the best batch"
+)
+
+PRECISION_TABLE: Final = "Gain of each precision"
+PRECISION_COLUMNS: Final = (
+    "hardware | *precision | *speedup speedup_ratio | *energy ratio energy_ratio | *peak ratio peak_ratio | "
+    "*memory ratio memory_ratio | *utilization compute_utilization_fraction | *baseline baseline_precision"
+)
+PRECISION_MEANING: Final = (
+    "ratios to fp32, or to the widest precision where there is no fp32; the accuracy of the model is not considered"
+)
+
+PAIRING_TABLE: Final = "Best hardware per model size"
+PAIRING_COLUMNS: Final = (
+    "FLOPs least_flop_count | goal | hardware | wins won_count | median median_value | "
+    "advantage median_advantage_ratio | utilization median_utilization_fraction | models model_count | "
+    "hardware tried hardware_count | runner-up runner_up"
+)
+PAIRING_KEEP: Final = "goal | hardware | wins | median | utilization"
+GOALS: Final[Mapping[str, str]] = {
+    "energy": "least energy",
+    "latency": "least latency",
+    "utilization": "highest utilization",
+}
+SIZE: Final = Template("{low:~} to {high:~}[ {mark}]")
+NO_MACS: Final = Template("no MACs[ {mark}]")
+OWN_SIZE: Final = "*"
+WINS: Final = Template("{won_count} of {contest_count}")
+ADVANTAGE: Final = Template("{ratio:x} better")
+RUNNER_UP: Final = Template("{name} ({runner_up_won_count})")
+PAIRING_MEANING: Final = Template(
+    "size classes by operations of one inference, * that of {model}; from the stored runs at batch {batch}, "
+    "{precision}, {runtime}[ {among}]; a contest is one model on two or more hardware"
+)
+ON_THESE: Final = "on the hardware above"
+
+UNDER: Final = Template("The memory is the roof of {names:list}.")
+ALL_UNDER_PEAK: Final = "The peak is the roof of all."
+
+GRADES: Final = Template("grades by share of the peak, or of the roof: {bounds:list}, else {last}")
+GRADE: Final = Template("{grade} from {least_fraction:set %}")
+REMEDY_MEANING: Final = (
+    "a remedy is a run that differs in one setting and has at least 5 % less energy x time per inference; of larger "
+    "batches, it is the smallest within 90 % of the best"
+)
+UNTRACED: Final = Template("other batches were not tried: {untraced}")
+
+INTO_SUBGRAPHS: Final = Template("analyze {model} {worst} --level subgraph")
+PAIRING: Final = Template("utilization {model} --hardware {rivals} --pairing")
+SWEEP: Final = Template("sweep {model} --hardware {worst}")

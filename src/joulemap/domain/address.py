@@ -1,0 +1,211 @@
+"""Addresses of numbers: one name for each number of a hardware, with one parser, one reader and one writer.
+
+    clock, tdp, static_power …         quantity of the datasheet
+    geometry.array_rows                quantity of the class's geometry
+    coefficient.dram_efficiency        coefficient of the class's model
+    memory.l2.capacity, .bandwidth     of a memory level
+    peak.int8                          rate; operations per clock scale with it
+    peak.int8.unit_count …             one field of a peak
+    link.nvlink.bandwidth …            of a link
+    dram.read                          energy of an action
+    gpu.clock                          any of these, of the device `gpu` of a box
+
+Options, answers, sensitivities, designs and boxes use these addresses. The writer replaces numbers and nothing else;
+`model.change` also moves the numbers that follow a clock or a unit count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import attrs
+
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION, EnergyReference
+from joulemap.system.record import vary
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.reference import EnergyAction
+
+SOURCE: Final = "--set"
+"""Source of a number set by the user; its basis is `assumed`."""
+
+MAPPINGS: Final = {"geometry": "geometry", "coefficient": "coefficients", "peak": "peaks"}
+"""Kind of numbers under names -> field of a hardware."""
+
+RECORDS: Final = {"memory": "memory_levels", "link": "links"}
+"""Kind of numbers in named records -> field of a hardware."""
+
+USE: Final = "use"
+"""Kind of the assumptions about use and prices, which belong to no hardware."""
+
+Make = Callable[..., Any]
+"""Function that returns a record with some fields replaced: `attrs.evolve`, which validates, or `vary`."""
+
+
+class Address(NamedTuple):
+    """Address of one number of a hardware."""
+
+    kind: str
+    """Kind: `quantity`, `geometry`, `coefficient`, `memory`, `peak`, `link`, `price` or `use`."""
+    name: str
+    """Name within the kind: a quantity, an action as `dram.read`, a level, a precision."""
+    field: str = ""
+    """Field of a level, link or peak; empty for the rate of a peak, and for other kinds."""
+    device: str = ""
+    """Device of a box; empty for a number of a chip, or of the whole box."""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the address that a full name without a device stands for."""
+        kind, dot, rest = text.partition(".")
+        if not dot:
+            return cls("quantity", text)
+        if kind in RECORDS and "." in rest:
+            name, _, field = rest.rpartition(".")
+            return cls(kind, name, field)
+        if kind == "peak":
+            name, _, field = rest.partition(".")
+            return cls(kind, name, field)
+        return cls(kind, rest) if kind in MAPPINGS or kind == USE else cls("price", text)
+
+    @classmethod
+    def of(cls, action: EnergyAction) -> Self:
+        """Return the address of an action's energy."""
+        return cls("price", f"{action.component}.{action.action}")
+
+    @property
+    def own(self) -> str:
+        """Name without the device."""
+        before = "" if self.kind in ("quantity", "price") else f"{self.kind}."
+        return f"{before}{self.name}.{self.field}" if self.field else f"{before}{self.name}"
+
+    def __str__(self) -> str:
+        """Return the full name."""
+        return f"{self.device}.{self.own}" if self.device else self.own
+
+
+CLOCK: Final = Address("quantity", "clock")
+UNIT_COUNT: Final = Address("quantity", "unit_count")
+MEMORY_BANDWIDTH: Final = Address("quantity", "memory_bandwidth")
+STATIC_POWER: Final = Address("quantity", "static_power")
+REGULATOR_LOSS: Final = Address("price", ".".join(LOSS_ACTION))
+
+
+def find_quantity(hardware: Hardware, address: Address) -> Quantity:
+    """Return the quantity at an address; KeyError if the hardware has none there."""
+    found = _find(hardware, address)
+    if not isinstance(found, Quantity):
+        raise KeyError(f"{hardware.id}: no quantity {address}")
+    return found
+
+
+def read_number(hardware: Hardware, address: Address) -> float:
+    """Return the number at an address, an action's energy in femtojoules; KeyError if the hardware has none there."""
+    found = _find(hardware, address)
+    return float(found.value if isinstance(found, Quantity) else found)
+
+
+def _find(hardware: Hardware, address: Address) -> Any:
+    kind, name, field, _ = address
+    found: Any = None
+    try:
+        if kind == "price":
+            found = hardware.reference.prices_fj[_find_row(hardware.reference, address)]
+        elif kind == "quantity":
+            found = getattr(hardware, name)
+        elif kind in RECORDS:
+            record = next((one for one in getattr(hardware, RECORDS[kind]) if one.name == name), None)
+            found = getattr(record, field)
+        else:
+            found = getattr(hardware, MAPPINGS[kind])[name]
+            found = getattr(found, field or "rate") if kind == "peak" else found
+        return found if isinstance(found, Quantity) else found + 0
+    except (AttributeError, KeyError, TypeError):
+        raise KeyError(f"{hardware.id}: no number {address}") from None
+
+
+def find_action(hardware: Hardware, address: Address) -> EnergyAction:
+    """Return the action whose energy is at an address; KeyError if the hardware has none there."""
+    return hardware.reference.actions[_find_row(hardware.reference, address)]
+
+
+def _find_row(reference: EnergyReference, address: Address) -> int:
+    component, _, action = address.name.partition(".")
+    found = reference.position((component, action))
+    if found is None:
+        raise KeyError(address)
+    return found
+
+
+def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = vary) -> Hardware:
+    """Return a hardware with replaced numbers, an action's energy in femtojoules.
+
+    With `vary`, the numbers may be arrays and are not validated. Raises KeyError if the hardware has no such number.
+    """
+    updates: dict[str, Any] = {}
+    rows: dict[int, Any] = {}
+    for address, value in values.items():
+        _find(hardware, address)
+        kind, name, field, _ = address
+        if kind == "price":
+            rows[_find_row(hardware.reference, address)] = value
+        elif kind == "quantity":
+            updates[name] = replace_value(getattr(hardware, name), value, make)
+        elif kind in RECORDS:
+            whole = updates.setdefault(RECORDS[kind], list(getattr(hardware, RECORDS[kind])))
+            place = next(place for place, one in enumerate(whole) if one.name == name)
+            whole[place] = set_fields(whole[place], {field: value}, make)
+        else:
+            whole = updates.setdefault(MAPPINGS[kind], dict(getattr(hardware, MAPPINGS[kind])))
+            whole[name] = _set_entry(whole[name], field, value, make)
+    for field in RECORDS.values():
+        if field in updates:
+            updates[field] = tuple(updates[field])
+    static = hardware.reference.position(STATIC_ACTION)
+    if STATIC_POWER.name in updates and static is not None:
+        rows.setdefault(static, updates[STATIC_POWER.name].value * FJ_PER_J)
+    if rows:
+        updates["reference"] = _set_prices(hardware.reference, rows, make)
+    return make(hardware, **updates)  # type: ignore[no-any-return]
+
+
+def replace_value(quantity: Quantity, value: Any, make: Make = attrs.evolve) -> Any:
+    """Return a quantity with another value, which is assumed."""
+    return make(quantity, value=value, basis="assumed", source=SOURCE)
+
+
+def set_fields(record: Any, values: Mapping[str, Any], make: Make = attrs.evolve) -> Any:
+    """Return a record with other values of some fields, which are quantities or numbers."""
+    changed: dict[str, Any] = {}
+    for field, value in values.items():
+        before = getattr(record, field)
+        if isinstance(before, Quantity):
+            changed[field] = replace_value(before, value, make)
+        else:
+            changed[field] = round(value) if isinstance(value, float) and isinstance(before, int) else value
+    return make(record, **changed) if changed else record
+
+
+def _set_entry(entry: Any, field: str, value: Any, make: Make) -> Any:
+    """Return a quantity or a peak with another value; operations per clock follow the rate of a peak."""
+    if isinstance(entry, Quantity):
+        return replace_value(entry, value, make)
+    if field:
+        return set_fields(entry, {field: value}, make)
+    per_clock = entry.operations_per_clock * (value / entry.rate.value)
+    return make(entry, rate=replace_value(entry.rate, value, make), operations_per_clock=per_clock)
+
+
+def _set_prices(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
+    """Return a reference table with replaced energies; with arrays, only its columns change and its rows stay."""
+    if make is not vary:
+        told = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
+        return reference.with_actions(
+            make(reference.actions[place], energy_per_action_fj=price, **told) for place, price in rows.items()
+        )
+    prices = tuple(rows.get(place, price) for place, price in enumerate(reference.prices_fj))
+    loss = reference.position(LOSS_ACTION)
+    return vary(reference, prices_fj=prices, loss_j=0.0 if loss is None else prices[loss] / FJ_PER_J)

@@ -1,0 +1,405 @@
+"""CPU: a stored-program machine; register-blocked tiles over the cores.
+
+A CPU whose first memory level is `sram` is a microcontroller, with formulas of its own: see `microcontroller`.
+
+Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
+
+    tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉         GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    waves   = ⌈tiles / U⌉
+    compute = waves x (tile MACs / (rate x efficiency) + (EW + special_function_fmas SF) / tiles / vector rate)
+    pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
+    launch  = region_cost                                                          one thread fork and join
+
+Fused attention under a causal mask leaves out the blocks of keys behind each block of b queries, except in `engine`:
+
+    seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
+
+In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
+3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
+
+The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
+AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
+work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
+element in a lane, 4 at precisions that no lane computes in. Time of memory is that of the last on-chip level.
+
+Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
+(vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
+
+    FMAs          = MACs in lanes / lanes + MACs in dot products / D + special_function_fmas SF / lanes
+    loads         = loads_per_fma x instructions of MACs (+ R / W if no GEMM)         stores = out / W
+    vector        = FMAs + EW / lanes + loads + stores + instructions of the matrix unit and its tile loads
+    scalar        = scalar_per_vector x vector                                         half of them branches
+    L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
+
+Blocks of attention: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+Control energies are those of an out-of-order core and are not shrunk by node. Source: McPAT 1.3, Xeon.xml at 22 nm;
+time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
+from joulemap.model.architecture.cpu.microcontroller import (
+    check_memory,
+    count_clocks,
+    is_microcontroller,
+)
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Indifferent, Placement
+from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
+from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen, vary
+
+LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
+"""Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
+VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
+
+CACHE_LEVELS: Final = ("l1", "l2", "l3")
+"""Names of cache levels; a system-level cache is an `l3`."""
+BITS_PER_BYTE: Final = 8.0
+ELEMENTS_PER_TASK: Final = 16384.0
+"""Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+WINOGRAD_CHANNELS: Final = 8.0
+"""Minimum channels on either side for an engine to use Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
+STRIDED: Final = 1.9
+"""Input positions per output position above which a convolution counts as strided."""
+QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
+"""(minimum queries of a sequence, queries of a block) of fused attention."""
+FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
+"""A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
+
+
+@frozen(kw_only=True)
+class _Vector:
+    """Widths and rates of one core's vector unit at a precision."""
+
+    instruction_bytes: Floats | float
+    """Operand bytes of one vector instruction."""
+    lanes: Floats | float
+    """Elements that one instruction computes on outside dot products."""
+    lane_rate: Floats | float
+    """FMAs per second on such elements."""
+    macs_per_dot: Floats | float
+    """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
+
+
+@frozen(kw_only=True, eq=False)
+class CpuPlacement(Placement):
+    """Operators on the cores."""
+
+    multiplied_macs: Floats
+    """MACs, excluding those that Winograd's algorithm saves and those that a causal mask hides."""
+    seen_share: Floats
+    """Share of an attention's work that is not skipped behind a causal mask; 1 for all other operators."""
+
+
+def _vector(hardware: Hardware, precision: str) -> _Vector:
+    """Return the vector unit at a precision.
+
+    A unit may be narrower than its instructions, which then take it more than once (AVX-512 on Zen 4):
+    `vector_instruction_width` is given where it differs from `simd_width`.
+    """
+    peak = hardware.peaks[precision]
+    datapath = hardware.geometry["simd_width"].value / BITS_PER_BYTE
+    wide = hardware.geometry.get("vector_instruction_width")
+    instruction = datapath if wide is None else wide.value / BITS_PER_BYTE
+    pipes = hardware.geometry["fma_pipe_count"].value
+    item = PRECISION_BYTES[precision if precision in LANE_PRECISIONS else "fp32"]
+    macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+    return _Vector(
+        instruction_bytes=instruction,
+        lanes=instruction / item,
+        lane_rate=datapath / item * pipes * peak.clock_hz,
+        macs_per_dot=macs_per_clock / pipes * instruction / datapath,
+    )
+
+
+def _mode(precision: str, hardware: Hardware) -> str:
+    """Return the unit that computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
+    if f"matrix_macs_per_instruction_{precision}" in hardware.geometry:
+        return "matrix"
+    return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
+
+
+def _last_level(hardware: Hardware) -> MemoryLevel:
+    """Return the last level before DRAM; private caches count together, because each holds its core's part.
+
+    Raise UnsupportedError for a level whose name has no price.
+    """
+    for level in hardware.memory_levels:
+        if level.name not in CACHE_LEVELS:
+            raise UnsupportedError(
+                f"{hardware.id}: cache level {level.name}; those of a CPU are {', '.join(CACHE_LEVELS)}"
+            )
+    level = hardware.memory_levels[-1]
+    if level.per == "chip":
+        return level
+    units = np.rint(hardware.unit_count.value)
+    return vary(level, capacity=vary(level.capacity, value=level.capacity.value * units))
+
+
+def _idle_share(hardware: Hardware) -> Floats | float:
+    """Return the share of the cores that a power mode leaves idle."""
+    total = hardware.geometry.get(ALL_UNITS)
+    return 0.0 if total is None else 1.0 - np.rint(hardware.unit_count.value) / total.value
+
+
+def _is_winograd(kernels: KernelColumns) -> Booleans:
+    """Return the 3 x 3 convolutions of stride 1 that an engine computes by Winograd's algorithm."""
+    work = kernels.work
+    channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
+    elements = (kernels.own_read_bytes - kernels.own_weight_bytes) / kernels.item_bytes
+    positions = elements / np.maximum(channels * np.maximum(work.gemm_groups, 1.0), 1.0)
+    has_channels = np.maximum(channels, work.gemm_n) >= WINOGRAD_CHANNELS
+    mask: Booleans = work.of_kind("conv") & (work.tap_count == 9.0) & has_channels
+    return mask & (positions <= STRIDED * work.gemm_m)
+
+
+def _seen_share(kernels: KernelColumns) -> Floats:
+    """Return the share of each operator's work that fused attention does under a causal mask; 1 for all others."""
+    work = kernels.work
+    share = np.ones(kernels.kernel_count)
+    masked = np.flatnonzero(work.is_causal & work.has_macs)
+    kernel, first = np.unique(kernels.kernel_index[masked], return_index=True)
+    scores = masked[first]
+    queries, keys = work.gemm_m[scores], work.gemm_n[scores]
+    block = np.select([queries >= least for least, _ in QUERY_BLOCKS], [rows for _, rows in QUERY_BLOCKS])
+    share[kernel] = np.minimum((keys - queries + (queries + np.minimum(block, queries)) / 2.0) / keys, 1.0)
+    return np.where(work.is_causal, kernels.per_operator(share), 1.0)
+
+
+def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
+    """Return the placement on a microcontroller, whose core runs one operator after another."""
+    check_memory(kernels, hardware)
+    work = kernels.work
+    peak = hardware.peaks[kernels.precision]
+    weights = np.asarray(kernels.weight_bytes, dtype=np.float64)
+    runs = np.where(kernels.rides, 0.0, 1.0)
+    return CpuPlacement(
+        compute_s=count_clocks(kernels, hardware) / peak.clock_hz,
+        memory_s=weights / hardware.memory_bandwidth.value,
+        launch_s=kernels.each_kernel(0.0),
+        dram_read_bytes=weights,
+        dram_write_bytes=np.zeros(work.operator_count),
+        tile_count=runs,
+        wave_count=runs,
+        units_used=runs,
+        units_total=peak.unit_count,
+        executed_macs=work.mac_count,
+        multiplied_macs=work.mac_count,
+        seen_share=np.ones(work.operator_count),
+    )
+
+
+class Cpu(Indifferent):
+    """Stored-program multicores with vector and matrix units."""
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
+        """Return tiles, waves and times; see the module's formulas.
+
+        Raise UnsupportedError for a model that does not fit the memories of a microcontroller.
+        """
+        if is_microcontroller(hardware):
+            return _place_serially(kernels, hardware)
+        work = kernels.work
+        peak = hardware.peaks[kernels.precision]
+        units = peak.unit_count
+        core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
+        vector_rate = _vector(hardware, kernels.precision).lane_rate
+        tile_m = hardware.coefficient("tile_rows")
+        tile_n = hardware.coefficient("tile_columns")
+        mode = _mode(kernels.precision, hardware)
+        is_depthwise = work.of_kind("depthwise_conv")
+        is_grouped = work.of_kind("grouped_conv")
+
+        tiles = np.where(
+            work.is_gemm | is_grouped,
+            work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
+            ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
+        )
+        tiles = np.maximum(tiles, 1.0)
+        waves = ceil_divide(tiles, units)
+        shown = np.where(kernels.rides, 0.0, tiles)
+        efficiency = np.where(
+            is_depthwise,
+            hardware.coefficient("depthwise_efficiency"),
+            np.where(
+                is_grouped,
+                hardware.coefficient("grouped_efficiency"),
+                hardware.coefficient("gemm_efficiency", mode, "vector"),
+            ),
+        )
+        padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
+        tile_macs = np.where(
+            work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
+        )
+        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
+        saved = np.ones(work.operator_count)
+        if kernels.runtime == "engine" and mode == "vector":
+            saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
+        dense_rate = dense_rate * saved
+        fmas = hardware.coefficient("special_function_fmas")
+        simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
+        if work.decomposes.any():  # lanes of four bytes at least
+            wide = PRECISION_BYTES[kernels.precision if kernels.precision in LANE_PRECISIONS else LEAST_SOLVER]
+            slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
+            simple = np.where(work.decomposes, simple * slower, simple)
+        compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        compute = compute / (1.0 + hardware.coefficient("idle_core_gain") * _idle_share(hardware))
+        if kernels.runtime == "eager":
+            taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
+            scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
+            compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
+
+        seen = np.ones(work.operator_count) if kernels.runtime == "engine" else _seen_share(kernels)
+        compute = compute * seen
+
+        memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
+        launch = hardware.coefficient("region_cost")
+        return CpuPlacement(
+            compute_s=compute,
+            memory_s=memory,
+            launch_s=kernels.each_kernel(launch),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            tile_count=shown,
+            wave_count=np.where(kernels.rides, 0.0, waves),
+            units_used=np.minimum(shown, units),
+            units_total=peak.unit_count,
+            executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
+            computed_macs=work.mac_count * seen / saved,
+            multiplied_macs=work.mac_count * seen / saved,
+            seen_share=seen,
+        )
+
+    def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the five categories; `joulemap hardware show ID --energy` lists them."""
+        if is_microcontroller(hardware):
+            clock_hz = hardware.peaks[kernels.precision].clock_hz
+            return {("core", "active_clock"): placement.compute_s * clock_hz}
+        work = kernels.work
+        precision = kernels.precision
+        vector = _vector(hardware, precision)
+        lanes, width = vector.lanes, vector.instruction_bytes
+        mode = _mode(precision, hardware)
+        macs = placement.multiplied_macs
+        gemm_macs = np.where(work.is_gemm, macs, 0.0)
+        none = np.zeros_like(macs)
+        matrix_macs = gemm_macs if mode == "matrix" else none
+        dot_macs = gemm_macs if mode.startswith("dot") else none
+        vector_macs = macs - matrix_macs - dot_macs
+        mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
+        elementwise = work.elementwise_count * placement.seen_share
+        special = work.special_count * placement.seen_share
+        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
+        simple = elementwise / lanes
+        crossing_read = kernels.input_bytes + kernels.weight_bytes
+        streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
+        loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
+        stores = kernels.output_bytes / width
+        matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
+        vector_instructions = fmas + simple + loads + stores + matrix_instructions
+        scalar = vector_instructions * hardware.coefficient("scalar_per_vector")
+        instructions = vector_instructions + scalar
+        branches = scalar / 2.0
+        misses = branches * np.where(
+            work.is_gemm,
+            hardware.coefficient("misprediction_rate", "gemm"),
+            hardware.coefficient("misprediction_rate", "other"),
+        )
+        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, hardware)
+        written = kernels.output_bytes
+        lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
+        counts: ActionCounts = {
+            ("instruction_cache", "fetch"): instructions,
+            ("instruction_tlb", "lookup"): instructions * FETCH_BLOCKS_PER_INSTRUCTION,
+            ("instruction_buffer", "access"): instructions,
+            ("decoder", "decode"): instructions,
+            ("rename", "dispatch"): instructions,
+            ("scheduler", "issue"): instructions,
+            ("reorder_buffer", "commit"): instructions,
+            ("result_bus", "bypass"): instructions,
+            ("scalar_register", "read"): 2.0 * scalar,
+            ("scalar_register", "write"): scalar,
+            ("vector_register", "read"): (3.0 * fmas + 2.0 * simple) * width,
+            ("vector_register", "write"): (fmas + simple + loads) * width,
+            ("vector_bypass", "forward"): (4.0 * fmas + 3.0 * simple) * width,
+            ("tile_register", "access"): matrix_macs,
+            ("load_queue", "insert"): loads,
+            ("store_queue", "insert"): stores,
+            ("data_tlb", "lookup"): loads + stores,
+            ("dram_controller", "read"): placement.dram_read_bytes,
+            ("dram_controller", "write"): placement.dram_write_bytes,
+            ("dram", "read"): placement.dram_read_bytes,
+            ("dram", "write"): placement.dram_write_bytes,
+            ("vector_fma", f"{lane_precision}_mac"): vector_macs,
+            ("vector_alu", "elementwise"): elementwise,
+            ("vector_alu", "special_function"): special,
+            ("integer_alu", "operation"): scalar,
+            ("address_generation", "operation"): loads + stores,
+            ("branch_target_buffer", "lookup"): instructions,
+            ("branch_predictor", "lookup"): branches,
+            ("misprediction", "flush"): misses,
+            ("misprediction", "restore"): misses,
+        }
+        if mode == "matrix":
+            counts["matrix_unit", f"{precision}_mac"] = matrix_macs
+        elif mode != "vector":
+            counts["vector_fma", f"{precision}_mac"] = dot_macs
+        return counts | _level_counts(reads, written, placement.dram_read_bytes, hardware)
+
+    @staticmethod
+    def _matrix(macs: Floats, precision: str, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return (instructions, bytes read from L1) of the matrix unit: multiplies and the tile loads they need."""
+        if _mode(precision, hardware) != "matrix":
+            return np.zeros_like(macs), np.zeros_like(macs)
+        multiplies = macs / hardware.geometry[f"matrix_macs_per_instruction_{precision}"].value
+        loads = multiplies * hardware.coefficient("matrix_loads_per_multiply")
+        return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
+
+
+def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
+    """Return the bytes read from each cache level: loads from the first, misses of the previous level from the others.
+
+    Each level is read at least as much as the one behind it, whose data passes through it.
+    """
+    crossing = kernels.input_bytes + kernels.weight_bytes
+    item = PRECISION_BYTES[kernels.precision]
+    reads = {hardware.memory_levels[0].name: loaded}
+    for level, following in itertools.pairwise(hardware.memory_levels):
+        units = 1.0 if level.per == "chip" else placement.units_total
+        missed = level_bytes(kernels, level.capacity.value, item, units)
+        reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing)
+    behind = placement.dram_read_bytes
+    for name in reversed(reads):
+        behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))
+    return reads
+
+
+def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:
+    """Return the accesses of the chip's cache levels, and of the network to a shared last level.
+
+    Results are written through every level; misses of a level are filled from the next one that exists.
+    """
+    names = [level.name for level in hardware.memory_levels]
+    counts: ActionCounts = {}
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        counts[name, "read"] = reads[name]
+        counts[name, "write"] = written
+        counts[name, "fill"] = dram_read if following is None else reads[following]
+    if hardware.memory_levels[-1].per == "chip":
+        read = reads[names[-1]]
+        counts["mesh", "hop"] = (read + written) * hardware.coefficient("mesh_hops")
+        counts["coherence_directory", "lookup"] = read / hardware.coefficient("cache_line")
+    return counts
+
+
+ARCHITECTURE = Cpu()

@@ -1,0 +1,126 @@
+"""Versions of a hardware with other numbers: set by a question, or one of many points.
+
+A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, and the other clocks
+follow the main one, as in a power mode. `follow` says this once, for one number as for arrays of many designs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
+from joulemap.domain.change import Change, word_changes
+from joulemap.domain.reference import FJ_PER_J
+from joulemap.domain.target import changes_word, extend_digest
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.reference import EnergyAction
+
+CLOCK_DIE = Address("quantity", "clock_die")
+
+
+def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
+    """Return a hardware, as used in runs, with some numbers replaced; without changes, the hardware itself.
+
+    Numbers derived earlier stay as they are. `name` becomes the new id, if given. Raises ValueError if the resulting
+    numbers contradict each other.
+    """
+    if not changes and not name:
+        return hardware
+    values = {one.address: one.value for one in changes}
+    highest = hardware.clock_die or (hardware.full_clock if CLOCK in values else None)
+    whole = attrs.evolve(
+        hardware,
+        clock_die=highest,
+        loads=() if changes else hardware.loads,  # they were measured on the unchanged chip
+    )
+    return attrs.evolve(
+        set_numbers(whole, follow(whole, values), attrs.evolve),
+        id=name or hardware.id,
+        described_digest=hardware.described_digest or hardware.digest,
+        digest=extend_digest(hardware.digest, word_changes(changes, name)),
+    )
+
+
+def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int) -> Hardware:
+    """Return the record of one point; `varied` maps each address to an array with one number per point.
+
+    Raises ValueError if numbers contradict each other, KeyError if the hardware has no such number.
+    """
+    values = {address: float(numbers[index]) for address, numbers in varied.items()}
+    if not values:
+        return hardware
+    word = changes_word(sorted((str(address), value) for address, value in values.items()))
+    return attrs.evolve(
+        set_numbers(hardware, values, attrs.evolve),
+        digest=extend_digest(hardware.digest, word),
+        described_digest=hardware.described_digest or hardware.digest,
+    )
+
+
+def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, Any]:
+    """Return the numbers to write where these constants are set, with the numbers that follow them.
+
+    Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The numbers
+    returned are as `set_numbers` takes them.
+    """
+    following = dict(_follow_rates(hardware, values))
+    found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
+    for address, value in values.items():
+        if address.kind == "price":
+            found[address] = _price(find_action(hardware, address), value)
+    if REGULATOR_LOSS in values and "regulator_loss" in hardware.coefficients:
+        found[Address("coefficient", "regulator_loss")] = values[REGULATOR_LOSS]
+    return found
+
+
+def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
+    """Yield the quantities that follow units and clock, and the peaks that are set."""
+    if not any(one in (CLOCK, UNIT_COUNT) or one.kind == "peak" for one in values):
+        return
+    clock_ratio = values[CLOCK] / hardware.clock.value if CLOCK in values else 1.0
+    unit_ratio = values[UNIT_COUNT] / hardware.unit_count.value if UNIT_COUNT in values else 1.0
+    has_clock, has_units = (bool(np.any(np.not_equal(one, 1.0))) for one in (clock_ratio, unit_ratio))
+    for precision, peak in hardware.peaks.items():
+        rate, per_clock = peak.rate.value * (clock_ratio * unit_ratio), peak.operations_per_clock
+        told = values.get(Address("peak", precision))
+        if told is not None:
+            rate, per_clock = told, per_clock * (told / rate)
+        if has_clock or has_units or told is not None:
+            yield Address("peak", precision), rate
+            yield Address("peak", precision, "operations_per_clock"), per_clock
+        if has_units:
+            count = np.maximum(1.0, np.rint(peak.unit_count * unit_ratio))
+            yield Address("peak", precision, "unit_count"), count
+        if has_clock:
+            yield Address("peak", precision, "clock_hz"), peak.clock_hz * clock_ratio
+    for level in hardware.memory_levels if has_clock or has_units else ():
+        if level.bandwidth is not None:
+            yield Address("memory", level.name, "bandwidth"), level.bandwidth.value * (clock_ratio * unit_ratio)
+    if not has_clock:
+        return
+    for name in ("clock_base", "clock_boost"):
+        if (quantity := getattr(hardware, name)) is not None:
+            yield Address("quantity", name), quantity.value * clock_ratio
+    full = hardware.full_clock.value * clock_ratio if hardware.full_clock is hardware.clock_boost else values[CLOCK]
+    if hardware.clock_die is not None and np.any(np.greater(full, hardware.clock_die.value)):
+        yield CLOCK_DIE, np.maximum(hardware.clock_die.value, full)
+
+
+def _price(action: EnergyAction, value: Any) -> Any:
+    """Return energies per action in femtojoules; each distinct one is computed once."""
+    if not np.ndim(value):
+        return price_fj(action, float(value))
+    each, place = np.unique(value, return_inverse=True)
+    return np.array([price_fj(action, float(one)) for one in each])[place.reshape(value.shape)]
+
+
+def price_fj(action: EnergyAction, value_j: float) -> float:
+    """Convert an energy per action to femtojoules at 15 digits, or return the action's own energy if it is equal."""
+    own = action.energy_per_action_fj
+    return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")

@@ -1,0 +1,160 @@
+"""Read what the intervals of predictions follow from: error scales, held-out errors, and numbers of hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import duckdb
+
+from joulemap.domain.address import SOURCE
+from joulemap.domain.doubt import DOUBTED, MODEL, ErrorScale, find_peak
+from joulemap.store.literal import execute
+from joulemap.system.record import frozen
+from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_scale
+
+if TYPE_CHECKING:
+    from joulemap.uncertainty.interval import Errors, HalfWidths
+    from joulemap.uncertainty.probability import Floats
+
+MEAN_TO_WIDTH: Final = math.log(5.0)
+"""Half-width of an 80 % interval over the mean of absolute errors, which are exponential."""
+
+HeldOut = tuple[float | None, float | None]
+"""Half-widths of latency and energy; None where no measurement has the quantity."""
+
+CONFIGURATION: Final = (
+    "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "hardware_digest",
+)  # fmt: skip
+"""Columns that the errors of a run follow from."""
+
+SCALE_COLUMNS: Final = tuple(one.name for one in attrs.fields(ErrorScale))
+
+
+@frozen(kw_only=True)
+class ErrorRecord:
+    """Errors of predictions that a database holds."""
+
+    scales: tuple[ErrorScale, ...]
+    held_out: Mapping[tuple[str, str, str], Mapping[str, HeldOut]]
+    """(calibration, hardware, runtime) -> precision -> half-widths of model families that a fit had not seen."""
+
+    def find_held_out(self, calibration: str, subject: Subject) -> HeldOut:
+        """Return what a calibration leaves at a precision; the largest of its runtime for a precision without rows."""
+        known = self.held_out.get((calibration, subject.hardware, subject.runtime), {})
+        if subject.work != MODEL or not known:
+            return (None, None)
+        mine = known.get(subject.precision, (None, None))
+        latency, energy = (
+            max((width for width in widths if width is not None), default=None) if own is None else own
+            for own, widths in zip(mine, zip(*known.values(), strict=True), strict=True)
+        )
+        return latency, energy
+
+
+def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
+    """Return the errors of predictions that a database holds."""
+    rows = connection.execute(f"SELECT {', '.join(SCALE_COLUMNS)} FROM internal.error_scale").fetchall()
+    held_out: dict[tuple[str, str, str], dict[str, HeldOut]] = {}
+    for calibration, hardware, runtime, precision, *errors in connection.execute(
+        "SELECT e.calibration_digest, c.hardware, e.runtime, e.precision, "
+        "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'latency'), "
+        "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy') "
+        "FROM internal.calibration_error AS e JOIN internal.calibration AS c USING (calibration_digest) "
+        "WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL "
+        "AND e.precision IS NOT NULL GROUP BY ALL"
+    ).fetchall():
+        latency, energy = (None if one is None else MEAN_TO_WIDTH * one for one in errors)
+        held_out.setdefault((calibration, hardware, runtime), {})[precision] = (latency, energy)
+    return ErrorRecord(
+        scales=tuple(ErrorScale(**dict(zip(SCALE_COLUMNS, row, strict=True))) for row in rows), held_out=held_out
+    )
+
+
+def compute_half_widths(
+    connection: duckdb.DuckDBPyConnection, spent: Mapping[str, Sequence[Any]]
+) -> tuple[HalfWidths, Errors, Errors]:
+    """Return the half-widths of runs, and the errors of latency and energy behind them.
+
+    `spent` has a column for each configuration and each part of latency and energy, as `store.total` adds them up.
+    """
+    import numpy as np
+
+    from joulemap.uncertainty.interval import Errors, Spent, combine_errors
+
+    keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    record, numbers = load_record(connection), _load_numbers(connection, {key[-1] for key in places})
+    described = np.array([_describe_errors(record, numbers, key) for key in places], dtype=float).reshape(-1, 11)
+    rows = described[np.array([places[key] for key in keys], dtype=np.int64)]
+    latency, energy = (
+        Errors(half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3])
+        for part in (rows[:, 0:4], rows[:, 4:8])
+    )
+    parts = Spent(
+        latency_fs=_as_floats(spent["latency_fs"]),
+        bound_fs=np.stack([_as_floats(spent[name]) for name in ("compute_fs", "memory_fs", "launch_fs")], axis=1),
+        own_number=rows[:, 8:11],
+        basis_square=_as_floats(spent["basis_square"]),
+        own_square=_as_floats(spent["own_square"]),
+        static_share=_as_floats(spent["static_share"]),
+        has_load=np.array(spent["has_load"], dtype=bool),
+        **{name: _as_floats(spent[name]) for name in ("host_share", "growth_half_width", "host_half_width")},
+    )
+    return combine_errors(latency, energy, parts), latency, energy
+
+
+def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
+    """Return the basis of each error, and the size of its group; None for what is not known or has no group."""
+    import numpy as np
+
+    has_group = np.isnan(errors.held_out) & ~np.isnan(errors.level)
+    bases = [None if np.isnan(one) else BASES[int(one)] for one in errors.level.tolist()]
+    return (
+        [CALIBRATED if one == one else basis for one, basis in zip(errors.held_out.tolist(), bases, strict=True)],
+        [int(one) if there else None for one, there in zip(errors.group_count, has_group, strict=True)],
+    )
+
+
+def _as_floats(values: Sequence[Any]) -> Floats:
+    """Return numbers, missing ones as not a number."""
+    import numpy as np
+
+    return np.array(values, dtype=float)
+
+
+def _describe_errors(
+    record: ErrorRecord, numbers: Mapping[tuple[str, str], float], key: tuple[Any, ...]
+) -> list[float | None]:
+    """Return half-width, level, group size and held-out half-width, of latency and energy, and half-widths of numbers.
+
+    Numbers are those that bound compute, memory and launches.
+    """
+    work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
+    subject = Subject(
+        work=work, architecture=architecture, runtime=runtime, precision=precision, hardware=hardware,
+        ops_per_s=ops_per_s,
+    )  # fmt: skip
+    errors: list[float | None] = []
+    for quantity, held_out in zip(DOUBTED, record.find_held_out(calibration, subject), strict=True):
+        scale = find_scale(record.scales, quantity, subject)
+        errors += [scale.half_width, scale.level, scale.group_count] if scale else [None, None, None]
+        errors.append(held_out)
+    clock = numbers.get((digest, "clock"), 0.0)
+    peak = numbers.get((digest, f"peak.{find_peak(architecture, precision)}"), 0.0)
+    return [*errors, max(clock, peak), numbers.get((digest, "memory_bandwidth"), 0.0), clock]
+
+
+def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:
+    """Return (hardware, quantity) -> half-width of a number beyond those of scored hardware; none for set numbers."""
+    rows: Sequence[tuple[str, str, float]] = execute(
+        connection,
+        "SELECT f.hardware_digest, f.quantity, b.own_number_half_width FROM internal.hardware_fact AS f "
+        "JOIN internal.basis_spread AS b ON b.number_basis = f.basis "
+        "WHERE list_contains($digests, f.hardware_digest) AND NOT ends_with(f.source, $set) "
+        "AND (f.quantity IN ('clock', 'memory_bandwidth') OR starts_with(f.quantity, 'peak.'))",
+        {"digests": sorted(digests), "set": SOURCE},
+    ).fetchall()
+    return {(digest, quantity): width for digest, quantity, width in rows}

@@ -1,0 +1,80 @@
+"""Error scale of a prediction: that of the finest group of measurements that contains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from joulemap.domain.doubt import MEASURED_CLASSES, UNMEASURED, DoubtQuantity, ErrorScale
+from joulemap.domain.workload import DECOMPOSITION
+from joulemap.system.record import frozen
+
+OWN_LEVEL: Final = 6
+"""Level of measurements of the hardware itself."""
+
+CLASS_LEVEL: Final = 2
+"""Lowest level of measurements of the hardware's own class."""
+
+OTHER_WORK: Final = "other work of its class"
+"""Basis of an interval whose class has no measurements of this kind of work."""
+
+BASES: Final = (
+    "measurements of other classes, widened", "measurements of other classes, widened", OTHER_WORK, "its class",
+    "its runtime", "its precision", "its own measurements",
+)  # fmt: skip
+"""Basis of an interval by level."""
+
+CALIBRATED: Final = "its calibration"
+"""Basis of an interval from the held-out errors of a calibration."""
+
+
+@frozen(kw_only=True)
+class Subject:
+    """Configuration whose errors are estimated."""
+
+    work: str
+    """Sort of whole model, or the kind of a single operator."""
+    architecture: str
+    runtime: str
+    precision: str
+    hardware: str
+    """Catalogue id; that of its board for a variant."""
+    ops_per_s: float | None = None
+    """Peak of the hardware at its fastest precision; None where it is unknown, which fits every size."""
+
+    @property
+    def scored_runtime(self) -> str:
+        """Runtime whose errors apply: a class that only has its vendor's compiler fuses by its engine."""
+        return "engine" if self.runtime == "fused" and self.architecture not in ("cpu", "gpu") else self.runtime
+
+
+def find_scale(scales: Iterable[ErrorScale], quantity: DoubtQuantity, subject: Subject) -> ErrorScale | None:
+    """Return the scale of the finest group that contains a configuration; None if there is none.
+
+    It is at least `UNMEASURED` for decompositions that no board of the class has run. For latency, the same holds for
+    hardware without measurements of its own, if its class was never predicted before it was fitted.
+    """
+    asked = {
+        "work": subject.work,
+        "architecture": subject.architecture,
+        "runtime": subject.scored_runtime,
+        "precision": subject.precision,
+        "hardware": subject.hardware,
+    }
+    found = [
+        one
+        for one in scales
+        if one.quantity == quantity
+        and all(getattr(one, name) in ("", text) for name, text in asked.items())
+        and (subject.ops_per_s is None or one.is_of_size(subject.ops_per_s))
+    ]
+    finest = max(found, key=lambda one: one.level, default=None)
+    if finest is None:
+        return None
+    is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
+    is_known = finest.level == OWN_LEVEL or subject.architecture in MEASURED_CLASSES
+    if not is_new and (quantity != "latency" or is_known):
+        return finest
+    return attrs.evolve(finest, half_width=max(finest.half_width, UNMEASURED))

@@ -1,0 +1,122 @@
+"""Best design by each objective, and the elasticities there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.answer.computed import told
+from joulemap.domain.value import show_constant
+from joulemap.present.cell import show_interval, show_within
+from joulemap.present.template import Template
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.question import DesignQuestion
+    from joulemap.wing.explore.design.survey import Survey
+
+DESIGN: Final = Template("{base}: {values}")
+UNCHANGED: Final = "unchanged"
+BATCH: Final = Template("batch {batch}")
+
+
+@frozen(kw_only=True)
+class BestDesign:
+    """Best design by one objective."""
+
+    objective: str = told("objective by which the design is best")
+    value: float = told("value of the objective, in `unit`")
+    unit: str = told("unit of the value")
+    half_width: float | None = told("half-width of the 80 % interval of the value's logarithm; null where unknown")
+    design: str = told("base chip and parameters")
+    design_index: int = told("number among all designs")
+    own_ratio: float | None = told("improvement over the unchanged chip as a factor; null where that cannot run")
+    like_count: int = told("other designs statistically tied with it in the objective")
+
+
+@frozen(kw_only=True)
+class Margin:
+    """Elasticity of an objective in one parameter at a best design, dependent constants included."""
+
+    objective: str = told("objective whose best design it applies to")
+    parameter: str = told("varied constant")
+    value: float = told("value at the design, in `unit`")
+    unit: str = told("SI unit")
+    of: str = told("objective that changes")
+    elasticity: float | None = told(
+        "d ln `of` / d ln parameter, percent per percent; for an integer the mean from half to twice its value"
+    )
+
+
+def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
+    """Return the value of an objective as text, with the digits that its interval supports."""
+    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
+
+
+def show_objective_interval(value: float, unit: str, half_width: float | None) -> str:
+    """Return the value of an objective with its interval as text."""
+    return show_objective(value, unit) if unit == "mm2" else show_interval(value, unit, half_width)
+
+
+def describe_design(done: Survey, row: int) -> str:
+    """Return the base chip of a design and its parameters."""
+    group = done.groups[int(done.group[row])]
+    constants = group.space.law.constants
+    values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
+    dimensions = {**group.dimensions, "batch": BATCH(batch=group.batch)}
+    unlike = (
+        value for name, value in dimensions.items() if len({str(find_dimension(one, name)) for one in done.groups}) > 1
+    )
+    return DESIGN(base=" ".join([group.hardware, *unlike]), values=", ".join(values) or UNCHANGED)
+
+
+def find_dimension(group: Any, name: str) -> object:
+    """Return the value of a dimension of a group of designs."""
+    return group.batch if name == "batch" else group.dimensions.get(name, group.hardware)
+
+
+def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> BestDesign:
+    """Return the best design by an objective."""
+    from joulemap.wing.explore.design.survey import evaluate_rows
+
+    row = done.find_best(objective)
+    outcomes = done.outcomes_at([row])
+    value = float(outcomes.value(objective)[0])
+    own = evaluate_rows(done.groups[int(done.group[row])], [{}])
+    ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
+    return BestDesign(
+        objective=objective.name,
+        value=value,
+        unit=objective.unit,
+        half_width=outcomes.half_width(0, objective),
+        design=describe_design(done, row),
+        design_index=row,
+        own_ratio=ratio,
+        like_count=done.count_like(row, objective, question.doubt),
+    )
+
+
+def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
+    """Return the elasticities of all objectives at the best design of each objective."""
+    from joulemap.wing.explore.design.survey import find_slopes
+
+    found = []
+    for objective in wanted:
+        row = done.find_best(objective)
+        group = done.groups[int(done.group[row])]
+        values = done.values_at(row)
+        for name, slopes in find_slopes(group, values, wanted).items():
+            unit = group.space.law.constants[name].unit
+            found += [
+                Margin(
+                    objective=objective.name,
+                    parameter=name,
+                    value=values[name],
+                    unit=unit,
+                    of=one.name,
+                    elasticity=slope,
+                )
+                for one, slope in zip(wanted, slopes, strict=True)
+            ]
+    return found

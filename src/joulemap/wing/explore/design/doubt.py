@@ -1,0 +1,139 @@
+"""Half-widths of the intervals of design points, from their totals and the numbers in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set as AbstractSet
+
+import numpy as np
+
+from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, Address, find_quantity
+from joulemap.domain.configuration import SYSTEM, Configuration
+from joulemap.domain.doubt import DOUBTED, SAME_SIZE, Doubt, DoubtQuantity, ErrorScale, find_peak
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
+from joulemap.model.total import PointColumns
+from joulemap.model.workload import Floats
+from joulemap.uncertainty.interval import Errors, Spent, combine_errors
+from joulemap.uncertainty.scale import Subject, find_scale
+
+
+def half_widths(
+    points: PointColumns,
+    hardware: Hardware,
+    configuration: Configuration,
+    doubt: Doubt,
+    *,
+    work: str = "model",
+    varied: AbstractSet[Address] = frozenset(),
+    left_out: tuple[float | None, float | None] = (None, None),
+) -> tuple[Floats, Floats]:
+    """Return half-widths of 80 % intervals for log latency and log energy of each point; 0 for a refused point.
+
+    `varied` holds the hardware numbers in which the points differ. `left_out` holds the calibration's errors of latency
+    and energy on held-out models; None without a calibration. Raises ValueError if no errors are known.
+    """
+    sizes = _find_sizes(points, hardware, configuration)
+    least = np.sort([one.least_ops_per_s / SAME_SIZE for one in doubt.scales])
+    most = np.sort([one.most_ops_per_s * SAME_SIZE for one in doubt.scales])
+    cells = np.stack([np.searchsorted(least, sizes, "right"), np.searchsorted(most, sizes, "left")])
+    _, firsts, places = np.unique(cells, axis=1, return_index=True, return_inverse=True)
+    widths = np.zeros((2, len(points)))
+    for place, first in enumerate(firsts.tolist()):
+        scales = [
+            find_scale_of(doubt, quantity, hardware, configuration, work, float(sizes[first])) for quantity in DOUBTED
+        ]
+        found = _combine(points, hardware, configuration, doubt, scales, varied, left_out)
+        widths = np.where(places.ravel() == place, found, widths)
+    return widths[0], widths[1]
+
+
+def _find_sizes(points: PointColumns, hardware: Hardware, configuration: Configuration) -> Floats:
+    """Return the peak of each point at its fastest precision; all peaks of a chip scale alike with units and clock."""
+    fastest = max(peak.rate.value for peak in hardware.peaks.values())
+    return fastest * points.peak_ops_per_s / hardware.peaks[configuration.precision].rate.value
+
+
+def _combine(
+    points: PointColumns,
+    hardware: Hardware,
+    configuration: Configuration,
+    doubt: Doubt,
+    scales: Sequence[ErrorScale],
+    varied: AbstractSet[Address],
+    left_out: tuple[float | None, float | None],
+) -> tuple[Floats, Floats]:
+    """Return half-widths of latency and energy, given the error scales of both."""
+    spreads = {one.number_basis: one for one in doubt.spreads}
+    beyond = dict(zip(spreads, doubt.own_half_widths(), strict=True))
+    own_number = _own_widths(hardware, configuration, {name: two for name, (_, two) in beyond.items()}, varied)
+    total = np.maximum(points.energy_fj, 1).astype(np.float64)
+    parts, owned, static = ({name: np.zeros(len(points)) for name in spreads} for _ in range(3))
+    for key, spent in points.spent_fj.items():
+        parts[key.basis] += spent
+        owned[key.basis] += spent * key.is_own
+        static[key.basis] += spent * (key.common_category == "static")
+    nothing = np.zeros(len(points))
+    around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if hardware.boundary == SYSTEM else ()
+    growth_width, host_width = [nothing + hardware.coefficient(name) for name in around] or [nothing, nothing]
+    latency, energy = (_repeat(scale, held_out, len(points)) for scale, held_out in zip(scales, left_out, strict=True))
+    found = combine_errors(
+        latency,
+        energy,
+        Spent(
+            latency_fs=np.maximum(points.latency_fs, 1).astype(np.float64),
+            bound_fs=points.share_fs.astype(np.float64),
+            own_number=np.broadcast_to(np.array(own_number), points.share_fs.shape),
+            basis_square=sum(
+                (np.square(spreads[name].half_width.value * part / total) for name, part in parts.items()), nothing
+            ),
+            own_square=sum((np.square(beyond[name][0] * part / total) for name, part in owned.items()), nothing),
+            static_share=sum(static.values(), nothing) / total,
+            has_load=np.full(len(points), any(load.covers == "board" for load in hardware.loads)),
+            host_share=hardware.host_w * points.interval_fs / total,  # W = fJ / fs
+            growth_half_width=growth_width,
+            host_half_width=host_width,
+        ),
+    )
+    is_there = points.refusal == ""
+    return np.where(is_there, found.latency, 0.0), np.where(is_there, found.energy, 0.0)
+
+
+def _repeat(scale: ErrorScale, held_out: float | None, count: int) -> Errors:
+    """Return one error scale for each of `count` points."""
+    numbers = (scale.half_width, scale.level, scale.group_count, np.nan if held_out is None else held_out)
+    half_width, level, group_count, held_outs = (np.full(count, float(one)) for one in numbers)
+    return Errors(half_width=half_width, level=level, group_count=group_count, held_out=held_outs)
+
+
+def find_scale_of(
+    doubt: Doubt, quantity: DoubtQuantity, hardware: Hardware, configuration: Configuration, work: str, size: float
+) -> ErrorScale:
+    """Return the error scale of a configuration on a chip of this peak; ValueError if no errors are known."""
+    subject = Subject(
+        work=work,
+        architecture=hardware.architecture,
+        runtime=configuration.runtime,
+        precision=configuration.precision,
+        hardware=hardware.id,
+        ops_per_s=size,
+    )
+    found = find_scale(doubt.scales, quantity, subject)
+    if found is None:
+        raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
+    return found
+
+
+def _own_widths(
+    hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Address]
+) -> tuple[float, float, float]:
+    """Return half-widths from the hardware's own numbers for time bound by (compute, memory, launch)."""
+    precision = find_peak(hardware.architecture, configuration.precision)
+
+    def width(address: Address) -> float:
+        quantity = find_quantity(hardware, address)
+        is_given = quantity.source.endswith(SOURCE) or any(one[:2] == address[:2] for one in varied)
+        return 0.0 if is_given else beyond[quantity.basis]
+
+    clock = width(CLOCK)
+    compute = max(clock, width(Address("peak", precision))) if precision and precision in hardware.peaks else clock
+    return compute, width(MEMORY_BANDWIDTH), clock

@@ -1,0 +1,316 @@
+"""Preparation of a design question: base chips, their workloads, and the uncertainty between designs.
+
+Limits and targets are parsed here; a question with `solve` becomes one about the designs that meet its targets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.settings import Limits, check_name
+from joulemap.model.pipeline import Evaluator
+from joulemap.plan.hold import find_targets, holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.store.query import fetch
+from joulemap.store.run import find_runs
+from joulemap.store.workload import read_columns, read_work, read_workload
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.number import read_real
+from joulemap.system.record import frozen
+from joulemap.system.units import parse_si
+from joulemap.wing.explore.design.group import Group
+from joulemap.wing.explore.design.limit import Bound
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Load
+from joulemap.wing.explore.design.solve import Target, solve_values
+from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
+from joulemap.wing.explore.design.survey import Difference
+from joulemap.wing.explore.row import DesignDoubt
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.watch import Watch
+
+MOST_DOUBTED: Final = 200
+"""Maximum runs of base chips whose pairwise uncertainty is computed."""
+
+MOST_UNKNOWN: Final = 2
+
+NO_SHARES: Final[Mapping[str, float]] = {}
+
+BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
+    "max_latency_s": ("--max-latency", "latency"),
+    "max_energy_per_inference_j": ("--max-energy-per-inference", "energy"),
+    "max_memory_bytes": ("--max-memory", "memory"),
+    "max_power_w": ("--max-power", "power"),
+    "min_throughput_per_s": ("--min-throughput", "throughput"),
+}
+"""Limit -> its option and the objective that it bounds."""
+
+
+@frozen(kw_only=True, eq=False)
+class DesignQuestion:
+    """Groups of designs with their pairwise uncertainty."""
+
+    groups: tuple[Group, ...]
+    models: Mapping[str, float]
+    """Model -> share of the inferences."""
+    spelling: Mapping[str, str]
+    """Chip from a file -> path that asks for it."""
+    doubt: Mapping[tuple[int, int], Difference]
+    """(group, group) -> difference of two of their designs."""
+
+    @property
+    def size(self) -> int:
+        """Number of designs, sampled or not."""
+        return sum(one.space.size for one in self.groups)
+
+    def keep(self, groups: Mapping[int, Group]) -> DesignQuestion:
+        """Return the question with only these groups, keyed by their index."""
+        place = {own: number for number, own in enumerate(groups)}
+        return attrs.evolve(
+            self,
+            groups=tuple(groups.values()),
+            doubt={
+                (place[one], place[other]): squares
+                for (one, other), squares in self.doubt.items()
+                if one in place and other in place
+            },
+        )
+
+
+def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, float]:
+    """Return each model's share of the inferences, the rest divided evenly; UsageError for an invalid share."""
+    for name, value in share.items():
+        if name not in models:
+            raise UsageError(f"--share {name}: it is none of the models ({', '.join(models)})")
+        if not 0.0 < value <= 1.0:
+            raise UsageError(f"--share {name}={value:g}: a share is above 0 and at most 1")
+    left, others = 1.0 - math.fsum(share.values()), [name for name in models if name not in share]
+    if left < -1e-9 or (others and left <= 1e-9) or (not others and abs(left) > 1e-6):
+        raise UsageError(f"--share: {1.0 - left:g} is given, and {len(others)} of the models have none yet; all are 1")
+    return {name: share.get(name, left / max(len(others), 1)) for name in models}
+
+
+def prepare_question(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings,
+    vary: Mapping[str, Any] | None,
+    share: Mapping[str, float],
+    count: int | None,
+    seed: int,
+    *,
+    keeps: bool = False,
+) -> DesignQuestion:
+    """Return a prepared question; raises as `compare`, and UsageError for a constant that cannot be varied.
+
+    Each group samples its part of `count` designs by `seed`; without `count` every design is included. With `keeps` the
+    workloads are loaded, so that designs can be stored. Without `vary` the default constants are varied.
+    """
+    names = tuple(dict.fromkeys(models))
+    shares = read_shares(names, share)
+    plan = plan_selected(names, settings, select_hardware(settings))
+    if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
+        raise UsageError("designs are like hardware as it is: in place of --set tdp=60W write --vary tdp=60W")
+    targets = find_targets(source, plan)
+    chips: dict[tuple[str, str], Space] = {}
+    for run in plan.runs(""):
+        key = run.hardware, run.power_mode
+        chip = targets[run.target.digest]
+        if key not in chips or chip.tf32:  # TF32 does not affect runs at other precisions
+            chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
+    batches = len(settings.batch or (None,))
+    total = sum(space.size for space in chips.values()) * len(settings.points) * batches
+    if count is None and total > MOST_POINTS:
+        raise UsageError(
+            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
+            "or look for the best: --search optuna --points 5000"
+        )
+    if count is not None and min(count, total) > MOST_DRAWN:
+        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
+    if total >= MOST_NUMBERED:
+        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
+    with holding_runs(source, plan) as runs:
+        connection = runs.connection
+        works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
+        workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
+        evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
+        error_classes = [read_work(connection, workload_id) for _, workload_id in works]
+        doubts = load_doubt()
+        asked = [plan.runs(key) for key, _ in works]
+        ids = find_runs(connection, [run.run_key for each in asked for run in each])
+        found: list[tuple[Group, list[int]]] = []
+        for place in range(batches):
+            mine = range(place, len(plan.models), batches)
+            for number, run in enumerate(asked[mine[0]]):
+                space = chips[run.hardware, run.power_mode]
+                loads = tuple(
+                    Load(
+                        evaluator=evaluators[one],
+                        configuration=_configure(run, evaluators[one].work.batch),
+                        share=shares[names[one // batches]],
+                        workload=workloads[one],
+                        calibration=(run.calibration.label, run.calibration.digest)
+                        if run.calibration
+                        else (UNCALIBRATED, ""),
+                        doubt=doubts,
+                        work=error_classes[one],
+                    )
+                    for one in mine
+                )
+                part = space.size if count is None else max(1, round(count * space.size / total))
+                group = Group(
+                    hardware=name_configured(run.hardware, run.power_mode),
+                    dimensions=_list_dimensions(run),
+                    batch=loads[0].configuration.batch,
+                    space=space,
+                    loads=loads,
+                    numbers=space.draw(part, seed + len(found)),
+                )
+                found.append((group, [ids[asked[one][number].run_key] for one in mine]))
+        doubt = _find_doubt(connection, found)
+    return DesignQuestion(
+        groups=tuple(group for group, _ in found),
+        models={model.request.model: shares[names[place // batches]] for place, model in enumerate(plan.models)},
+        spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
+        doubt=doubt,
+    )
+
+
+def _find_work(connection: Any, plan: Plan, place: int) -> tuple[str, int]:
+    from joulemap.plan.workload import find_workload_id, stored_key
+
+    key = stored_key(connection, plan.models[place])
+    assert key is not None  # its runs are stored
+    return key, find_workload_id(connection, key)
+
+
+def _configure(run: PlannedRun, batch: int) -> Configuration:
+    return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
+
+
+def _list_dimensions(run: PlannedRun) -> dict[str, str]:
+    """Return the dimensions of a run that distinguish designs."""
+    weights = run.point.get("weight_precision", "")
+    precision = run.point["precision"]
+    label = precision if weights in ("", precision) else f"{precision}/{weights}"
+    return {"precision": label, "runtime": run.point["runtime"]}
+
+
+def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
+    """Return the pairwise differences of groups."""
+    ids = sorted({one for _, mine in found for one in mine})
+    if len(ids) > MOST_DOUBTED:
+        return {}
+    rows = {(row.run_id, row.other_run_id): row for row in fetch(connection, DesignDoubt, run_ids=ids).rows}
+    weights = [[load.share for load in group.loads] for group, _ in found]
+
+    def mean(parts: Sequence[float], place: int) -> float:
+        return math.fsum(part * weight for part, weight in zip(parts, weights[place], strict=True))
+
+    doubt: dict[tuple[int, int], Difference] = {}
+    for place, (_, mine) in enumerate(found):
+        for other, (_, theirs) in enumerate(found):
+            pairs = [rows.get(pair) for pair in zip(mine, theirs, strict=True)]
+            if all(pairs):
+                squares = [[getattr(row, field.name) for row in pairs] for field in attrs.fields(Difference)]
+                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares[:2])
+                joint = mean(squares[2], place)
+                doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2, joint_square=joint)
+    return doubt
+
+
+def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
+    """Return the limits of designs; UsageError for a limit that designs do not have."""
+    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
+    odd = [name for name in given if name not in BOUNDED]
+    if odd:
+        raise UsageError(f"{odd[0]} is no limit of a design; limits are {', '.join(BOUNDED)}, max_area_mm2")
+    bounds = [Bound.of(*BOUNDED[name], value) for name, value in given.items()]
+    for option, name, value in (("--max-area", "area", max_area_mm2), ("--max-die-cost", "cost", max_die_cost_usd)):
+        if value is not None:
+            if not value > 0.0:
+                raise UsageError(f"{option} is {value:g}, expected above 0")
+            bounds.append(Bound.of(option, name, value))
+    return tuple(bounds)
+
+
+def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
+    """Return the single design of each group that meets the targets; UsageError for an invalid question.
+
+    Raises UnsupportedError where no group meets them, with the reason of the first.
+    """
+    if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
+        raise UsageError(
+            f"--solve takes one or two constants and as many targets, found {len(names)} and {len(asked)}: "
+            '--solve dram.bandwidth --for "latency = 10ms"'
+        )
+    found: dict[int, Group] = {}
+    reasons: list[str] = []
+    for place, group in enumerate(question.groups):
+        own = {one.name: list(one.values) for one in group.space.parameters}
+        if group.space.size > 1:
+            raise UsageError("--solve finds one design: vary other constants to one value each")
+        unknown = Space.of(group.space.hardware, dict.fromkeys(names, "x1"), label="--solve {}")
+        values = solve_values(group, [one.name for one in unknown.parameters], asked)
+        if isinstance(values, str):
+            reasons.append(f"{group.hardware}: {values}")
+            continue
+        space = Space.of(group.space.hardware, {**own, **{name: [value] for name, value in values.items()}})
+        found[place] = attrs.evolve(group, space=space)
+    if not found:
+        raise UnsupportedError(reasons[0])
+    return question.keep(found)
+
+
+def read_target(text: str) -> Target:
+    """Return the target of a text such as `latency = 10ms`; UsageError for a text that cannot be read."""
+    name, equals, written = (part.strip() for part in text.partition("="))
+    if not equals or not written:
+        raise UsageError(f'--for {text}: write OBJECTIVE=VALUE, as "latency = 10ms"')
+    check_name("objective", name, OBJECTIVES)
+    objective = OBJECTIVES[name]
+    try:
+        if objective.unit in ("mm2", "USD", "1/J"):
+            value = read_real(written.removesuffix(objective.unit))
+        else:
+            value = parse_si(written, objective.unit)
+    except ValueError as error:
+        raise UsageError(f"--for {text}: {error}") from error
+    if not value > 0.0:
+        raise UsageError(f"--for {text}: it is not above 0")
+    return Target(objective=objective, value=value)
+
+
+def search_question(
+    question: DesignQuestion,
+    search: str,
+    wanted: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    count: int | None,
+    seed: int,
+    watch: Watch,
+) -> DesignQuestion:
+    """Return a question restricted to the designs that a search visited; UsageError for an invalid search."""
+    from joulemap.wing.explore.design.search import SEARCHES, search_group
+
+    check_name("search", search, SEARCHES)
+    if count is None:
+        raise UsageError("say how many designs are evaluated: --search optuna --points 2000")
+    groups = enumerate(question.groups)
+    return question.keep(
+        {place: search_group(one, wanted, bounds, seed + place, watch.report) for place, one in groups}
+    )

@@ -1,0 +1,288 @@
+"""Best chip for each of many models, and the regret of each chip over all of them.
+
+value(model, chip)  = best of the chip's modes, precisions, batches and runtimes within the limits
+regret(model, chip) = value(model, chip) / best value over all chips, at least 1
+mean                = geometric mean by the shares of the models
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.answer.computed import told
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.model.total import evaluate_totals
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.wing.explore.design.limit import find_excess
+from joulemap.wing.explore.design.outcome import Outcomes
+from joulemap.wing.explore.design.question import read_bounds
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Limits, Settings
+    from joulemap.model.outcome import Asked
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.wing.explore.design.limit import Bound
+    from joulemap.wing.explore.design.outcome import Objective
+
+
+@frozen(kw_only=True)
+class ModelWinner:
+    """Best configuration of one model."""
+
+    model: str = told("name of the model as requested")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = told("precision of operands")
+    batch: int = told("samples in one input")
+    runtime: str = told("runtime that launches kernels")
+    value: float = told("value of the objective, in `unit`")
+    unit: str = told("unit of the value")
+    runner_up: str = told("next best chip; empty for none")
+    runner_up_ratio: float | None = told("factor by which the next best chip is worse")
+    probability: float | None = told("probability that it beats the next best chip; null where an error is unknown")
+    alike: str = told("statistically tied chips among the next few; empty for none")
+    alike_count: int = told("number of statistically tied chips")
+
+
+@frozen(kw_only=True)
+class ChipRegret:
+    """Regret of one chip that runs all models."""
+
+    hardware: str = told("catalogue id")
+    regret_ratio: float | None = told("geometric mean over models of its value relative to each model's best chip")
+    worst_ratio: float | None = told("largest ratio of a single model")
+    worst_model: str = told("model with the largest ratio; empty where it runs none")
+    model_count: int = told("number of models that it runs within the limits")
+    missing: str = told("models that it does not run within the limits; empty for none")
+
+
+Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
+"""Model -> chip -> (cost, configuration) of its best configuration."""
+
+MOST_RIVALS: Final = 8
+"""Maximum chips after the best of a model that are compared with it statistically."""
+
+TOGETHER: Final = 25_000
+"""Operators of configurations evaluated together; their ledgers, some twenty lines per operator, are in memory."""
+
+METRICS: Final = {
+    "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
+    "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
+}  # fmt: skip
+"""Objective -> metric with known errors; other objectives have none."""
+
+
+@frozen(kw_only=True)
+class Regrets:
+    """Best chip of each model and regret of each chip, with the work behind them."""
+
+    chips: list[ChipRegret]
+    winners: list[ModelWinner]
+    point_count: int
+    """Number of evaluated configurations."""
+    seconds: float
+
+
+def find_regrets(
+    source: Source,
+    plan: Plan,
+    settings: Settings,
+    names: Sequence[str],
+    shares: Mapping[str, float],
+    wanted: Objective,
+    limits: Limits,
+) -> Regrets:
+    """Return the best chip of each model and the regret of each chip; UnsupportedError if nothing meets the limits."""
+    read_bounds(limits, None, None)
+    began = time.perf_counter()
+    best, count = _evaluate(source, plan, names, wanted, limits)
+    if not best:
+        raise UnsupportedError("no configuration meets the limits")
+    seconds = time.perf_counter() - began
+    rivals = _find_rivals(source, settings, plan, best, names, METRICS.get(wanted.name, ""))
+    return Regrets(
+        chips=_list_regrets(best, shares),
+        winners=_list_winners(best, names, wanted, rivals),
+        point_count=count,
+        seconds=seconds,
+    )
+
+
+def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
+    """Return the best configuration of each model on each chip, and the number evaluated."""
+    from joulemap.domain.configuration import Configuration
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.plan.hold import find_targets
+    from joulemap.plan.workload import holding_workload
+    from joulemap.store.workload import read_columns
+
+    targets = find_targets(source, plan)
+    ranked = {
+        entry.id for entry, _ in plan.selection.pairs if plan.settings.takes_all or not entry.unavailable
+    } or plan.selection.ids
+    bounds = read_bounds(limits, None, None)
+    best: Best = {}
+    count = 0
+    for number, model in enumerate(plan.models):
+        with holding_workload(source, model) as (workload_id, connection):
+            evaluator = Evaluator(read_columns(connection, workload_id))
+        batch = evaluator.work.batch
+        runs = [run for run in plan.runs("") if run.hardware in ranked]
+        asked = [
+            (
+                targets[run.target.digest],
+                Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
+            )
+            for run in runs
+        ]
+        count += len(asked)
+        for place, cost in _find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
+            run = runs[place]
+            mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
+            if run.hardware not in mine or cost < mine[run.hardware][0]:
+                configuration = {"hardware": name_configured(run.hardware, run.power_mode), "batch": batch}
+                point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
+                mine[run.hardware] = cost, {**configuration, **point, "runtime": run.point["runtime"]}
+        if source.progress is not None:
+            source.progress(number + 1, len(plan.models))
+    return best, count
+
+
+def _find_choices(
+    evaluator: Evaluator, asked: Sequence[Asked], chips: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
+) -> Iterator[tuple[int, float]]:
+    """Yield for each chip the index of its best configuration within limits, and its cost as a logarithm."""
+    most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
+    outcomes = Outcomes.join([_evaluate_block(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
+    keeps, _ = find_excess(outcomes, bounds)
+    cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
+    for chip in dict.fromkeys(chips):
+        mine = np.flatnonzero(np.array(chips) == chip)
+        place = int(mine[np.argmin(cost[mine])])
+        if np.isfinite(cost[place]):
+            yield place, float(cost[place])
+
+
+def _evaluate_block(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
+    """Return the outcomes of configurations, without area and uncertainty."""
+    totals = evaluate_totals(evaluator, asked)
+    batch = evaluator.work.batch
+    nothing = np.where((totals.refusal == "") & (totals.latency_fs > 0), 1.0, np.nan)
+    area = np.zeros(len(asked))
+    energy, rate = totals.energy_per_inference_j(batch), totals.throughput_per_s(batch)
+    return Outcomes(
+        latency_s=nothing * totals.latency_s,
+        slowest_s=nothing * totals.latency_s,
+        energy_per_inference_j=nothing * energy,
+        throughput_per_s=nothing * rate,
+        peak_memory_bytes=nothing * totals.peak_memory_bytes,
+        area_mm2=area,
+        die_cost_usd=area,
+        latency_fs=totals.latency_fs,
+        energy_fj=totals.energy_fj,
+        clock_fraction=totals.clock_fraction,
+        limit=totals.throughput_limit,
+        refusal=np.where(np.isnan(nothing), "it does not run", ""),
+        latency_half_width=nothing * np.nan,
+        energy_half_width=nothing * np.nan,
+    )
+
+
+def _find_rivals(
+    source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], metric: str
+) -> dict[str, dict[str, float]]:
+    """Return model -> rival chip -> probability that the best chip beats it.
+
+    Shared errors are known for stored runs, so the runs of the best chip and its rivals are stored.
+    """
+    from joulemap.plan.hold import holding_runs
+    from joulemap.plan.run import plan_selected
+    from joulemap.plan.selection import select_hardware
+    from joulemap.plan.source import reading
+    from joulemap.row.compare import PairChance
+    from joulemap.store.query import fetch
+
+    spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
+    found: dict[str, dict[str, float]] = {}
+    for name in names if metric else ():
+        order = _order(best, name)[: MOST_RIVALS + 1]
+        alike: dict[tuple[Any, ...], list[str]] = {}
+        for _, chip, configuration in order:
+            mode = HardwareRef.read(configuration["hardware"]).mode
+            key = tuple(configuration[one] for one in ("precision", "weights", "batch", "runtime"))
+            alike.setdefault(key, []).append(str(HardwareRef.at(spelling.get(chip, chip), mode)))
+        ids: dict[int, str] = {}
+        for (precision, weights, batch, runtime), chips in alike.items():
+            given = {"precision": precision, "weight_precision": weights, "runtime": runtime}
+            given |= {"batch": batch} if settings.batch else {}
+            one = attrs.evolve(settings, **given, hardware=chips, architecture=(), deployment=(), power_mode="")
+            plan = plan_selected((name,), one, select_hardware(one))
+            with holding_runs(source, plan) as runs:
+                ids |= dict(zip(runs.ids, (entry.id for entry, _ in plan.selection.pairs), strict=True))
+        with reading(source) as connection:
+            chances = fetch(connection, PairChance, run_ids=list(ids), metric=metric).rows
+        found[name] = {
+            ids[row.other_run_id]: row.probability_better for row in chances if order and ids[row.run_id] == order[0][1]
+        }
+    return found
+
+
+def _list_winners(
+    best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
+) -> list[ModelWinner]:
+    found = []
+    for name in names:
+        order = _order(best, name)
+        if order:
+            (cost, _, configuration), *rest = order
+            chances = rivals.get(name, {})
+            alike = [chip for _, chip, _ in rest if chances.get(chip, 1.0) < TOLD_APART]
+            found.append(
+                ModelWinner(
+                    model=name,
+                    **{one: value for one, value in configuration.items() if one != "weights"},
+                    value=math.exp(wanted.sign * cost),
+                    unit=wanted.unit,
+                    runner_up=rest[0][1] if rest else "",
+                    runner_up_ratio=math.exp(rest[0][0] - cost) if rest else None,
+                    probability=chances.get(rest[0][1]) if rest else None,
+                    alike=", ".join(alike),
+                    alike_count=len(alike),
+                )
+            )
+    return found
+
+
+def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
+    """Return the chips of a model, best first, each with its best configuration."""
+    found = [(cost, chip, configuration) for chip, (cost, configuration) in best.get(name, {}).items()]
+    return sorted(found, key=lambda one: one[:2])
+
+
+def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
+    least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
+    found = []
+    for chip in dict.fromkeys(chip for some in best.values() for chip in some):
+        logs = {name: best[name][chip][0] - least[name] for name in shares if chip in best.get(name, {})}
+        weight = math.fsum(shares[name] for name in logs)
+        worst = max(logs, key=lambda name: logs[name])
+        found.append(
+            ChipRegret(
+                hardware=chip,
+                regret_ratio=math.exp(math.fsum(shares[name] * one for name, one in logs.items()) / weight),
+                worst_ratio=math.exp(logs[worst]),
+                worst_model=worst,
+                model_count=len(logs),
+                missing=", ".join(name for name in shares if name not in logs),
+            )
+        )
+    return sorted(found, key=lambda row: (-row.model_count, row.regret_ratio or math.inf, row.hardware))

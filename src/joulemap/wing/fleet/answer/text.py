@@ -1,0 +1,152 @@
+"""Text of the answer about fleets, in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from joulemap.present.template import Template
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.demand import Objective
+
+SUBJECT: Final = "How many devices"
+VERDICT: Final = Template("fleet: {headline}")
+TITLE: Final = Template("{models:and}: [up to {peak}][{rate}], {targets:list}, {runtime}[, {engine}]")
+MODEL: Final = Template("{share:set %} {name}")
+RATE: Final = Template("{rate} requests/s")
+ONE_RATE: Final = "1 request/s"
+TARGETS: Final[Mapping[str, Template]] = {
+    "p99_s": Template("p99 within {target:s}"),
+    "first_token_s": Template("p99 TTFT within {target:s}"),
+    "between_s": Template("p99 TPOT within {target:s}"),
+}
+
+LEAST: Final[Mapping[Objective, str]] = {
+    "cost": "costs least",
+    "energy": "uses the least energy",
+    "carbon": "emits the least CO2",
+}
+BEST: Final = Template(
+    "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; {power_w:W}"
+    "[ and {utilization} of its capacity] at the highest rate"
+)
+RUNNER_UP: Final[Mapping[Objective, Template]] = {
+    "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),
+    "energy": Template("{name} uses {ratio:x} as much[ ({chance:chance} sure)]"),
+    "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} sure)]"),
+}
+TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
+TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
+TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one hardware, {device_count} {name} at {value}")
+PAIR_FORM: Final = "prefill > decode"
+NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
+NO_PRICE: Final = Template(
+    "no fleet that meets all targets and limits has a known price; {device_count} {name} draws {power_w:W}"
+)
+NO_FLEET: Final = Template("no fleet of this hardware meets the latency target: {reasons}")
+REASON: Final = Template("{label}: {reason}")
+NOTHING_RUNS: Final = "nothing runs it"
+OWNED_AND: Final = Template("{owned_device_count} owned and {others} {way}")
+
+MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("USD/month", "#cost_per_month"),
+    "energy": ("kWh/month", "#kwh_per_month"),
+    "carbon": ("CO2/month", "gco2_per_month"),
+}
+"""Objective -> heading and field of its column."""
+LATENCIES: Final = "*p99 p99_latency_s"
+TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
+FLEETS: Final = Template(
+    "hardware @label | *devices | *{objective} | {latencies} | *batch | wait | *utilization utilization_fraction? | "
+    "*power power_w | capacity carried_ratio | J/request energy_per_request_j | {others} | paid way | price price_told?"
+)
+DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]")
+BATCH: Final = Template("{batch_mean:plain} of {batch}")
+CAPACITY: Final = Template("{ratio:x}")
+CAPACITY_OVER: Final = Template("over {ratio:plain}x")
+UTILIZATION_UNDER: Final = Template("under {share:%}")
+LEFT_OUT: Final = Template("Left out: {reasons}")
+
+COSTS: Final = (
+    "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
+    "kWh #kwh_per_month | *maximum power power_w | mean power mean_power_w | *idle power idle_power_w | "
+    "time busy busy_fraction | first limit at 1.5x the load fails_first"
+)
+QUEUES: Final = (
+    "hardware @label | quantity! | *rate rate_per_s | load load_ratio | p50 p50_s | *p99 p99_s | target promise_s | "
+    "power power_w"
+)
+OVERLOADED: Final = "overloaded"
+LEVELS: Final = (
+    "hardware @label | *rate rate_per_s | share of time share_fraction | *devices device_count | "
+    "time busy busy_fraction | *power power_w"
+)
+MIXTURES: Final = (
+    "fleet label | *form | *USD/month #cost_per_month | kWh/month #kwh_per_month | power power_w | "
+    "*saving saved_fraction"
+)
+PAIRS: Final = (
+    "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
+    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one hardware regret_ratio"
+)
+MISSED: Final = "hardware @label | *reason"
+DETAILS: Final = (
+    "Power and cost",
+    "Queue at other rates",
+    "Fleet at each rate",
+    "Mixed hardware",
+    "Separate prefill and decode",
+    "Missed targets and limits",
+)
+
+NEAREST: Final[Mapping[str, Template]] = {
+    "p99_s": Template("p99 is {value:s}, {share:%} of the {target:s} target"),
+    "first_token_s": Template("p99 TTFT is {value:s}, {share:%} of the {target:s} target"),
+    "between_s": Template("p99 TPOT is {value:s}, {share:%} of the {target:s} target"),
+}
+HEADROOM: Final = Template(
+    "[{name} alone: ]{nearest}; capacity is {capacity} the highest rate[; at 1.5x the load, {first} is the first "
+    "limit to break][, then {then}]"
+)
+DIVIDED: Final = Template("each server divides the model over {devices:n device}{experts}")
+EXPERTS: Final = ", with whole experts on each"
+UNDIVIDED: Final = Template("each {hardware} holds the whole model")
+NEAR_DIVISION: Final = Template(
+    "servers of {devices:n device} take [{more:%} more, ]the same within the error of the predictions"
+)
+LEAST_ENERGY: Final = Template(
+    "{name} uses the least energy: {value:kWh} per month, {power_w:W} with {device_count:n device}"
+)
+GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
+
+SURE: Final = Template("{low} to {devices:n device} with 80 % confidence")
+SURE_OF_ONE: Final = Template("{devices:n device} with 80 % confidence")
+
+OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
+UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
+PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
+PAY_BOTH: Final = "; --pay both takes rent or purchase price"
+OTHER_SELLER: Final = Template("{names:few} (price of another kind of seller, so not compared by cost; --seller)")
+LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
+OVER: Final = Template("{label} ({reason})[; {more} more over a limit]")
+
+NOTES: Final = (
+    "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
+    "share one queue; in brackets the count at both ends of the 80 % interval of predicted times",
+    "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
+    "others, where that saves energy and meets the target",
+    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts that these leave out; "
+    "cooling counts only in cost and carbon",
+    "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
+    "hosts; owned devices cost electricity",
+    "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "
+    "its inverse; time busy (--details): share of time with a batch running, however small the batch",
+)
+
+NEXT_LLM: Final = Template("llm {model} {hardware}")
+NEXT_RATE: Final = Template("--batch 1 --rate {rate}/s")
+NEXT_DEVICES: Final = Template("--devices {server_device_count}")
+NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")
+NEXT_EDP: Final = Template("edp {model} {hardware}")
+NEXT_RUNTIME: Final = Template("--runtime {runtime}")

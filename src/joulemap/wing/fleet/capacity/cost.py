@@ -1,0 +1,278 @@
+"""Monthly cost of fleets, the limits that they keep, and their order by the objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from joulemap.domain.use import add_up
+from joulemap.present.template import Template
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.row import (
+    LATE,
+    OK,
+    OVER,
+    WATCHED,
+    FleetRow,
+    FleetWinner,
+    LevelRow,
+    Load,
+    QueueRow,
+    Sizing,
+    first_of_each,
+)
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.demand import Demand, Objective
+    from joulemap.wing.fleet.row import Station
+
+POWER_OVER: Final = Template("power is {value:W}[, {host_power_w:W} of it for hosts]: {excess} the limit of {limit:W}")
+COST_OVER: Final = Template("cost is {value:USD} per month: {excess} the limit of {limit:USD}")
+NO_PRICE: Final = "its price is not known"
+SHARE_OVER: Final = Template("{share:%} over")
+TIMES_OVER: Final = Template("{ratio:x}")
+
+HOURS: Final = 8760.0
+"""Hours per year, for a fleet that is always present."""
+
+MONTHS: Final = 12.0
+"""Months per year."""
+
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
+"""Objective -> the column to minimize, and its unit."""
+
+HALF_MORE: Final = 1.5
+"""Multiple of the highest rate at which the first broken limit is reported."""
+
+TWICE: Final = 2.0
+"""Ratio to a limit from which the excess is shown as a ratio."""
+
+
+def cost_fleet(
+    station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
+) -> dict[str, Any]:
+    """Return the monthly energy, carbon and cost of a fleet, as columns of its row.
+
+    `domain/use.py` says how a request's share adds up. Owned devices cost their electricity and their hosts' share of
+    it. They are powered before others, which are rented or bought.
+    """
+    powered = sum(one.level.share * one.devices for one in loads)
+    busy = sum(one.level.share * one.busy_devices for one in loads)
+    rate = sum(one.level.share * one.level.rate_per_s for one in loads)
+    watts = sum(one.level.share * one.batch_w for one in loads)
+    purchase = 0.0 if owned >= devices else station.price_purchase_usd
+    found = add_up(
+        {
+            "throughput_per_s": rate / busy,
+            "utilization": busy / powered,
+            "energy_per_inference_j": watts / rate,
+            "idle_w": idle_w,
+            "hours_per_year": HOURS,
+            "lifetime_years": station.lifetime_years,
+            "pue": station.pue_ratio,
+            "gco2_per_kwh": station.gco2_per_kwh,
+            "usd_per_kwh": station.usd_per_kwh,
+            "usd_per_hour": station.price_cloud_usd_per_hour,
+            "purchase_usd": None if purchase is None else purchase * max(devices - owned, 0) / powered,
+            "host_share": station.host_share_ratio,
+            "host_energy_share": station.host_energy_share_ratio,
+        }
+    )
+    millions = rate * HOURS * 3600.0 / MONTHS / 1e6
+
+    def month(name: str) -> float | None:
+        return None if found[name] is None else cast("float", found[name]) * millions
+
+    rent = station.price_cloud_usd_per_hour
+    months = MONTHS * station.lifetime_years
+    hired = sum(one.level.share * max(one.devices - owned, 0) for one in loads)
+    own_w = sum(
+        one.level.share * one.draw(idle_w or 0.0) * min(owned / one.devices, 1.0) for one in loads if one.devices
+    )
+    own_kwh = own_w * HOURS / MONTHS / 1e3 * station.pue_ratio * (1.0 + station.host_energy_share_ratio)
+    return {
+        "owned_device_count": min(owned, devices),
+        "busy_mean_fraction": busy / powered,
+        "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
+        "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
+        "energy_per_request_j": found["powered_j"],
+        "mean_power_w": None if found["powered_j"] is None else found["powered_j"] * rate,
+        "kwh_per_month": month("kwh_per_million"),
+        "gco2_per_month": month("gco2_per_million"),
+        "rented_per_month": _add_rent(rent, hired, own_kwh * station.usd_per_kwh),
+        "bought_per_month": month("bought_usd_per_million"),
+    }
+
+
+def complete_fleet(
+    row: FleetRow,
+    station: Station,
+    demand: Demand,
+    loads: Sequence[Load],
+    *,
+    devices: int,
+    idle_w: float,
+    power_w: float,
+    grown_w: float,
+    carried: float,
+    **columns: Any,
+) -> tuple[FleetRow, tuple[LevelRow, ...]]:
+    """Return the row of a fleet that meets the targets, with its cost and the limits that break first, and its levels.
+
+    `idle_w` is of one device, `power_w` and `grown_w` are of all at the highest rate and at `HALF_MORE` times that,
+    `carried` is the capacity relative to the highest rate.
+    """
+    hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
+    found = attrs.evolve(
+        row,
+        **columns,
+        status=OK,
+        device_count=devices,
+        carried_ratio=carried,
+        utilization_fraction=find_utilization(carried),
+        fails_first=list_failures(carried, demand.max_power_w, hosts * power_w, hosts * grown_w),
+        power_w=power_w,
+        host_power_w=station.host_energy_share_ratio * power_w,
+        idle_power_w=idle_w * devices,
+        **cost_fleet(station, loads, devices, owned, idle_w),
+    )
+    return found, list_levels(found.label, station, loads, idle_w, owned)
+
+
+def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
+    """Return the monthly cost of rented and owned devices; None if a rent is needed but unknown."""
+    if not devices:
+        return owned_usd
+    return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
+
+
+def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
+    """Return the level row of a fleet at each rate."""
+    rent = station.price_cloud_usd_per_hour
+    return tuple(
+        LevelRow(
+            label=label,
+            rate_per_s=one.level.rate_per_s,
+            share_fraction=one.level.share,
+            device_count=one.devices,
+            busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
+            power_w=one.draw(idle_w),
+            rented_usd_per_hour=None if rent is None else rent * max(one.devices - owned, 0),
+        )
+        for one in loads
+    )
+
+
+def find_utilization(carried_ratio: float | None) -> float | None:
+    """Return the highest rate as a fraction of the fleet's capacity; None if that is not known."""
+    return 1.0 / carried_ratio if carried_ratio else None
+
+
+def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
+    """Return the limits that break at 1.5x the demand, in the order of the rates; power grows linearly."""
+    fails = [(carried, "latency")] if carried < HALF_MORE else []
+    if limit_w is not None and grown_w > limit_w:
+        part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
+        fails.append((1.0 + max(part, 0.0) * (HALF_MORE - 1.0), "power"))
+    return ", then ".join(what for _, what in sorted(fails))
+
+
+def find_excess(row: FleetRow, demand: Demand) -> float:
+    """Return the highest ratio to a limit of the whole fleet; infinite if a price is not known."""
+    limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
+    return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+
+
+def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
+    """Return the row with its way of paying, and with its status under the limits of the whole fleet."""
+    ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
+    is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
+    known = {way: cost for way, cost in ways.items() if cost is not None and (is_there or pay in (way, "both"))}
+    way = min(known, key=lambda one: known[one], default="")
+    row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
+    over = []
+    for limit, value, template in (
+        (demand.max_power_w, row.total_power_w, POWER_OVER),
+        (demand.max_cost_per_month, row.cost_per_month, COST_OVER),
+    ):
+        if limit is not None and value is not None and value > limit:
+            ratio = value / limit
+            excess = SHARE_OVER(share=ratio - 1.0) if ratio < TWICE else TIMES_OVER(ratio=ratio)
+            over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
+    if demand.max_cost_per_month is not None and row.cost_per_month is None:
+        over.append(NO_PRICE)
+    return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row
+
+
+@frozen(kw_only=True, eq=False)
+class Ranking:
+    """Fleets in the order of the objective, the best first and refused ones last."""
+
+    rows: list[FleetRow]
+    available: list[Sizing]
+    """Fleets of hardware that can be had, in the same order, each with its work at each rate."""
+
+
+def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> Ranking:
+    """Return fleets in order; `rows` are those of `sized` with their way of paying."""
+    column, _ = OBJECTIVES[demand.objective]
+
+    def rank(row: FleetRow) -> tuple[Any, ...]:
+        value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
+        if row.status == LATE:
+            value = row.promise_fraction or math.inf
+        is_last = value is None or not (row.is_available or takes_all)
+        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
+
+    ordered = sorted(rows, key=rank)
+    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)}
+    return Ranking(rows=ordered, available=[by_row[id(row)] for row in ordered if row.is_available or takes_all])
+
+
+def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> float | None:
+    """Return the lowest value of the objective among fleets that meet all targets and limits; None for none."""
+    column, _ = OBJECTIVES[demand.objective]
+    values = (getattr(row, column) for row in rows if row.status == OK and (row.is_available or takes_all))
+    return min((value for value in values if value is not None), default=None)
+
+
+def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
+    """Return the queues of the best fleets at several rates."""
+    watched = {one.row.label: one.watch for one in ordered}
+    shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
+    return [one for row in shown for one in watched[row.label]()]
+
+
+def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
+    """Return the best fleet of each objective, and the next hardware."""
+    from joulemap.uncertainty.probability import probability_better
+
+    found = []
+    for objective, (column, unit) in OBJECTIVES.items():
+        known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
+        ranked = first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
+        if not ranked:
+            continue
+        first, *others = ranked
+        value = float(getattr(first, column))
+        ratio = float(getattr(others[0], column)) / value if others else None
+        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
+        found.append(
+            FleetWinner(
+                objective=objective,
+                label=first.label,
+                value=value,
+                unit=unit,
+                runner_up=others[0].label if others else "",
+                regret_ratio=ratio,
+                probability_best=probability_better(ratio, width) if ratio is not None and width else None,
+            )
+        )
+    return found

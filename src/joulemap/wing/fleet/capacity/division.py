@@ -1,0 +1,179 @@
+"""Device counts of a language model's server: the counts that may minimize the objective, and their servers.
+
+    every number up to a node ─► upper bound of its servers ─► the few that may be best ─► simulated
+
+A number of devices is skipped if even the upper bound of its servers exceeds `NEAR` times the best simulated value. The
+bound needs a few passes; a simulation needs about a hundred, and then single requests.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.wing.fleet.capacity.row import NEAR
+from joulemap.wing.fleet.capacity.served import Server, open_server
+from joulemap.wing.llm.capacity.case import OK, list_divisions
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.pool import Ability
+
+ROUNDS: Final = 3
+"""Maximum numbers of devices of one hardware and precision that are simulated."""
+
+
+@frozen(kw_only=True, eq=False)
+class Division:
+    """Case whose server may be simulated, with the question that divides the model in this way."""
+
+    question: Question
+    case: Case
+    able: Ability | None
+    """Capability of one server; None where its passes cannot be evaluated."""
+    reason: str = ""
+    """Reason why its passes cannot be evaluated; empty if they can."""
+
+    @property
+    def work_s(self) -> float:
+        """Approximate seconds of a server per request; infinite if it meets no target."""
+        able = self.able
+        if able is None or able.prompts is None or able.answers is None:
+            return math.inf
+        return 1.0 / able.prompts.per_s + 1.0 / able.answers.per_s
+
+    def bound(self, rate_per_s: float, demand: Demand) -> float:
+        """Return the lower bound of devices or joules that servers need; infinite if no number meets the targets."""
+        return self._count(rate_per_s, demand, min)
+
+    def estimate(self, rate_per_s: float, demand: Demand) -> float:
+        """Return the approximate devices or joules of servers whose time is shared by prompts and answers."""
+        return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
+
+    def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
+        able = self.able
+        if able is None or able.prompts is None or able.answers is None:
+            return math.inf
+        if demand.objective != "cost":
+            return able.prompts.joules + able.answers.joules
+        count = math.ceil(rate_per_s / join(able.prompts.per_s, able.answers.per_s))
+        return float(demand.round_up(count * self.case.world))
+
+
+@frozen(kw_only=True, eq=False)
+class Opened:
+    """Division with its server, or with the reason why it has none."""
+
+    question: Question
+    case: Case
+    server: Server | str
+
+
+@define(eq=False)
+class _Search:
+    """Search over the divisions of one hardware at one precision."""
+
+    waiting: list[Division]
+    opened: list[Opened] = attrs.field(factory=list)
+    least: float = math.inf
+    """Devices or joules of the best simulated division."""
+
+    def choose(self, rate_per_s: float, demand: Demand) -> Division | None:
+        """Return the next division to simulate; None if no other may be close to the best."""
+        if len(self.opened) >= ROUNDS:
+            return None
+        if self.opened:
+            self.waiting = [one for one in self.waiting if one.bound(rate_per_s, demand) <= NEAR * self.least]
+            self.waiting = [one for one in self.waiting if one.bound(rate_per_s, demand) < math.inf]
+        return self.waiting.pop(0) if self.waiting else None
+
+
+def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Level], demand: Demand) -> list[Opened]:
+    """Return the servers of each hardware and precision that may be best, or why it has none.
+
+    All divisions are returned if the question names numbers of devices or a box. `every` has the case with the fewest
+    devices that hold the model, refused cases included.
+    """
+    rate = levels[0].rate_per_s
+    if question.serving.devices or question.alike:
+        kept = [_measure(question, case, demand) for case in every if case.status == OK]
+        opened = [_open(one, levels, demand) for one in kept]
+        question.book.release()
+        return opened
+    questions = {question.serving.expert_devices: question}
+    groups: dict[tuple[object, ...], _Search] = {}
+    for case in every:
+        found = list_divisions(question, case, questions)
+        ready = keep_better([_measure(asked, one, demand) for asked, one in found])
+        ready.sort(key=lambda one: (one.estimate(rate, demand), one.case.world, one.case.experts))
+        if ready:
+            groups.setdefault((case.run.target, *case.run.point.values()), _Search(waiting=ready))
+    _release(questions.values())
+    while chosen := [(one, search) for search in groups.values() if (one := search.choose(rate, demand))]:
+        chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
+        for place, (one, search) in enumerate(chosen):
+            now = _open(one, levels, demand)
+            search.opened.append(now)
+            search.least = min(search.least, _value(now, rate, demand))
+            following = chosen[place + 1][0] if place + 1 < len(chosen) else None
+            if following is None or (following.case.devices, following.case.experts) != (
+                one.case.devices,
+                one.case.experts,
+            ):
+                _release([one.question])
+    return [one for search in groups.values() for one in search.opened]
+
+
+def keep_better(divisions: Sequence[Division]) -> list[Division]:
+    """Return the best division of each number of devices, with or without split experts."""
+    found: dict[int, Division] = {}
+    for one in divisions:
+        other = found.setdefault(one.case.world, one)
+        if one.work_s < other.work_s:
+            found[one.case.world] = one
+    return list(found.values())
+
+
+def _release(questions: Iterable[Question]) -> None:
+    """Release the cached passes; kernels reference each other, so reference counts alone do not free them."""
+    for question in questions:
+        question.book.release()
+    gc.collect()
+
+
+def _measure(question: Question, case: Case, demand: Demand) -> Division:
+    from joulemap.wing.llm.serving.pool import find_ability
+
+    serving = question.serving
+    try:
+        able = find_ability(case.server, float(serving.prompt), float(serving.output), most_s=demand.between_s)
+    except UnsupportedError as error:
+        return Division(question=question, case=case, able=None, reason=str(error))
+    if demand.first_token_s is not None and able.alone_s > demand.first_token_s:
+        able = attrs.evolve(able, prompts=None)
+    return Division(question=question, case=case, able=able)
+
+
+def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
+    """Return the server of a division, with the highest rate that it can serve."""
+    server = one.reason or open_server(one.question, one.case, one.able, levels, demand)
+    return Opened(question=one.question, case=one.case, server=server)
+
+
+def _value(one: Opened, rate_per_s: float, demand: Demand) -> float:
+    """Return the devices or joules per request of simulated servers; infinite if they miss the targets."""
+    server = one.server
+    if isinstance(server, str) or not server.most_per_s:
+        return math.inf
+    count = server.count(rate_per_s)
+    if demand.objective == "cost":
+        return float(count * one.case.world)
+    return server.serve(rate_per_s / count).power_w * count / rate_per_s

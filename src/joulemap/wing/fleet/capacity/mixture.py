@@ -1,0 +1,274 @@
+"""Fleets of two kinds of hardware: side by side, or each at the rates that suit it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet
+from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
+from joulemap.wing.fleet.demand import Level
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.capacity.row import LevelRow
+    from joulemap.wing.fleet.demand import Demand
+
+KINDS: Final = 8
+"""Maximum kinds of hardware that are mixed: those with the best fleets of one kind."""
+
+SAVED: Final = 0.99
+"""Maximum ratio to the best fleet of one kind for a mixture to be reported."""
+
+TOLD: Final = 3
+"""Maximum mixtures that are reported, best first."""
+
+SIDE_BY_SIDE: Final = "side by side"
+BY_THE_HOUR: Final = "by the hour"
+
+
+@frozen(kw_only=True)
+class MixedRow:
+    """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
+
+    label: str = told("devices of each hardware")
+    form: str = told(
+        "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
+        "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
+        "fleet at each rate"
+    )
+    device_count: int = told("all devices at the highest rate")
+    power_w: float = told("power of all devices at the highest rate", "W")
+    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = told("CO2 of that energy", "g")
+    cost_per_month: float | None = told("cost by the requested payment", "USD")
+    saved_fraction: float = told("saving relative to the best fleet of one hardware, by the objective")
+
+
+@frozen(kw_only=True, eq=False)
+class Part:
+    """Servers of one kind in a mixture, with their work at each rate."""
+
+    sizing: Sizing
+    servers: int
+    loads: Sequence[Load]
+    """Work at each rate, highest rate first."""
+
+    @property
+    def label(self) -> str:
+        """Number of devices and their hardware."""
+        return f"{self.device_count} {self.sizing.row.label}"
+
+    @property
+    def device_count(self) -> int:
+        """Devices in the mixture; those in servers that no request needs are idle."""
+        return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
+
+    def cost(self, demand: Demand) -> dict[str, Any]:
+        """Return the monthly figures of the part, as columns of a row of one kind."""
+        owned = demand.owned.get(self.sizing.row.chip, 0)
+        return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
+
+
+def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
+    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying."""
+    found = [part.cost(demand) for part in parts]
+    costs = []
+    for part, figures in zip(parts, found, strict=True):
+        row = attrs.evolve(part.sizing.row, device_count=part.device_count, **figures)
+        costs.append(choose_way(row, pay, demand).cost_per_month)
+    return {
+        "device_count": sum(part.device_count for part in parts),
+        "power_w": sum(part.loads[0].draw(part.sizing.idle_w) for part in parts),
+        "host_power_w": sum(
+            part.loads[0].draw(part.sizing.idle_w) * part.sizing.station.host_energy_share_ratio for part in parts
+        ),
+        "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
+        "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
+        "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
+    }
+
+
+def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Demand) -> list[MixedRow]:
+    """Return the mixtures that beat the best fleet of one kind, by the objective.
+
+    `sized` has the best fleet first. A server serves the same rate as it does alone, so the rates of a mixture add up
+    and each server meets the targets. The energy is that of servers with one queue each, under their share of the
+    requests.
+    """
+    kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
+    first = first_of_each(one.row for one in kept)[:KINDS]
+    chosen = [next(one for one in kept if one.row is row) for row in first]
+    if len(chosen) < 2:
+        return []
+    best = _value(chosen[0].row, demand) or math.inf
+    guesses = [
+        (guess, parts)
+        for one in chosen
+        for other in chosen
+        if one is not other
+        for parts in _split(one, other, levels[0].rate_per_s, demand)
+        if (guess := _guess(parts, levels[0].rate_per_s, demand)) < best
+    ]
+    likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * TOLD]
+    found = [_place_side_by_side(parts, levels, pay, demand) for _, parts in likely]
+    found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], demand)
+    better = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
+    ranked = [
+        attrs.evolve(one, saved_fraction=1.0 - value / best)
+        for value, one in sorted(better, key=lambda pair: (pair[0], pair[1].label))
+    ]
+    return [
+        one for one in ranked if demand.max_power_w is None or one.power_w + one.host_power_w <= demand.max_power_w
+    ][:TOLD]
+
+
+def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:
+    """Return the value of the objective; carbon is proportional to energy."""
+    return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
+
+
+Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
+"""Servers of two kinds: those that are filled first, and those that serve the rest."""
+
+
+def _split(first: Sizing, other: Sizing, rate: float, demand: Demand) -> list[Split]:
+    """Return the full servers of one kind with the servers of the other for the rest; owned servers fill first."""
+    each, others = first.row.server_rate_per_s, other.row.server_rate_per_s
+    if not each or not others:
+        return []
+    counts = {math.floor(rate / each), demand.owned.get(first.row.chip, 0) // first.row.server_device_count}
+    return [
+        ((first, count), (other, math.ceil((rate - count * each) / others)))
+        for count in sorted(counts)
+        if count and rate - count * each > 0.0
+    ]
+
+
+def _guess(parts: Split, rate: float, demand: Demand) -> float:
+    """Return an estimate of a mixture by the objective: each kind's share of its own fleet's value."""
+    (first, count), (other, more) = parts
+    full = count * (first.row.server_rate_per_s or 0.0) / rate
+    total = 0.0
+    for sizing, servers, share in ((first, count, full), (other, more, 1.0 - full)):
+        row = sizing.row
+        whole = _value(row, demand) or 0.0
+        if demand.objective != "cost":
+            total += share * whole
+            continue
+        device = (row.rented_device_per_month if row.way == "rented" else row.bought_device_per_month) or 0.0
+        owned = demand.owned.get(row.chip, 0)
+        rest = max(whole - max((row.device_count or 0) - owned, 0) * device, 0.0) if row.way != "rented" else 0.0
+        total += max(servers * row.server_device_count - owned, 0) * device + share * rest
+    return total
+
+
+def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand) -> MixedRow:
+    """Return two kinds as one fleet: the first are full, and the others share the rest.
+
+    At lower rates all get fewer requests. With release, the others are given back first.
+    """
+    routes = [_route(parts, level.rate_per_s, levels[0].rate_per_s, releases=demand.releases) for level in levels]
+    placed = [
+        Part(
+            sizing=sizing,
+            servers=servers,
+            loads=_serve(sizing, levels, [route[place] for route in routes], demand),
+        )
+        for place, (sizing, servers) in enumerate(parts)
+    ]
+    return MixedRow(
+        label=" + ".join(part.label for part in placed),
+        form=SIDE_BY_SIDE,
+        saved_fraction=0.0,
+        **add_up(placed, pay, demand),
+    )
+
+
+def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[tuple[float, int], tuple[float, int]]:
+    """Return the requests per second and the powered servers of each kind at a rate."""
+    (first, count), (other, more) = parts
+    each, others = first.row.server_rate_per_s or 0.0, other.row.server_rate_per_s or 0.0
+    if not releases:
+        share = count * each / peak
+        return (share * rate, count), ((1.0 - share) * rate, more)
+    full = min(count, math.floor(rate / each))
+    if rate - full * each > more * others:  # too few of the others are there: one of the first is not full
+        full += 1
+    rest = max(rate - full * each, 0.0)
+    return (rate - rest, full), (rest, math.ceil(rest / others))
+
+
+def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
+    """Return the work of servers at each rate; each server has an equal share of the requests."""
+    assert sizing.serve is not None
+    rates = [rate / powered for rate, powered in routes if rate and powered]
+    seen = iter(sizing.serve(rates) if rates else ())
+    world = sizing.row.server_device_count
+    loads = []
+    for level, (rate, powered) in zip(levels, routes, strict=True):
+        busy, watts = next(seen) if rate and powered else (0.0, 0.0)
+        loads.append(
+            Load(
+                level=Level(rate_per_s=rate, share=level.share),
+                devices=demand.round_up(powered * world),
+                busy_devices=busy * powered * world,
+                batch_w=watts * powered,
+            )
+        )
+    return loads
+
+
+def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
+    """Return the best fleet at each rate, if devices are released; empty if one kind is best at all rates."""
+    by_label = {row.label: row for row in kinds}
+    rates: dict[float, list[LevelRow]] = {}
+    for one in levels:
+        if one.label in by_label:
+            rates.setdefault(one.rate_per_s, []).append(one)
+    if not demand.releases or len(rates) < 2:
+        return []
+    is_cost = demand.objective == "cost"
+    if is_cost and any(row.way != "rented" or row.owned_device_count for row in kinds):
+        return []
+    chosen = [
+        min(some, key=lambda one: (one.rented_usd_per_hour or math.inf) if is_cost else one.power_w)
+        for some in rates.values()
+    ]
+    names = list(dict.fromkeys(one.label for one in chosen))
+    if len(names) < 2:
+        return []
+    peak = max(chosen, key=lambda one: one.rate_per_s)
+    hours = {one.label: 0.0 for one in chosen}
+    for one in chosen:
+        hours[one.label] += 24.0 * one.share_fraction
+    spent = sum(one.share_fraction * one.power_w * _find_overhead(by_label[one.label]) for one in chosen)
+    rents = [one.rented_usd_per_hour for one in chosen]
+    kwh = spent * HOURS / MONTHS / 1e3
+    return [
+        MixedRow(
+            label=", ".join(f"{name} {hours[name]:.3g} h a day" for name in names),
+            form=BY_THE_HOUR,
+            device_count=peak.device_count,
+            power_w=peak.power_w,
+            host_power_w=(by_label[peak.label].host_power_w or 0.0),
+            kwh_per_month=kwh,
+            gco2_per_month=kwh * (kinds[0].gco2_per_month or 0.0) / (kinds[0].kwh_per_month or 1.0),
+            cost_per_month=None
+            if None in rents
+            else sum(one.share_fraction * (one.rented_usd_per_hour or 0.0) for one in chosen) * HOURS / MONTHS,
+            saved_fraction=0.0,
+        )
+    ]
+
+
+def _find_overhead(row: FleetRow) -> float:
+    """Return the ratio of the energy that is paid for to the energy of the devices."""
+    if not row.kwh_per_month or not row.mean_power_w:
+        return 1.0
+    return row.kwh_per_month * 1e3 * MONTHS / HOURS / row.mean_power_w

@@ -1,0 +1,246 @@
+"""Language models served by two pools: one kind reads prompts, another answers, and the cache crosses a link.
+
+    every pair of kinds ─► its lower bound ─► the few that may win ─► fewest servers of each, simulated together
+
+The lower bound of a pair follows from the prompts, and the answers within their target, that a server of each kind can
+serve. A pair is not simulated if its bound exceeds the best fleet of one kind or the best pair so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
+from joulemap.wing.fleet.capacity.mixture import Part, add_up
+from joulemap.wing.fleet.capacity.row import Load, Sizing
+from joulemap.wing.fleet.capacity.served import take_promise
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Served
+    from joulemap.wing.fleet.capacity.served import Server
+    from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.pool import Able, Work
+
+TRIED: Final = 12
+"""Maximum pairs that are simulated, those with the lowest bounds first."""
+
+TOLD: Final = 3
+"""Maximum pairs that are reported."""
+
+CELL: Final = 6
+"""Maximum servers of a pool that are simulated together; larger pools have several cells, each with its share of the
+requests."""
+
+ROUNDS: Final = 16
+"""Maximum combinations of server counts that are tried per pair."""
+
+GOOD: Final = 2.0
+"""Ratio of a p99 to its target from which half as many servers are added per step, instead of one."""
+
+
+@frozen(kw_only=True)
+class PairRow:
+    """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
+
+    label: str = told("devices for prefill > devices for decode")
+    prompt_hardware: str = told("catalogue id of the prefill hardware")
+    prompt_device_count: int = told("devices for prefill")
+    answer_hardware: str = told("catalogue id of the decode hardware")
+    answer_device_count: int = told("devices for decode")
+    device_count: int = told("all devices")
+    first_token_p99_s: float = told("p99 time to first token", "s")
+    between_p99_s: float = told("p99 over requests of the mean time between tokens, including the handover", "s")
+    promise_fraction: float = told("p99 over its target, for the target that is nearest")
+    handover_s: float = told("time to move a prompt's cache over the link", "s")
+    power_w: float = told("power of all devices and handovers at the highest rate", "W")
+    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = told("CO2 of that energy", "g")
+    cost_per_month: float | None = told("cost by the requested payment", "USD")
+    regret_ratio: float | None = told("objective relative to the best fleet of one hardware; null without one")
+
+
+@frozen(kw_only=True, eq=False)
+class _Kind:
+    """Server that may join either pool."""
+
+    server: Server
+    sizing: Sizing
+    prompts: Able | None
+    """Ability at prompts alone; None if one pass exceeds the target for the first token."""
+    answers: Able | None
+    """Ability at answers alone; None if a single sequence exceeds the target between tokens."""
+
+    @property
+    def label(self) -> str:
+        return self.sizing.row.label
+
+    def value(self, able: Able, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
+        """Return the lower bound of the objective for servers with this ability; None if a price is not known."""
+        row, station = self.sizing.row, self.sizing.station
+        if demand.objective != "cost":
+            mean = sum(level.rate_per_s * level.share for level in levels)
+            return mean * able.joules * station.pue_ratio * HOURS / MONTHS / 1e3
+        devices = math.ceil(levels[0].rate_per_s / able.per_s) * row.server_device_count
+        rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
+        ways = []
+        more = max(devices - demand.owned.get(row.chip, 0), 0)
+        if not more:
+            return 0.0
+        if pay in ("rented", "both") and rent is not None:
+            ways.append(more * rent * HOURS / MONTHS)
+        if pay in ("bought", "both") and price is not None:
+            ways.append(more * price / (MONTHS * station.lifetime_years))
+        return min(ways, default=None)
+
+
+def pair_servers(
+    question: Question,
+    servers: Sequence[tuple[Server, Sizing]],
+    levels: Sequence[Level],
+    pay: str,
+    demand: Demand,
+    best: float | None,
+    *,
+    takes_all: bool,
+) -> list[PairRow]:
+    """Return the pairs of kinds that meet the targets, the best by the objective first.
+
+    `best` is the objective's value of the best fleet of one kind. Pairs with a higher lower bound are not tried, except
+    the nearest. Devices are all powered at every rate.
+    """
+    kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
+    bounds = []
+    for first in (one for one in kinds if one.prompts):
+        for second in (one for one in kinds if one.answers):
+            if first.server.case.precision != second.server.case.precision:
+                continue  # a cache is of one precision
+            assert first.prompts is not None
+            assert second.answers is not None
+            parts = (
+                first.value(first.prompts, levels, pay, demand),
+                second.value(second.answers, levels, pay, demand),
+            )
+            if parts[0] is not None and parts[1] is not None:
+                bounds.append((parts[0] + parts[1], first, second))
+    bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
+    found: list[tuple[float, PairRow]] = []
+    for least, first, second in bounds[:TRIED]:
+        limit = min([math.inf if best is None else best, *(value for value, _ in found)])
+        if least > limit and found:
+            break
+        row = _place(question, first, second, levels, pay, demand)
+        value = None if row is None else row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
+        if row is not None and value is not None:
+            found.append((value, attrs.evolve(row, regret_ratio=value / best if best else None)))
+    return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:TOLD]]
+
+
+def _judge(server: Server, sizing: Sizing) -> _Kind:
+    """Return a server's ability at prompts and at answers under the targets."""
+    able = server.able
+    return _Kind(
+        server=server, sizing=sizing, prompts=able.prompts if able else None, answers=able.answers if able else None
+    )
+
+
+def _place(
+    question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
+) -> PairRow | None:
+    """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
+    from joulemap.wing.llm.capacity.pool import measure_handover
+
+    rate = levels[0].rate_per_s
+    handover = measure_handover(question, first.server.case, second.server.case, first.server.requests.prompt_tokens)
+    assert first.prompts is not None
+    assert second.answers is not None
+    able = (first.prompts.per_s, second.answers.per_s)
+    cells = math.ceil(rate / min(able) / CELL)
+    sized = _size((first, second), able, rate / cells, handover.seconds, demand)
+    if sized is None:
+        return None
+    counts, served, works = sized
+    loads: tuple[list[Load], list[Load]] = ([], [])
+    for place, level in enumerate(levels):
+        if place and level.rate_per_s:
+            _, works = _step((first, second), counts, level.rate_per_s / cells, handover.seconds)
+        for kind, count, work, some in zip((first, second), counts, works, loads, strict=True):
+            some.append(_form_load(level, kind, count * cells, work, cells, demand))
+    loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
+    parts = [
+        Part(sizing=kind.sizing, servers=count * cells, loads=some)
+        for kind, count, some in zip((first, second), counts, loads, strict=True)
+    ]
+    figures = add_up(parts, pay, demand)
+    if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
+        return None
+    cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]
+    if demand.max_cost_per_month is not None and cost > demand.max_cost_per_month:
+        return None
+    return PairRow(
+        label=" > ".join(part.label for part in parts),
+        prompt_hardware=first.sizing.row.hardware,
+        prompt_device_count=parts[0].device_count,
+        answer_hardware=second.sizing.row.hardware,
+        answer_device_count=parts[1].device_count,
+        first_token_p99_s=served.first_token.p99,
+        between_p99_s=served.token_time.p99,
+        promise_fraction=take_promise(served, demand),
+        handover_s=handover.seconds,
+        regret_ratio=None,
+        **figures,
+    )
+
+
+def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
+    """Return the load of a pool's servers, divided into equal cells."""
+    working = servers * kind.sizing.row.server_device_count
+    devices = demand.round_up(working)
+    if not level.rate_per_s:
+        return Load(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
+    return Load(
+        level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
+    )
+
+
+def _size(
+    kinds: tuple[_Kind, _Kind], able: tuple[float, float], rate: float, handover_s: float, demand: Demand
+) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
+    """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs."""
+    counts = [max(1, math.ceil(rate / each)) for each in able]
+    for _ in range(ROUNDS):
+        served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
+        if take_promise(served, demand) <= 1.0:
+            return (counts[0], counts[1]), served, works
+        shares = [
+            0.0 if promise is None else spread.p99 / promise
+            for spread, promise in ((served.first_token, demand.first_token_s), (served.token_time, demand.between_s))
+        ]
+        if served.is_growing or max(shares) <= 1.0:
+            used = [rate / each / count for each, count in zip(able, counts, strict=True)]
+            shares = [max(share, use) if use == max(used) else share for share, use in zip(shares, used, strict=True)]
+        for place, share in enumerate(shares):
+            if share > 1.0 or share == max(shares):
+                counts[place] += 1 if share < GOOD else max(1, counts[place] // 2)
+    return None
+
+
+def _step(
+    kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
+) -> tuple[Served, tuple[Work, Work]]:
+    """Return how pools serve requests at a rate, and the work of each pool."""
+    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+
+    first, second = (
+        Pool(surface=kind.server.table, limits=kind.server.limits, count=count)
+        for kind, count in zip(kinds, counts, strict=True)
+    )
+    load = attrs.evolve(kinds[0].server.requests, rate_per_s=rate)
+    return simulate_pools((first, second), load, handover_s=handover_s)

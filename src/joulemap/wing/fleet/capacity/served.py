@@ -1,0 +1,267 @@
+"""Fleets for language models: servers of the fewest devices that hold the model, each with its share of the
+requests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.present.template import Template
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
+from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.station import make_late
+from joulemap.wing.fleet.demand import MOST_CARRIED
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Limits, Load as Requests, Served, Spread
+    from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.fleet.row import Station
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.pool import Ability
+    from joulemap.wing.llm.serving.surface import Table
+
+SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
+
+NEAR: Final = 1.06
+"""Ratio of a missed rate to a met rate of a server at which the search stops."""
+
+LEAST: Final = 1e-4
+"""Share of the highest rate tried; a server that misses its targets here is assumed to miss them at any rate."""
+
+GUESSED: Final = 0.8
+"""Fraction of the rate without waiting at which the search for a server's rate starts."""
+
+STEP: Final = 1.25
+"""Ratio of the first two rates tried. Each next ratio is the square of the previous one, until both a met and a missed
+rate are found."""
+
+MOST_STEP: Final = 4.0
+"""Maximum ratio of two consecutive rates."""
+
+
+@frozen(kw_only=True, eq=False)
+class Server:
+    """One server under any request rate; the times of its passes are tabulated once."""
+
+    case: Case
+    requests: Requests
+    table: Table
+    limits: Limits
+    demand: Demand
+    able: Ability | None
+    """Rates at prompts alone and at answers alone."""
+    slower: float = 1.0
+    """Ratio of assumed to predicted pass times."""
+    most_per_s: float = 0.0
+    """Highest rate tried at which it meets its targets; 0 if it meets them at none."""
+
+    def serve(self, rate_per_s: float) -> Served:
+        """Return the service at a rate, on the time scale of predicted passes."""
+        from joulemap.wing.llm.serving.queue import simulate
+
+        return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
+
+    def count(self, rate_per_s: float) -> int:
+        """Return the number of servers that a rate needs, in whole nodes."""
+        return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
+
+    def guess(self, rate_per_s: float) -> float:
+        """Return an estimate of the server's capacity from its rates at prompts alone and at answers alone."""
+        able = self.able
+        if able is None or able.prompts is None or able.answers is None:
+            return rate_per_s
+        return GUESSED / (1.0 / able.prompts.per_s + 1.0 / able.answers.per_s)
+
+    def take(self, rate_per_s: float) -> float:
+        """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
+        return take_promise(self.serve(rate_per_s), self.demand, self.slower)
+
+    def find_rate(self, guess: float, most: float) -> float:
+        """Return the highest rate up to `most` at which it meets its targets; 0 if it meets them at none."""
+        low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
+        while high / max(low, 1e-300) > NEAR:
+            if self.take(rate) <= 1.0:
+                low = rate
+                if low == most:
+                    return most
+                rate = min(step * rate, most) if high == math.inf else math.sqrt(low * high)
+            else:
+                high = rate
+                if high < LEAST * most:
+                    return 0.0
+                rate = math.sqrt(low * high) if low else rate / step
+            step = min(step * step, MOST_STEP)
+        return low
+
+
+def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
+    """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
+    if served.is_growing:
+        return math.inf
+    return max(spread.p99 * slower / promise for _, spread, promise in _list_promised(served, demand))
+
+
+def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
+    """Return each promised quantity, its measured spread and its target."""
+    targets = (
+        ("first token", served.first_token, demand.first_token_s),
+        ("between tokens", served.token_time, demand.between_s),
+        ("latency", served.latency, demand.p99_s),
+    )
+    return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]
+
+
+def open_server(
+    question: Question, case: Case, able: Ability | None, levels: Sequence[Level], demand: Demand
+) -> Server | str:
+    """Return the server of a case with its capacity, or why it cannot serve a request."""
+    from joulemap.domain.load import Load as Requests
+    from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+
+    peak = levels[0].rate_per_s
+    requests = Requests(
+        rate_per_s=peak,
+        is_steady=True,
+        prompt_tokens=question.serving.prompt,
+        output_tokens=question.serving.output,
+    )
+    try:
+        limits = find_limits(case.server)
+        table = tabulate_for(case.server, requests, limits, 0)
+        server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, able=able)
+        return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
+    except UnsupportedError as error:
+        return str(error)
+
+
+def size_servers(
+    servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
+) -> list[Sizing]:
+    """Return a row for each case and its station: the servers that meet the targets, or why none do."""
+    rows = []
+    for server, case, station in zip(servers, cases, stations, strict=True):
+        try:
+            reason = server if isinstance(server, str) else ""
+            if isinstance(server, Server):
+                rows.append(_size(server, station, levels))
+                continue
+        except UnsupportedError as error:
+            reason = str(error)
+        rows.append(Sizing(row=attrs.evolve(make_late(station, reason), **_name(case)), station=station))
+    return rows
+
+
+def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
+    """Return the fleet of servers that share the requests evenly, or a refusal if a single server is too slow."""
+    peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
+    rate = server.most_per_s
+    if rate == 0.0:
+        alone = server.serve(LEAST * peak)
+        reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
+        late = make_late(station, reason, take_promise(alone, demand))
+        return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
+    count = server.count(peak)
+    width = math.exp(station.latency_half_width or 0.0)
+    low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
+    served = server.serve(peak / count)
+    loads = [_observe(server, level, count, rate) for level in levels]
+    row, at_rates = complete_fleet(
+        make_late(station, ""),
+        station,
+        demand,
+        loads,
+        devices=count * world,
+        idle_w=server.table.idle_w / world,
+        power_w=served.power_w * count,
+        grown_w=server.serve(HALF_MORE * peak / count).power_w * count,
+        carried=rate * count / peak,
+        **_name(server.case),
+        device_low_count=low and _fill_nodes(low, world, demand) * world,
+        device_high_count=high and _fill_nodes(high, world, demand) * world,
+        batch=server.limits.sequences,
+        batch_mean=peak / count * served.latency.mean,
+        wait_s=0.0,
+        p50_latency_s=served.latency.p50,
+        p99_latency_s=served.latency.p99,
+        first_token_p99_s=served.first_token.p99,
+        between_p99_s=served.token_time.p99,
+        promise_fraction=take_promise(served, demand),
+        server_rate_per_s=rate,
+        busy_fraction=served.window.busy_fraction,
+    )
+    return Sizing(
+        row=row,
+        station=station,
+        levels=at_rates,
+        serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
+        watch=partial(_watch, server, row.label, count, peak),
+    )
+
+
+def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:
+    """Return each promised quantity at rates near the highest, without values if the queue grows without end."""
+    rows, demand = [], server.demand
+    for load in LOADS:
+        served = server.serve(load * peak / count)
+        rows += [
+            QueueRow(
+                label=label,
+                quantity=quantity,
+                rate_per_s=load * peak,
+                load_ratio=load,
+                p50_s=None if served.is_growing else spread.p50,
+                p99_s=None if served.is_growing else spread.p99,
+                promise_s=promise,
+                power_w=None if served.is_growing else served.power_w * count,
+            )
+            for quantity, spread, promise in _list_promised(served, demand)
+        ]
+    return rows
+
+
+def _fill_nodes(count: int, world: int, demand: Demand) -> int:
+    """Return the number of servers that fit in the nodes of `count` servers."""
+    return max(count, demand.round_up(count * world) // world)
+
+
+def _name(case: Case) -> dict[str, Any]:
+    apart = f" ep{case.experts}" if case.experts > 1 else ""
+    return {
+        "label": f"{case.label}{apart} {case.precision}",
+        "server_device_count": case.world,
+        "expert_device_count": case.experts,
+    }
+
+
+def _count(server: Server, peak: float, rate: float) -> int | None:
+    """Return the number of servers needed; None if no number meets the targets."""
+    found = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
+    return math.ceil(peak / found) if found else None
+
+
+def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
+    """Return the load of the servers at a rate; servers that it does not need may be released."""
+    world = server.case.world
+    powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
+    if level.rate_per_s == 0.0 or powered == 0:
+        return Load(level=level, devices=powered * world, busy_devices=0.0, batch_w=0.0)
+    busy, watts = _split_work(server.serve(level.rate_per_s / powered))
+    return Load(
+        level=level,
+        devices=powered * world,
+        busy_devices=busy * powered * world,
+        batch_w=watts * powered,
+    )
+
+
+def _split_work(served: Served) -> tuple[float, float]:
+    """Return the busy fraction of a server, and the watts of its work."""
+    return served.window.busy_fraction, served.window.busy_w

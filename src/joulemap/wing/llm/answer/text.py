@@ -1,0 +1,159 @@
+"""Text of the answers about served language models, in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.present.template import Template
+
+TITLE: Final = Template(
+    "{model}: {requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
+    "[, {in_flight} concurrent requests][, {speculate} draft tokens, {acceptance:set %} accepted]"
+)
+LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
+BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")
+FILE_REQUESTS: Final = Template("requests of {requests}")
+
+# headline of batches
+ENERGY: Final = Template("{label} uses the least energy per output token: {value:interval J} at batch {batch}")
+LATENCY: Final = Template("{label} has the shortest time per output token: {value:interval s} at batch {batch}")
+LATENCY_TOO: Final = Template("it also has the shortest time per output token: {value:interval s} at batch {batch}")
+LEADS: Final[Mapping[str, Template]] = {
+    "energy": Template(", {advantage_ratio:x} less than {other}[ at batch {other_batch}] ({chance:chance} sure)"),
+    "between_tokens": Template(
+        ", {advantage_ratio:x} shorter than {other}[ at batch {other_batch}] ({chance:chance} sure)"
+    ),
+}
+"""Goal -> lead over the next hardware."""
+EQUAL: Final = Template(", the same as {other}")
+TIED: Final = Template(", statistically tied with {rivals:few}")
+ONE: Final = Template(
+    "{label} at batch {batch}: TTFT {first_token_s:s}, TPOT {between_s:s}, {output_token_j:J} per output token"
+)
+LARGEST: Final = Template(
+    "at batch {batch}: TPOT {between_s:s}, {tokens_per_s:~} tokens/s in total, {output_token_j:J} per output token"
+)
+
+# headline of a request load, and of two pools
+LOAD: Final = Template("{label} has the lowest p99 TTFT, {first_token_p99_s:s}, and a p99 TPOT of {between_p99_s:s}")
+LOAD_OF_ONE: Final = Template("{label}: p99 TTFT {first_token_p99_s:s}, p99 TPOT {between_p99_s:s}")
+LOAD_ENERGY: Final = Template(
+    "[{name} uses the least energy: ]{output_token_j:J} per output token, prompts included[, {idle:%} of it idle]"
+)
+BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
+OVERLOADED: Final = Template(
+    "no deployment keeps up: {label} serves {served_per_s:1/s} of {arrivals_per_s:1/s}, so its queue grows without end"
+)
+POOLS: Final = Template(
+    "{prompts} for prefill and {answers} for decode"
+    "[ serve {rate_per_s:1/s} at {prompts_used:%} and {answers_used:%} utilization; {first} saturates first]"
+)
+POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
+SERVER: Final = Template("{server_count} {label}")
+SERVERS: Final = Template("{server_count} ({label})")
+POOL_LOAD: Final = Template(
+    "TTFT {first_token_s:s} (p99 {first_token_p99_s:s}), TPOT {between_s:s}, {output_token_j:J} per output token"
+    "[, {output_usd_per_million:USD} per million output tokens]"
+)
+
+# tables
+BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
+BATCHES: Final = (
+    "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | J/token output_token_j | "
+    "USD/M #output_usd_per_million? | memory memory_fraction | largest batch largest_batch | "
+    "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
+    "J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | per device ~device_tokens_per_s"
+)
+BATCHES_KEPT: Final = "batch | TPOT | J/token | TTFT | tokens/s | USD/M | memory | largest batch"
+BATCHES_RANKED: Final = "TPOT | J/token | USD/M"
+GOALS: Final[Mapping[str, tuple[str, str]]] = {
+    "first_token": ("TTFT", "first_token_s"),
+    "between_tokens": ("TPOT", "between_s"),
+    "energy": ("J/token", "output_token_j"),
+    "cost": ("USD/M", "output_usd_per_million"),
+}
+"""Goal -> heading and field of its column."""
+LIMIT: Final = Template("{bound} {share:%}")
+LOADS: Final = Template(
+    "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s | *p99 TPOT between_p99_s | "
+    "*tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}*USD/M #output_usd_per_million | "
+    "*power power_w | idle energy idle_fraction | request latency request_s | keeps up up | "
+    "preemptions preemption_count | refused refused_count | handover handover_s? | handover energy handover_j?"
+)
+LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
+POOLS_TABLE: Final = (
+    "pool | *server @label | *servers server_count | *requests/s per server ~each_per_s | utilization use_fraction | "
+    "balanced ratio balance"
+)
+BALANCE: Final = Template("{balanced_device_count:plain} to 1")
+LEFT_OUT: Final = Template("Left out: {reasons}")
+UNSUPPORTED_COUNT: Final = Template("{count} hardware without the precision (--notes)")
+
+MEMORY: Final = (
+    "hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | activations activation_bytes | "
+    "reserved reserved_bytes | *used memory_fraction | *largest batch largest_batch | "
+    "*longest context largest_context | minimum devices needed_device_count"
+)
+PHASES: Final = (
+    "hardware @label | *batch | *phase | *time phase_s | *one pass run_latency_s | *J/token energy_per_token_j | "
+    "device power device_power_w | *limit bound | *run run_id"
+)
+COSTS: Final = (
+    "hardware @label | *batch | paid way | *prompt tokens prompt_usd_per_million | "
+    "*output tokens output_usd_per_million:output_usd_half_width | price price_told? | "
+    "prompt CO2 prompt_gco2_per_million | output CO2 output_gco2_per_million"
+)
+INTERVALS: Final = (
+    "hardware @label | *batch | *TTFT first_token_s:first_token_half_width | *TPOT between_s:between_half_width | "
+    "J/prompt token prompt_token_j:prompt_token_half_width | *J/token output_token_j:output_token_half_width | "
+    "first TPOT first_step_s | last TPOT last_step_s"
+)
+DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million tokens", "80 % intervals")
+
+# insights
+TOO_LARGE: Final = Template("does not fit: {shortages}[; {more} more]")
+SHORTAGE: Final = Template("{label} {reason}")
+LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; except {exceptions:few}]")
+EXCEPTION: Final = Template("{phase} of {label}[ at batch {batches:and}] ({bound})")
+CHEAPEST: Final = Template("{label} costs least[ ({chance:chance} sure)]: {cost}")
+COST: Final = Template(
+    "{usd:USD} per million output tokens at batch {batch} and {prompt_usd:USD} per million prompt tokens, {way} at "
+    "{price}"
+)
+
+# uncertainty
+SURE: Final = Template("80 % of measurements of served models are within {spans:and} of the prediction")
+SPAN: Final = Template("{ends} ({quantity})")
+DOUBTED: Final[Mapping[str, str]] = {
+    "TTFT": "first_token_half_width",
+    "TPOT": "between_half_width",
+    "J/token": "output_token_half_width",
+}
+"""Quantity -> field of its half-width."""
+
+NOTES: Final = (
+    "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
+    "(time per output token): mean over the output, while the cache grows; tokens/s: output tokens of all sequences "
+    "over the time of the whole requests",
+    "J/token: energy of an output token after the first, which belongs to prefill; all devices and their share of the "
+    "host's waiting are included; runs and their ledgers are of one device",
+    "memory: share of a device's memory that weights, cache of the whole batch at its end, activations and the "
+    "engine's reserve take; largest batch: maximum sequences of this length that fit",
+    "limit: what takes most of the time: memory, compute, operands (moving through the chip to units that compute for "
+    "less than a tenth of the time), launch (kernel launch overhead), communication between devices, or engine (its "
+    "own work around the passes)",
+)
+SHARED_RUNS: Final = Template(
+    "{count:n configuration} of {total} have no runs of their own: intervals and limits are those of the smallest or "
+    "largest batch of the same hardware, whichever is nearer"
+)
+COST_NOTE: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")
+OTHER_WAY: Final = Template("if {way}: {usd:USD} per million output tokens on {label} at batch {batch}")
+OTHER_SELLER: Final = Template(
+    "cost not compared, because the price is from another kind of seller (--seller): {prices}"
+)
+
+NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")
+NEXT_EDP: Final = Template("edp {model} {hardware}")
+NEXT_RUN: Final = Template("--batch {batch} --runtime {runtime}")

@@ -1,0 +1,288 @@
+"""Configurations of a serving question, and which of them fit.
+
+hardware x precision -> devices that hold the model -> batches that fit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+from joulemap.domain.default import SERVED
+from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.settings import check_name
+from joulemap.domain.weight import label_precision
+from joulemap.plan.hold import find_targets
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import is_choice, select_hardware
+from joulemap.present.template import Template
+from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.question import (
+    HARDWARE,
+    SIXTEEN_BITS,
+    Question,
+    choose_precision,
+    find_guesser,
+    list_precisions,
+)
+from joulemap.wing.llm.source import find_mixed, open_boxes, read_decoder
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Runtime
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Serving, Settings
+    from joulemap.plan.evaluate import Targets
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.serving.deployment import Deployment
+    from joulemap.wing.llm.serving.memory import Room
+
+OK: Final = "ok"
+TOO_LARGE: Final = "does not fit"
+UNSUPPORTED: Final = "unsupported"
+
+DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
+"""Numbers of devices to try if none is given."""
+
+
+NARROW: Final = "int4"
+"""Weight precision suggested if the given one does not fit; only its size is considered."""
+
+NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
+
+SHORTAGE: Final = Template(
+    "needs {lacking:B} more than the usable {capacity:B} for batch {batch}[: {fitting} would fit]"
+)
+
+
+@frozen(kw_only=True, eq=False)
+class Case:
+    """Number of one hardware at one batch size, and whether it can serve that."""
+
+    run: PlannedRun
+    target: Hardware
+    """Hardware as bound for its runs."""
+    devices: int
+    """Tensor-parallel devices."""
+    world: int
+    """Total number of devices."""
+    batch: int
+    status: str
+    reason: str = ""
+    deployment: Deployment | None = None
+    """Deployment; None if the hardware lacks the precision or cannot be divided this way."""
+    room: Room | None = None
+    most: int = 0
+    """Maximum sequences that fit."""
+    experts: int = 1
+    """Number of devices among which whole experts are divided."""
+    needed: int | None = None
+    """Fewest devices that hold the batch; None if none of the usual numbers does."""
+
+    @property
+    def server(self) -> Deployment:
+        """Deployment of a configuration that can be served."""
+        assert self.deployment is not None
+        return self.deployment
+
+    @property
+    def hardware(self) -> str:
+        """Name of the hardware in answers."""
+        return name_configured(self.run.hardware, self.run.power_mode)
+
+    @property
+    def label(self) -> str:
+        """Name of the hardware with the number of devices."""
+        return self.hardware if self.world == 1 else f"{self.hardware} x{self.world}"
+
+    @property
+    def precision(self) -> str:
+        """Precision of activations, and of weights if they differ."""
+        return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
+
+
+def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
+    """Return every requested hardware, precision, number of devices and batch, in this order."""
+    runs, batches = plan.runs(""), plan.settings.batch
+    if question.takes_published:
+        chosen = {
+            target: choose_precision(question.decoder, targets[target.digest])
+            for target in {one.target for one in runs}
+        }
+        own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
+        runs = tuple(own)
+    order = list(dict.fromkeys(run.target for run in runs))
+    found: list[Case] = []
+    for run in sorted(runs, key=lambda one: order.index(one.target)):
+        target = targets[run.target.digest]
+        asked = question.serving.devices or question.divide(run.hardware)
+        asked = asked or (_count_devices(question, run, target, batches[0]) or 1,)
+        found += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
+    return found
+
+
+def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
+    """Return the fewest devices that hold a batch; None if none of the usual numbers does."""
+    for devices in DEVICES:
+        case = _judge(question, run, target, devices, batch, is_alone=True)
+        if case.status == OK:
+            return devices
+    return None
+
+
+def _judge(
+    question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
+) -> Case:
+    """Return whether `devices` devices can serve a batch, and unless `is_alone` the alternatives."""
+    from joulemap.model.communication import find_path
+    from joulemap.wing.llm.serving.memory import Room
+
+    world = devices * question.beside
+    case = Case(
+        run=run,
+        target=target,
+        devices=devices,
+        world=world,
+        batch=batch,
+        status=UNSUPPORTED,
+        experts=question.serving.expert_devices,
+    )
+    precision = run.point["precision"]
+    if precision not in target.peaks:
+        return attrs.evolve(
+            case, reason=NO_PRECISION(hardware=target.id, precision=precision, precisions=tuple(target.peaks))
+        )
+    try:
+        if world > 1:
+            find_path(target, world)
+        deployment = question.deploy(run, target, devices)
+    except ModelError:
+        raise  # no hardware could serve it
+    except JoulemapError as error:
+        return attrs.evolve(case, reason=str(error))
+    draft = question.draft(deployment)
+    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    most = question.count_sequences(room)
+    fits = most >= batch
+    case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)
+    if fits or is_alone:
+        return attrs.evolve(case, needed=world)
+    needed = _count_devices(question, run, target, batch)
+    case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
+    return attrs.evolve(case, reason=describe_shortage(question, case))
+
+
+def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+    """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
+
+    The numbers are powers of two that divide the heads, and that of the case itself. A mixture of experts is also
+    tried with whole experts divided among all devices, unless another division is given. `questions` caches those, by
+    number of expert-parallel devices, for all hardware.
+    """
+    node, found = count_node(case.target), []
+    for devices in (2**power for power in range(node.bit_length())):
+        world = devices * question.beside
+        if world > node:
+            break
+        experts = [question.serving.expert_devices]
+        experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
+        for count in experts:
+            if count not in questions:
+                serving = attrs.evolve(question.serving, expert_devices=count)
+                questions[count] = attrs.evolve(question, serving=serving)
+            one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
+            if one.status == OK:
+                found.append((questions[count], one))
+    if case.status == OK and case.devices not in [one.devices for _, one in found]:
+        found.append((question, case))
+    return found
+
+
+def count_node(target: Hardware) -> int:
+    """Return the devices of a node: those joined by a switch or mesh, or for other links those of a server."""
+    from joulemap.model.communication import HOST_DEVICES
+
+    joined = [
+        int(link.domain_size.value)
+        for link in target.links
+        if link.connects == "device" and link.topology in ("switch", "mesh") and link.domain_size is not None
+    ]
+    others = [link for link in target.links if link.connects == "device" or link.name == "pcie"]
+    return max([*joined, HOST_DEVICES if others else 1])
+
+
+def describe_shortage(question: Question, case: Case) -> str:
+    """Return the shortage of memory for a batch, and the batch, devices or weights that would fit."""
+    room = case.room
+    assert room is not None
+    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
+    ways = [f"batch {case.most}"] if case.most else []
+    ways += [f"{case.needed} devices"] if case.needed is not None else []
+    narrow = _find_narrower(question, case)
+    ways += [f"{narrow} weights"] if narrow else []
+    return SHORTAGE(case, lacking=needed - room.capacity, capacity=room.capacity, fitting=" or ".join(ways))
+
+
+def _find_narrower(question: Question, case: Case) -> str:
+    """Return weights that would fit on these devices; empty if they are that narrow already or would not fit."""
+    from joulemap.wing.llm.serving.memory import Room
+
+    if case.run.point["weight_precision"] != case.run.point["precision"]:
+        return ""
+    try:
+        deployment = question.deploy(case.run, case.target, case.devices, NARROW)
+        return NARROW if question.count_sequences(Room(deployment=deployment)) >= case.batch else ""
+    except JoulemapError:
+        return ""
+
+
+def refuse(cases: Sequence[Case]) -> JoulemapError:
+    """Return the error to raise if nothing is served: each hardware's reason once."""
+    reasons = {
+        case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
+    }
+    return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
+
+
+def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
+    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
+    from joulemap.catalog.stack import find_engine
+    from joulemap.wing.llm.decoder.step import CACHES
+
+    if serving.cache:
+        check_name("precision of a cache", serving.cache, CACHES)
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    guesser = find_guesser(source, decoder, settings, serving)
+    question = Question(
+        decoder=decoder,
+        stack=find_engine(serving.engine),
+        serving=serving,
+        guesser=guesser,
+        takes_published=not settings.precision and not settings.weight_precision,
+    )
+    question.check()
+    if serving.prefill_on:
+        if settings.hardware:
+            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
+        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
+    precisions, weights = list_precisions(decoder)
+    settings = attrs.evolve(
+        settings,
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS[:1]),
+        weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_choice(settings) else HARDWARE,
+    )
+    if (mixed := find_mixed(settings)) is not None:
+        raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
+    settings, question.alike = open_boxes(settings)
+    if question.alike and serving.devices:
+        chip, count = next(iter(question.alike.items()))
+        raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
+    name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
+    whole = plan_selected((name,), settings, select_hardware(settings))
+    return question, whole, list_cases(question, whole, find_targets(source, whole))

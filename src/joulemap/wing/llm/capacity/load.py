@@ -1,0 +1,164 @@
+"""Deployments under a request load: requests at a rate, in a closed loop, or from a file, simulated one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.answer.computed import find_unknown, take, told
+from joulemap.store.run import AssumedEnergy
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
+from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Load, Served
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+
+
+@frozen(kw_only=True)
+class LoadRow:
+    """One hardware, with its number of devices, under a request load; joules and watts are of all devices."""
+
+    label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
+    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
+    device_count: int = told("devices of one server")
+    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
+    first_token_s: float = told("median time to first token, from a request's arrival", "s")
+    first_token_p90_s: float = told("p90 time to first token", "s")
+    first_token_p99_s: float = told("p99 time to first token", "s")
+    between_s: float = told("median time between two tokens of a sequence", "s")
+    between_p90_s: float = told("p90 time between two tokens", "s")
+    between_p99_s: float = told("p99 time between two tokens", "s")
+    request_s: float = told("median time from arrival to last token", "s")
+    request_p99_s: float = told("p99 time from arrival to last token", "s")
+    output_tokens_per_s: float = told("output tokens of all requests per second, after the warm-up", "1/s")
+    power_w: float = told("mean power after the warm-up", "W")
+    output_token_j: float = told("energy per output token; includes prompts and idle time", "J")
+    assumed_energy_fraction: float | None = told("share of output_token_j that is based on assumed numbers")
+    assumed_static_fraction: float | None = told("share of output_token_j that is assumed static power")
+    idle_fraction: float = told("share of the energy spent without requests")
+    request_count: int = told("requests served")
+    refused_count: int = told("requests longer than the cache")
+    preemption_count: int = told("preemptions, after which a sequence is computed again")
+    arrivals_per_s: float | None = told("arrival rate of requests; null if each arrives as another ends", "1/s")
+    served_per_s: float = told("finished requests per second", "1/s")
+    is_growing: bool = told("true if requests arrive faster than they are served, so that the queue grows")
+    output_usd_per_million: float | None = told("cost of a million output tokens, with all devices paid for", "USD")
+    handover_s: float | None = told("time to move a prompt's cache from one pool to the other; null for one pool", "s")
+    handover_j: float | None = told(
+        "energy to move a prompt's cache from one pool to the other; null for one pool", "J"
+    )
+
+    @property
+    def assumed(self) -> AssumedEnergy | None:
+        """Assumed part of the energy of an output token; None if unknown."""
+        if self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
+            return None
+        return AssumedEnergy(self.output_token_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
+
+
+def is_idle_assumed(case: Case) -> bool:
+    """Return whether a server's idle power is an assumed number."""
+    return case.server.hardware.static_power.basis == "assumed"
+
+
+def read_load(question: Question) -> Load | None:
+    """Return the requested load; None if only batches are asked about; UsageError for an invalid file."""
+    from joulemap.domain.load import Load
+
+    serving = question.serving
+    if not serving.has_load:
+        return None
+    from joulemap.wing.llm.serving.request import read_requests
+
+    return Load(
+        rate_per_s=serving.rate_per_s,
+        in_flight=serving.in_flight,
+        trace=read_requests(Path(serving.requests)) if serving.requests else None,
+        is_steady=True,
+        prompt_tokens=serving.prompt,
+        output_tokens=serving.output,
+    )
+
+
+def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
+    """Return the results of each configuration under the load, and the reasons for missing ones; empty without a load.
+
+    `cases` includes refused ones.
+
+    Raise UnsupportedError if no configuration fits any request.
+    """
+    load = read_load(question)
+    if load is None:
+        return [], []
+    from joulemap.wing.llm.serving.serve import serve
+
+    distinct: dict[tuple[str, int, str], Case] = {}
+    for case in cases:
+        name = name_case(case)
+        distinct[name] = case if name not in distinct or case.status == OK else distinct[name]
+    has_several = len({case.precision for case in distinct.values()}) > 1
+    rows, reasons = [], []
+    for case in distinct.values():
+        label = f"{case.label} {case.precision}" if has_several else case.label
+        if case.status != OK:
+            reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
+            continue
+        try:
+            served = serve(case.server, load, question.draft(case.server))
+            known = stored.get(name_case(case), NOT_STORED)
+            assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
+            row = form_load(case, served, known.usd_per_s, assumed)
+            rows.append(attrs.evolve(row, label=label))
+        except UnsupportedError as error:
+            reasons.append(f"{label}: {error}")
+    if not rows:
+        raise UnsupportedError("; ".join(reasons))
+    return rows, reasons
+
+
+def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:
+    """Return the row of a simulated load, with the cost of its devices; `assumed` is that of `share_assumed`."""
+    cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
+    return LoadRow(
+        **{
+            **find_unknown(LoadRow),
+            **take(LoadRow, case, served),
+            "output_usd_per_million": cost,
+            **dict(zip(("assumed_energy_fraction", "assumed_static_fraction"), assumed or (), strict=False)),
+        },
+        device_count=case.world,
+        first_token_s=served.first_token.p50,
+        first_token_p90_s=served.first_token.p90,
+        first_token_p99_s=served.first_token.p99,
+        between_s=served.between_tokens.p50,
+        between_p90_s=served.between_tokens.p90,
+        between_p99_s=served.between_tokens.p99,
+        request_s=served.latency.p50,
+        request_p99_s=served.latency.p99,
+        output_token_j=served.energy_per_output_token_j,
+        idle_fraction=served.window.idle_j / served.window.energy_j,
+        request_count=served.requests,
+        refused_count=served.refused,
+        preemption_count=served.preemptions,
+    )
+
+
+def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
+    """Return the fastest configuration and the one with the least energy, of those that keep up with the load.
+
+    If none keeps up, both are the one that serves the most requests.
+    """
+    all_rows = list(rows)
+    kept = [row for row in all_rows if not row.is_growing]
+    if not kept:
+        most = max(all_rows, key=lambda row: row.served_per_s)
+        return most, most
+    return min(kept, key=lambda row: row.first_token_p99_s), min(kept, key=lambda row: row.output_token_j)

@@ -1,0 +1,194 @@
+"""Language models divided between a processor and a GPU: layers on each, their latency and their energy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.computed import find_unknown, take, told
+from joulemap.domain.default import SERVED
+from joulemap.model.fallback import choose_precision
+from joulemap.plan.calibration import use_calibration
+from joulemap.present.template import Template
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.question import SIXTEEN_BITS
+from joulemap.wing.place.device import bind_devices
+
+if TYPE_CHECKING:
+    from joulemap.catalog.stack import Stack
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Serving, Settings
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.serving.offload import Offload, Way
+    from joulemap.wing.llm.serving.surface import Passes
+    from joulemap.wing.place.box.hardware import BoxHardware
+
+SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
+
+
+@frozen(kw_only=True)
+class OffloadRow:
+    """Number of layers on the device, at one batch size."""
+
+    batch: int = told("concurrent sequences")
+    layers: int = told("layers on the device")
+    is_best: bool = told("true for the fastest division that fits")
+    first_token_s: float | None = told("time to first token; null if it does not fit", "s")
+    between_s: float | None = told("time per output token", "s")
+    tokens_per_s: float | None = told("output tokens per second of all sequences during decode", "1/s")
+    output_token_j: float | None = told("energy per output token, device and host", "J")
+    device_fraction: float | None = told("share of a step's time on the device", "1")
+    host_fraction: float | None = told("share of a step's time on the host", "1")
+    copy_fraction: float | None = told("share of a step's time for copies between them", "1")
+    device_bytes: float = told("memory needed on the device: weights, cache and activations", "B")
+    host_bytes: float = told("memory needed on the host", "B")
+    refusal: str = told("memory that is short; empty if everything fits")
+
+
+@frozen(kw_only=True, eq=False)
+class Division:
+    """Box whose GPU with the fastest memory shares a model with its processor, at each number of layers."""
+
+    device: str
+    """GPU by its catalogue id."""
+    host: str
+    """Processor by its catalogue id."""
+    precision: str
+    rows: list[OffloadRow]
+
+
+def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> Division:
+    """Return the divisions of a model in a box at each batch size.
+
+    Raise UsageError for a box without a GPU or a CPU, UnsupportedError if no division fits.
+    """
+    bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
+    chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
+    hosts = [one for one in chips if one[1].architecture == "cpu"]
+    others = [one for one in chips if one[1].architecture == "gpu"]
+    if not hosts or not others:
+        have = ", ".join(dict.fromkeys(one.id for one in box.devices))
+        raise UsageError(f"{box.id} has {have}: layers are divided between a GPU and a CPU")
+    host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
+    whole = _deploy(decoder, stack, settings, serving, device[1], host[1], _find_way(bound, device[0], host[0]))
+    rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]
+    if not any(row.is_best for row in rows):
+        raise UnsupportedError(f"{decoder.name} fits {box.id} at no division: {rows[-1].refusal}")
+    precisions = whole.device.precision, whole.device.weight_precision or whole.device.precision
+    return Division(device=device[1].id, host=host[1].id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
+
+
+def _find_way(box: BoxHardware, device: str, host: str) -> Way:
+    """Return the link between device and host; UsageError if there is none."""
+    from joulemap.domain.configuration import Configuration
+    from joulemap.domain.reference import FJ_PER_J
+    from joulemap.wing.llm.serving.offload import Way
+    from joulemap.wing.place.box.member import find_ways
+
+    precision = next(iter(box.peaks))
+    members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
+    names = [one.device.name for one in members]
+    hops = find_ways(box.box, members).hops.get((names.index(device), names.index(host)))
+    if hops is None:
+        raise UsageError(f"{box.id}: no link joins {device} to {host}")
+    memories = {one.memory for one in members if one.device.name in (device, host)}
+    shared = next((one.capacity.value for one in box.box.memories if memories == {one.name}), 0.0)
+    return Way(
+        latency_s=sum(hop.latency_s for hop in hops),
+        s_per_byte=sum(hop.s_per_byte for hop in hops),
+        j_per_byte=sum(hop.fj_per_byte for hop in hops) / FJ_PER_J,
+        shared_bytes=shared,
+    )
+
+
+def _deploy(
+    decoder: Decoder,
+    stack: Stack,
+    settings: Settings,
+    serving: Serving,
+    device: Hardware,
+    host: Hardware,
+    way: Way,
+) -> Offload:
+    from joulemap.wing.llm.serving.deployment import Book, Deployment
+    from joulemap.wing.llm.serving.offload import Offload
+
+    if not settings.precision:
+        stored = (decoder.published.weights,) if decoder.published and decoder.published.weights else ()
+        settings = attrs.evolve(
+            settings, precision=SIXTEEN_BITS[0], weight_precision=settings.weight_precision or stored
+        )
+    (asked, weights), *others = settings.precisions
+    if others:
+        raise UsageError("name one precision to divide layers at")
+    book = Book(decoder)
+
+    def deploy(chip: Hardware) -> Deployment:
+        precision, stored = choose_precision(chip, asked, "" if weights == asked else weights)
+        return Deployment(
+            book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
+        )
+
+    return Offload.of(deploy(device), deploy(host), way)
+
+
+def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
+    """Return divisions of a batch: none and all of the layers, quarters, and the fewest and the most that fit.
+
+    Apart from copies, the step time is linear in the layers, so the fastest is one of these.
+    """
+    from joulemap.wing.llm.serving.surface import Passes
+
+    count, context = whole.device.decoder.layer_count, serving.prompt + serving.output
+    every = {layers: attrs.evolve(whole, layers=layers) for layers in range(count + 1)}
+    fitting = [layers for layers, one in every.items() if one.lacks(batch, context)[0] <= 0.0]
+    step = Passes.of([float(batch)], context=float(serving.prompt + serving.output // 2))
+    shown = {0, count // 4, count // 2, 3 * count // 4, count, *fitting[:1], *fitting[-1:]}
+    between = {layers: float(every[layers].price(step).seconds[0]) for layers in shown if layers in fitting}
+    best = min(between, key=lambda layers: between[layers], default=None)
+    rows = []
+    for layers in sorted(shown):
+        one = every[layers]
+        device_bytes, host_bytes = one.needed(batch, context)
+        lacking, where = one.lacks(batch, context)
+        found: dict[str, Any] = {
+            **find_unknown(OffloadRow),
+            "refusal": SHORTAGE(memory=where, lacking=lacking),
+        }
+        if layers in fitting:
+            found |= {"refusal": "", **_measure(one, serving, batch, step)}
+        rows.append(
+            OffloadRow(
+                batch=batch,
+                layers=layers,
+                is_best=layers == best,
+                device_bytes=device_bytes,
+                host_bytes=host_bytes,
+                **found,
+            )
+        )
+    return rows
+
+
+def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[str, float]:
+    """Return the latency and energy of a division that fits."""
+    from joulemap.wing.llm.serving.batch import Batch, run_batches
+
+    asked = Batch(
+        sequences=batch,
+        prompt_tokens=serving.prompt,
+        output_tokens=serving.output,
+        step_tokens=one.device.stack.step_tokens,
+    )
+    (cost,) = run_batches(one, (asked,))
+    taken = one.divide(step)
+    parts = {"device": taken.device_s[0], "host": taken.host_s[0], "copy": taken.copy_s[0]}
+    total = float(sum(parts.values()))
+    return {
+        **take(OffloadRow, cost),
+        "tokens_per_s": batch / cost.between_s,
+        "output_token_j": cost.output_j / batch / max(serving.output - 1, 1),
+        **{f"{name}_fraction": float(part) / total for name, part in parts.items()},
+    }

@@ -1,0 +1,179 @@
+"""Disaggregated serving: servers that each pool needs, and what requests get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.load import LoadRow, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Load
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.deployment import Deployment
+
+FULL: Final = 0.8
+"""Maximum utilization of a pool before servers are added; a request then waits for two others on average.
+
+Source: assumed; a queue with one server and equal services, share / (2 (1 - share)).
+"""
+
+MOST: Final = 64
+"""Maximum servers of a pool."""
+
+
+@frozen(kw_only=True)
+class PoolRow:
+    """Servers of one pool under the request load."""
+
+    pool: str = told("prompts: prefill, up to the first token; answers: decode, all other tokens")
+    label: str = told("hardware of a server, with xN for N devices of one server")
+    device_count: int = told("devices of one server")
+    server_count: int = told("servers needed for the arrival rate; 1 without a rate")
+    each_per_s: float = told("maximum requests per second of one server", "1/s")
+    use_fraction: float | None = told("utilization of the pool; null without an arrival rate")
+    balanced_device_count: float = told("devices per device of the other pool at which both saturate together")
+
+
+def serve_pools(
+    question: Question,
+    cases: Sequence[Case],
+    chosen: tuple[str, str],
+    stored: Stored,
+) -> tuple[list[PoolRow], list[LoadRow]]:
+    """Return the prefill and decode pools on this hardware, and the result for requests; UsageError without a load."""
+    load = read_load(question)
+    if load is None:
+        raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")
+    first, second = (_choose(cases, name) for name in chosen)
+    rows = _size(load, first, second)
+    found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
+    return rows, [found]
+
+
+def _choose(cases: Sequence[Case], name: str) -> Case:
+    """Return the server of a hardware with the fewest requested devices; UnsupportedError with the reason if none."""
+    mine = [one for one in cases if one.hardware == name]
+    found = next((one for one in mine if one.most), None)
+    if found is None:
+        raise UnsupportedError(
+            next((f"{one.label}: {one.reason}" for one in mine), f"{name} has no room for a request")
+        )
+    return found
+
+
+def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
+    from joulemap.wing.llm.serving.pool import count_answers, count_prompts
+
+    prompt, output = _mean_lengths(load)
+    answers = count_answers(second.server, prompt, output)
+    able = (count_prompts(first.server, prompt).per_s, answers.per_s)
+    rate = find_rate(load)
+    counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
+    if max(counts) > MOST:
+        raise UsageError(
+            f"{rate:g} requests/s need {counts[0]:,} servers for prefill and {counts[1]:,} for decode, expected at "
+            f"most {MOST}"
+        )
+    return [
+        PoolRow(
+            pool=pool,
+            label=case.label,
+            device_count=case.world,
+            server_count=count,
+            each_per_s=each,
+            use_fraction=None if rate is None else rate / (count * each),
+            balanced_device_count=(case.world / each) / (other.world / others),
+        )
+        for pool, case, count, each, other, others in (
+            ("prompts", first, counts[0], able[0], second, able[1]),
+            ("answers", second, counts[1], able[1], first, able[0]),
+        )
+    ]
+
+
+def find_rate(load: Load) -> float | None:
+    """Return the arrival rate of a load in requests per second; None in a closed loop or if all arrive at once."""
+    if load.rate_per_s is not None or load.in_flight is not None or load.trace is None:
+        return load.rate_per_s
+    arrivals = load.trace.arrival_s
+    return (len(arrivals) - 1) / arrivals[-1] if arrivals[-1] > 0.0 else None
+
+
+def _mean_lengths(load: Load) -> tuple[float, float]:
+    if load.trace is None:
+        return float(load.prompt_tokens), float(load.output_tokens)
+    count = len(load.trace.prompt_tokens)
+    return sum(load.trace.prompt_tokens) / count, sum(load.trace.output_tokens) / count
+
+
+def _simulate(
+    question: Question,
+    load: Load,
+    cases: tuple[Case, Case],
+    counts: tuple[int, int],
+    stored: Stored,
+) -> LoadRow:
+    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+    from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+
+    def open_pool(deployment: Deployment, count: int) -> Pool:
+        limits = find_limits(deployment)
+        return Pool(surface=tabulate_for(deployment, load, limits, 0), limits=limits, count=count)
+
+    first, second = cases
+    pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
+    servers = list(zip(cases, counts, strict=True))
+    prompt, _ = _mean_lengths(load)
+    handover = measure_handover(question, first, second, round(prompt))
+    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
+    handover_j = served.prompt_tokens * handover.joules / round(prompt)
+    names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
+    prompts, answers = (stored.get(name_case(case), NOT_STORED) for case in cases)
+    known = zip((prompts, answers), counts, strict=True)
+    prices = [count * one.usd_per_s for one, count in known if one.usd_per_s is not None]
+    paid = sum(prices) if len(prices) == len(servers) else None
+    idle_w = [count * case.server.idle_w for case, count in servers]
+    assumed_w = sum(watts for watts, case in zip(idle_w, cases, strict=True) if is_idle_assumed(case))
+    assumed = share_assumed(served, prompts, answers, assumed_w / sum(idle_w))
+    row = form_load(second, served, paid, assumed)
+    token_j = row.output_token_j + handover_j / served.output_tokens
+    return attrs.evolve(
+        row,
+        label=" + ".join(names),
+        hardware=" + ".join(case.hardware for case in cases),
+        device_count=sum(case.world * count for case, count in servers),
+        power_w=row.power_w + handover_j / served.duration_s,
+        output_token_j=token_j,
+        assumed_energy_fraction=None if assumed is None else assumed[0] * row.output_token_j / token_j,
+        assumed_static_fraction=None if assumed is None else assumed[1] * row.output_token_j / token_j,
+        handover_s=handover.seconds,
+        handover_j=handover.joules,
+    )
+
+
+@frozen(kw_only=True)
+class Handover:
+    """Cost of moving a prompt's KV cache from one server to another."""
+
+    seconds: float
+    joules: float
+
+
+def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
+    """Return the cost of moving a prompt's KV cache, over as many links as the smaller server has devices."""
+    from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
+
+    item_bytes = PRECISION_BYTES[question.serving.cache or second.server.precision]
+    size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
+    rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
+    return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)

@@ -1,0 +1,259 @@
+"""Question about a served model: the model, its requests, its engine, and the passes that describe it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.configuration import Precision
+from joulemap.domain.name import name_precision
+from joulemap.domain.settings import Serving
+from joulemap.system.errors import UsageError
+from joulemap.system.record import define
+from joulemap.wing.llm.source import read_decoder
+
+if TYPE_CHECKING:
+    from joulemap.catalog.stack import Stack
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.run import PlannedRun
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.serving.deployment import Book, Deployment
+    from joulemap.wing.llm.serving.draft import Draft
+    from joulemap.wing.llm.serving.memory import Room
+
+SERVING: Final = Serving()
+"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that hold the model."""
+
+HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
+"""Default hardware, on which models of all sizes are served."""
+
+
+OWN_LAYER: Final = "layer"
+"""Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
+
+PADDED: Final = 0.01
+"""Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
+
+
+SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
+"""Precisions at which 16-bit checkpoints run, the usual one first."""
+
+
+@define(kw_only=True, slots=False, eq=False)
+class Question:
+    """Question about a served model: the model, its serving parameters and the engine."""
+
+    decoder: Decoder
+    stack: Stack
+    serving: Serving
+    guesser: Decoder | None = None
+    """Draft model for speculative decoding; None for none."""
+    takes_published: bool = False
+    """True if no precision is given, so each hardware runs the checkpoint as published."""
+    alike: Mapping[str, int] = attrs.field(factory=dict)
+    """Chip, with the number of them in a requested box; all of them work together."""
+
+    @cached_property
+    def book(self) -> Book:
+        """Passes of the model, described once for all hardware."""
+        from joulemap.wing.llm.serving.deployment import Book
+
+        return Book(self.decoder)
+
+    @cached_property
+    def _guess_book(self) -> Book:
+        from joulemap.wing.llm.serving.deployment import Book
+
+        assert self.guesser is not None
+        return Book(self.guesser)
+
+    def draft(self, deployment: Deployment) -> Draft | None:
+        """Return the draft for a deployment: divided in the same way, or whole on one of its devices."""
+        serving = self.serving
+        if serving.speculate is None or serving.acceptance is None:
+            return None
+        from joulemap.wing.llm.decoder.step import check_devices
+        from joulemap.wing.llm.serving.draft import Draft
+
+        if self.guesser is None:
+            return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
+        quick = deployment.stack.without_host_sequence
+        guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1)
+        try:
+            check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
+        except UsageError:
+            guess = attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
+        return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance, deployment=guess)
+
+    @property
+    def context(self) -> int:
+        """Tokens of a sequence at its end."""
+        return self.serving.prompt + self.serving.output
+
+    @property
+    def steps(self) -> int:
+        """Decode steps of a request: the first token ends the prefill."""
+        return max(self.serving.output - 1, 1)
+
+    @property
+    def work(self) -> str:
+        """Error class of a served model: mixture of experts, or other."""
+        return "experts" if self.decoder.is_routed else "model"
+
+    def describe_stored(self) -> str:
+        """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
+        published = self.decoder.published
+        if published is None:
+            return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
+        if not published.weights:
+            return f"; {published.doubt}"
+        doubt = f"; {published.doubt}" if published.doubt else ""
+        return f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
+
+    def check(self) -> None:
+        """Raise UsageError for a context longer than the model's maximum."""
+        most = self.decoder.context_length
+        if most and self.context > most:
+            tokens = f"{self.serving.prompt:,} + {self.serving.output:,}"
+            raise UsageError(
+                f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower --prompt or --output"
+            )
+
+    def pass_batch(self, batch: int) -> int:
+        """Return the number of a batch's prompts that fit in one engine pass."""
+        return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
+
+    def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
+        """Return the prefill pass of a batch on one of `devices` devices: its name and its own batch size."""
+        return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
+
+    def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
+        """Return the name and batch size of the decode step at the middle of the output, for one stage's sequences."""
+        context = self.serving.prompt + self.serving.output // 2
+        parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
+        return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)
+
+    def _name(self, devices: int, tokens: int, cached: int) -> str:
+        from joulemap.wing.llm.decoder.step import Step
+
+        serving = self.serving
+        step = Step(
+            tokens=tokens,
+            cached=cached,
+            logits="all" if cached and tokens > 1 else "last",
+            devices=devices,
+            expert_devices=serving.expert_devices,
+            data_devices=serving.data_devices,
+            pipeline_devices=serving.pipeline_devices,
+            cache=serving.cache,
+            engine="" if self.decoder.is_traced else self.stack.id,
+        )
+        return step.spell(self.decoder.name, is_whole=self.decoder.is_traced)
+
+    def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
+        """Return the model deployed on `devices` devices; UsageError if it cannot be divided that way."""
+        from joulemap.wing.llm.decoder.step import check_devices
+        from joulemap.wing.llm.serving.deployment import Deployment
+
+        serving, precision = self.serving, run.point["precision"]
+        check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices)
+        weights = weight_precision or run.point["weight_precision"]
+        return Deployment(
+            book=self.book,
+            hardware=target,
+            stack=self.stack,
+            precision=precision,
+            weight_precision="" if weights == precision else weights,
+            cache=serving.cache,
+            devices=devices,
+            expert_devices=serving.expert_devices,
+            data_devices=serving.data_devices,
+            stages=serving.pipeline_devices,
+            compiled_tokens=self.context if self.stack.compiles else 0.0,
+        )
+
+    def divide(self, hardware: str) -> tuple[int, ...]:
+        """Return the tensor-parallel devices in a box of a chip; empty if there is no box.
+
+        Raise UsageError if data-parallel groups and pipeline stages do not divide the devices of the box.
+        """
+        count = self.alike.get(hardware, 0)
+        if count % self.beside:
+            raise UsageError(f"a box of {count} {hardware} is not {self.beside} alike groups and stages")
+        return (count // self.beside,) if count else ()
+
+    @property
+    def is_one_run(self) -> bool:
+        """True if one run represents a pass: not with several pipeline stages or with a draft model."""
+        return self.serving.pipeline_devices == 1 and self.serving.speculate is None
+
+    @property
+    def beside(self) -> int:
+        """Devices per tensor-parallel device: data-parallel groups times pipeline stages."""
+        return self.serving.data_devices * self.serving.pipeline_devices
+
+    def count_sequences(self, room: Room) -> int:
+        """Return the number of requests that device memory holds to their end."""
+        each = room.cache(self.context)
+        held = room.free / each if each else math.inf
+        return max(0, math.floor(min(held, self.stack.sequence_limit)))
+
+
+def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
+    """Return the precisions at which a checkpoint may run as published, and those of its weights."""
+    published = decoder.published
+    own = (name_precision(published.precision),) if published and published.precision else ()
+    return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+
+
+def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
+    """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
+
+    Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
+    """
+    precisions, weights = list_precisions(decoder)
+    precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
+    return precision, weights[0] if weights else precision
+
+
+def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
+    """Return the draft model: a named one, or a layer like the last one; None for no draft.
+
+    Raise UnknownNameError, and UsageError for a draft with another vocabulary.
+    """
+    if not serving.draft:
+        return None
+    if serving.draft == OWN_LAYER:
+        return attrs.evolve(decoder, layers=decoder.layers[-1:])
+    found = read_decoder(source, serving.draft, settings, serving.prompt)
+    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+        raise UsageError(
+            f"{found.name} has {found.vocabulary:,} tokens and {decoder.name} {decoder.vocabulary:,}: its guesses mean "
+            "others"
+        )
+    return found
+
+
+def find_served(model: str) -> tuple[str, Serving]:
+    """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is no pass."""
+    from joulemap.wing.llm.decoder.name import find_pass
+
+    asked = find_pass(model)
+    if asked is None:
+        raise UsageError(f"{model} is no pass of a language model")
+    step = asked.step
+    return model.partition("(")[0], Serving(
+        prompt=max(step.cached, step.tokens),
+        engine=step.engine or SERVING.engine,
+        devices=(step.devices,),
+        expert_devices=step.expert_devices,
+        data_devices=step.data_devices,
+        pipeline_devices=step.pipeline_devices,
+        cache=step.cache,
+    )

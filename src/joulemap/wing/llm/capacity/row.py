@@ -1,0 +1,174 @@
+"""Rows of served configurations: cost of their passes, their requests and their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.answer.computed import find_unknown, take, told
+from joulemap.system.record import frozen
+from joulemap.wing.llm.row import ServedPhase
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.batch import BatchCost
+    from joulemap.wing.llm.serving.surface import Surface
+
+
+OF_PHASES: Final = {
+    "latency_half_width": ("first_token_half_width", "between_half_width"),
+    "energy_per_token_j": ("prompt_token_j", "output_token_j"),
+    "energy_half_width": ("prompt_token_half_width", "output_token_half_width"),
+    "device_power_w": ("prefill_device_w", "decode_device_w"),
+    "bound": ("prefill_bound", "decode_bound"),
+    "bound_fraction": ("prefill_bound_fraction", "decode_bound_fraction"),
+    "usd_per_million": ("prompt_usd_per_million", "output_usd_per_million"),
+    "gco2_per_million": ("prompt_gco2_per_million", "output_gco2_per_million"),
+    "run_id": ("prefill_run_id", "decode_run_id"),
+}
+"""Column of a phase, with the prefill and decode columns of a served configuration."""
+
+
+@frozen(kw_only=True)
+class ServedRow:
+    """One deployment at one batch size; results are null if it was refused."""
+
+    label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
+    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
+    device_count: int = told("devices of one server")
+    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
+    batch: int = told("concurrent sequences")
+    status: str = told("ok, does not fit or unsupported")
+    first_token_s: float | None = told("time to first token of requests that arrive together", "s")
+    between_s: float | None = told("time per output token, mean over the output", "s")
+    first_step_s: float | None = told("time from the first to the second token", "s")
+    last_step_s: float | None = told("time of the last token, with the cache at its longest", "s")
+    request_s: float | None = told("time from request to last token", "s")
+    first_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of first_token_s")
+    between_half_width: float | None = told("half-width of the 80 % interval of the logarithm of between_s")
+    user_tokens_per_s: float | None = told("tokens per second of one user after the first token", "1/s")
+    tokens_per_s: float | None = told("output tokens of all sequences over the time of the whole requests", "1/s")
+    device_tokens_per_s: float | None = told("tokens_per_s per device", "1/s")
+    prompt_token_j: float | None = told("energy per prompt token, all devices", "J")
+    output_token_j: float | None = told("energy per output token after the first, all devices", "J")
+    prompt_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of prompt_token_j")
+    output_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of output_token_j")
+    request_j: float | None = told("energy of one request, prompt and output, all devices", "J")
+    prefill_device_w: float | None = told("power of one device during prefill", "W")
+    decode_device_w: float | None = told("power of one device during decode", "W")
+    prefill_bound: str = told("limit of prefill, which takes most of its time; empty if refused")
+    prefill_bound_fraction: float | None = told("share of the prefill time spent on its limit")
+    decode_bound: str = told("limit of decode, which takes most of its time; empty if refused")
+    decode_bound_fraction: float | None = told("share of the decode time spent on its limit")
+    way: str = told("rented or bought, for the costs; empty without a price")
+    prompt_usd_per_million: float | None = told("cost of a million prompt tokens", "USD")
+    output_usd_per_million: float | None = told("cost of a million output tokens", "USD")
+    output_usd_half_width: float | None = told(
+        "half-width of the 80 % interval of the logarithm of output_usd_per_million"
+    )
+    price_told: str = told("price of a device, its seller and date; empty without one")
+    prompt_gco2_per_million: float | None = told("CO2 of a million tokens of prompts", "g")
+    output_gco2_per_million: float | None = told("CO2 of a million output tokens", "g")
+    weight_bytes: float = told("weights on one device", "B")
+    cache_bytes: float = told("keys, values and states of the batch on one device, at the end of the output", "B")
+    activation_bytes: float = told("activations of the engine's largest step on one device", "B")
+    reserved_bytes: float = told("memory of one device that the engine reserves for workspaces or leaves free", "B")
+    capacity_bytes: float = told("memory of one device", "B")
+    memory_fraction: float = told("share of a device's memory that all of these take; above 1 if they do not fit")
+    largest_batch: int = told("maximum sequences of this prompt and output that fit")
+    largest_context: int = told("maximum tokens of each sequence of the batch, at most the model's context")
+    needed_device_count: int | None = told("fewest devices that hold the batch; null if no tried number does")
+    is_available: bool = told("true if it can be bought or rented at a known price")
+    reason: str = told("reason for a refusal; empty otherwise")
+    prefill_run_id: int | None = told("run of the prefill pass on one device")
+    decode_run_id: int | None = told("run of a decode step at the middle of the output, on one device")
+
+
+def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
+    """Return the cost of a batch on each configuration; all passes of a hardware are priced at once."""
+    from joulemap.wing.llm.serving.batch import Batch, run_batches
+
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    found: dict[Case, BatchCost] = {}
+    for some in groups.values():
+        deployment = some[0].server
+        surface: Surface = deployment
+        if (draft := question.draft(deployment)) is not None:
+            from joulemap.wing.llm.serving.draft import Guessing
+
+            surface = Guessing(surface=deployment, draft=draft)
+        asked = [
+            Batch(
+                sequences=case.batch,
+                prompt_tokens=question.serving.prompt,
+                output_tokens=question.serving.output,
+                step_tokens=question.stack.step_tokens,
+                accepted_tokens=draft.accepted_tokens if draft else 1.0,
+            )
+            for case in some
+        ]
+        found |= zip(some, run_batches(surface, asked), strict=True)
+    return found
+
+
+def form_rows(
+    question: Question, cases: Sequence[Case], costs: Mapping[Case, BatchCost], phases: Iterable[ServedPhase]
+) -> list[ServedRow]:
+    """Return a row for each configuration; `phases` are those of the served ones, in their order."""
+    served = [case for case in cases if case in costs]
+    of_case: dict[Case, dict[str, ServedPhase]] = {}
+    for row in phases:
+        of_case.setdefault(served[row.place - 1], {})[row.phase] = row
+    return [_form(question, case, costs.get(case), of_case.get(case, {})) for case in cases]
+
+
+def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
+    found = {
+        **find_unknown(ServedRow),
+        "price_told": "",
+        **take(ServedRow, case),
+        **_measure(question, case),
+        **_spend(phases),
+    }
+    if cost is not None:
+        found |= take(ServedRow, cost) | _rate(question, case, cost)
+    is_available = "decode" in phases and phases["decode"].is_available
+    return ServedRow(**found, device_count=case.world, is_available=is_available)
+
+
+def _measure(question: Question, case: Case) -> dict[str, Any]:
+    """Return the memory use of one device of a configuration; empty if unknown."""
+    room, capacity = case.room, case.target.memory_capacity.value
+    held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
+    rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
+    if room is not None:
+        cache, reserved = room.cache(question.context) * case.batch, capacity - room.capacity
+        held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
+        rest["largest_context"] = room.tokens(case.batch)
+    return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}
+
+
+def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
+    """Return the rates and the energy that follow from the times of a request."""
+    rate = case.batch * question.serving.output / cost.request_s
+    return {
+        "user_tokens_per_s": 1.0 / cost.between_s,
+        "tokens_per_s": rate,
+        "device_tokens_per_s": rate / case.world,
+        "request_j": cost.joules / case.batch,
+    }
+
+
+def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
+    """Return the cost per token of each phase, its bottleneck, and its uncertainty."""
+    found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
+    for place, phase in enumerate(("prefill", "decode")):
+        if phase in phases:
+            found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
+    if decode := phases.get("decode"):
+        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
+        found |= {"price_told": decode.told or decode.unlike_told, "label": decode.label}
+    return found

@@ -1,0 +1,173 @@
+"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, and what they show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from joulemap.domain.name import name_precision
+from joulemap.plan.workload import find_model
+from joulemap.store.run import AssumedEnergy
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+from joulemap.wing.llm.row import ServedPhase
+
+if TYPE_CHECKING:
+    from joulemap.domain.load import Served
+    from joulemap.plan.hold import Held
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+
+MOST_STORED: Final = 36
+"""Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""
+
+
+def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
+    """Return plans of the passes of configurations that fit: one for hardware with equal devices and batches."""
+    batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
+    for case in cases:
+        point = case.run.point
+        pair: tuple[str, ...] = ()
+        if question.takes_published:
+            pair = point["precision"], point["weight_precision"]
+        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
+    groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
+    for (name, mode, count, pair), some in batches.items():
+        groups.setdefault((count, tuple(some), pair), []).append((name, mode))
+    found = []
+    for (devices, sizes, pair), hardware in groups.items():
+        settings = whole.settings
+        if pair:
+            settings = attrs.evolve(settings, precision=name_precision(pair[0]), weight_precision=pair[1])
+        passes = dict.fromkeys(
+            [question.prefill_key(devices, batch) for batch in sizes]
+            + [question.decode_key(devices, batch) for batch in sizes]
+        )
+        pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
+        found.append(
+            attrs.evolve(
+                whole,
+                settings=settings,
+                models=tuple(find_model(name, settings, batch) for name, batch in passes),
+                selection=attrs.evolve(whole.selection, pairs=pairs),
+            )
+        )
+    return found
+
+
+RunKey = tuple[str, int, object, tuple[str, ...]]
+"""Key of a pass: its name, its batch, everything its hardware depends on, and the other dimensions of its run."""
+
+
+def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
+    """Return the key that distinguishes the run of a pass from others of the question."""
+    return name, batch, run.target, tuple(run.point.values())
+
+
+def choose_stored(cases: Sequence[Case]) -> list[Case]:
+    """Return, for each configuration, the one whose runs represent it: its own, unless there are many.
+
+    If there are many, only the smallest and the largest batch of a hardware are stored. Each other configuration uses
+    the nearer of these.
+    """
+    if len(cases) <= MOST_STORED:
+        return list(cases)
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    found: dict[Case, Case] = {}
+    for some in groups.values():
+        first, last = some[0], some[-1]
+        middle = math.sqrt(first.batch * last.batch)
+        found |= {case: first if case.batch < middle else last for case in some}
+    return [found[case] for case in cases]
+
+
+def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
+    """Return the prefill runs and the decode runs of configurations, in their order."""
+    prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
+    return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
+
+
+def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
+    """Return the ids of runs by their keys."""
+    return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
+
+
+def name_case(case: Case) -> tuple[str, int, str]:
+    """Return the key of a configuration at any batch: its hardware, number of devices and precision."""
+    return case.hardware, case.world, case.precision
+
+
+@frozen(kw_only=True)
+class StoredCase:
+    """Results of stored runs for one configuration, valid under any load."""
+
+    usd_per_s: float | None
+    phases: tuple[tuple[ServedPhase, AssumedEnergy], ...]
+    """Prefill and decode at each batch, with the assumed part of each run's energy."""
+
+    def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
+        """Return joules per token and the assumed part at the nearest batch; None without such a run."""
+        some = [one for one in self.phases if one[0].phase == phase]
+        if not some:
+            return None
+        row, assumed = min(some, key=lambda one: abs(math.log(one[0].batch / batch)))
+        return row.energy_per_token_j, assumed
+
+
+Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
+"""Stored results of each configuration, by `name_case`."""
+
+NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
+"""Placeholder for a configuration that serves none of the requested batches."""
+
+
+def share_assumed(
+    served: Served, prompts: StoredCase, answers: StoredCase, assumed_idle: float
+) -> tuple[float, float] | None:
+    """Return the assumed part of a load's energy, and the part that is assumed static power.
+
+    Prompt tokens cost as in the stored run whose batch is nearest to the mean number of active sequences. The rest of
+    the energy is that of decode steps. `assumed_idle` of the idle energy is assumed. Return None if a run is not
+    stored.
+    """
+    running = max(1.0, served.latency.mean * served.served_per_s)
+    prompt, answer = prompts.find("prefill", running), answers.find("decode", running)
+    if prompt is None or answer is None:
+        return None
+    window = served.window
+    idle_j = served.energy_per_output_token_j * window.idle_j / window.energy_j
+    busy_j = served.energy_per_output_token_j - idle_j
+    prompt_j = min(busy_j, prompt[0] * served.computed_tokens / served.output_tokens)
+    parts = (
+        attrs.evolve(prompt[1], energy_fj=prompt_j * FJ_PER_J),
+        attrs.evolve(answer[1], energy_fj=(busy_j - prompt_j) * FJ_PER_J),
+        AssumedEnergy(idle_j * FJ_PER_J, assumed_idle, assumed_idle),
+    )
+    whole = AssumedEnergy.add_up(parts)
+    return whole.fraction, whole.static_fraction
+
+
+def read_stored(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
+    """Return the results of stored runs for each configuration, by `name_case`; `found` has the answer's tables."""
+    phases: dict[tuple[str, int, str], list[ServedPhase]] = {}
+    for row in found["phases"]:
+        phases.setdefault(name_case(served[row.place - 1]), []).append(row)
+    assumed: Mapping[int, AssumedEnergy] = found["scope"].assumed
+    known = {}
+    for name, rows in phases.items():
+        paid = (
+            one.usd_per_million * one.tokens_per_s / 1e6
+            for one in rows
+            if one.phase == "decode" and one.usd_per_million is not None
+        )
+        known[name] = StoredCase(
+            usd_per_s=next(paid, None),
+            phases=tuple((row, assumed[row.run_id]) for row in rows if row.run_id in assumed),
+        )
+    return known

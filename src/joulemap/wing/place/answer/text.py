@@ -1,0 +1,76 @@
+"""Text of the placement answer, in reading order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.present.template import Template
+
+TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}")
+
+BEST: Final = {
+    "latency": Template("{placement} ({form}) has the lowest latency: {value:interval s}"),
+    "throughput": Template("{placement} ({form}) has the highest throughput: {value:interval 1/s}"),
+    "energy": Template("{placement} ({form}) uses the least energy per batch: {value:interval J}"),
+}
+TIES: Final = Template("statistically tied with {count:n other placement}")
+AHEAD_OF_MIXTURE: Final = Template("the best mixture, {placement} ({form}), takes {share:%} more {taken}")
+AHEAD_OF_ALONE: Final = Template("{share:%} less {taken} than {placement} alone")
+ONLY_ALONE: Final = "no mixture of devices is possible"
+ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
+TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}
+"""Goal -> what a worse placement takes more of."""
+
+COLUMNS: Final = Template(
+    "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
+    "*energy per sample {energy} | {assumed}probability that it is worse worse_probability | power average_power_w | "
+    "copy time copy_s | limited by limit | *refused refusal?"
+)
+GOALS: Final = {
+    "latency": ("latency_s", "latency_half_width"),
+    "throughput": ("throughput_per_s", "throughput_half_width"),
+    "energy": ("energy_per_inference_j", "energy_half_width"),
+}
+"""Goal -> field of the table and of its half-width."""
+
+COPIES: Final = Template(
+    "{copied_bytes:B} in {copy_count:n copy|copies} between devices take {copy_s:s} of {latency_s:s} per batch"
+)
+SIDE_BY_SIDE: Final = Template("each device runs the whole model; the rate is limited by {limit}")
+
+TIED: Final = Template("statistically tied with {placements:and}")
+SURE: Final = Template("{worse_probability:chance} chance that it beats {placement} alone")
+BUDGET: Final = "the power budget sets the rate; placements that draw less were not searched"
+GAP: Final = Template("a {form} that was not examined could save at most {share:%} of the {taken}")
+SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
+
+DEVICES: Final = "Devices of the best placement"
+DEVICE_COLUMNS: Final = (
+    "device | hardware | precision | subgraphs subgraph_count | busy time busy_s | busy share busy_fraction | "
+    "memory share memory_fraction | energy energy_j"
+)
+SUBGRAPHS: Final = "Subgraphs"
+SUBGRAPH_COLUMNS: Final = (
+    "subgraph subgraph_index | operations | device | latency latency_s | next best device other | latency there other_s"
+)
+DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
+DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
+DIFFERENCE: Final = Template("{difference_j:+J}")
+
+NOTES: Final = (
+    "alone: the whole model on one device, the others idle; split: each subgraph on one device, in turn or with "
+    "branches in parallel; pipeline: consecutive batches on different devices; side by side: each device takes whole "
+    "batches",
+    "energies cover the whole box: a device with a part draws static power, the others draw idle power; copies between "
+    "devices and their conversions are lines of the ledger",
+    "a split is chosen from each device's cost per subgraph in a run of the whole model; its parts are then evaluated "
+    "alone, and the table shows those results",
+)
+ANALYZE: Final = Template("joulemap analyze {model} {hardware}")
+
+TIMELINE: Final = Template("{title}: {placement}, {form}")
+TIMES: Final = Template("{name} {seconds:s}")
+ENERGY: Final = Template("{title}: energy per batch")
+ALONE: Final = Template("A {placement} alone")
+MIXTURE: Final = Template("B {placement}, {form}")
+ACTION: Final = Template("{device}: {component} {action}")

@@ -1,0 +1,106 @@
+"""Text of the training answer, in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.present.template import Template
+
+TITLE: Final = Template("training {model}, batch {batches:and}, {precisions:and}, {settings:list}")
+SETTINGS: Final[Mapping[str, Template]] = {
+    "optimizer": Template("{optimizer}"),
+    "zero": Template("ZeRO {zero}"),
+    "recompute": Template("recomputation"),
+    "lora": Template("LoRA rank {lora} on {layers}"),
+    "quantize": Template("{quantize} base"),
+    "tensor_devices": Template("{tensor_devices} devices per product"),
+    "sequence_parallel": Template("sequence parallel"),
+    "pipeline_devices": Template("{pipeline_devices} stages"),
+    "accumulate": Template("{accumulate} micro-batches"),
+}
+"""Setting of training -> its words in a title; only the optimizer is named at its default."""
+QUERY_AND_VALUE: Final = "query and value"
+ALL_LAYERS: Final = "all linear layers"
+
+FASTEST: Final = Template(
+    "{name} trains fastest: {rate}, {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample; "
+    "{runner_up} is {ratio:x} slower"
+)
+ONLY: Final = Template(
+    "{name} trains {rate}: {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample"
+)
+TOKENS: Final = Template("{tokens_per_s:~} tokens/s")
+SAMPLES: Final = Template("{samples_per_s:~} samples/s")
+
+COLUMNS: Final = Template(
+    "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
+    "*energy per sample sample_j | power device_power_w | *memory share memory_fraction | "
+    "exposed exchange exchange_seen_fraction? | USD per million samples #usd_per_million"
+)
+
+TOTAL: Final = Template(
+    "{amount} on {name}: {total_s:s}, {total_kwh:kWh}[, {total_usd:USD} {way}][, {total_gco2:g} of CO2]"
+)
+EPOCHS: Final = Template("{epochs:n epoch}")
+ALL_SAMPLES: Final = "all samples"
+PHASES: Final = Template("time per step: {shares:list}")
+SHARE: Final = Template("{phase} {share:%}")
+NAMES: Final[Mapping[str, str]] = {
+    "forward_s": "forward",
+    "backward_s": "backward",
+    "again_s": "recomputation",
+    "exchange_s": "exposed exchange",
+    "optimizer_s": "optimizer",
+    "bubble_s": "pipeline bubble",
+}
+"""Field of a phase -> its name."""
+TOO_LARGE: Final = Template("batch {batch:#} does not fit {name}[; it fits with {fits_with}]")
+
+SURE: Final = Template(
+    "80 % of steps are expected within {spans:and} of the prediction, as for other workloads; no training was measured"
+)
+SPAN: Final = Template("{half_width:±} ({name})")
+
+MEMORY: Final = "Memory per device"
+MEMORY_COLUMNS: Final = (
+    "hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | *optimizer state state_bytes | "
+    "*activations activation_bytes | *memory share memory_fraction | fits with fits_with?"
+)
+TIME: Final = "Time per step"
+TIME_COLUMNS: Final = (
+    "hardware @label | *batch | *forward forward_s | *backward backward_s | *recomputation again_s | "
+    "*exposed exchange exchange_s | *optimizer optimizer_s | pipeline bubble bubble_s? | "
+    "exchange without overlap exchange_alone_s? | run run_id"
+)
+COST: Final = "Cost and carbon"
+COST_COLUMNS: Final = (
+    "hardware @label | *batch | payment way | *cost per million samples usd_per_million:usd_half_width | "
+    "price price_told? | *CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
+    "total cost total_usd? | total CO2 total_gco2?"
+)
+
+NOTES: Final = (
+    "MFU: model FLOPs utilization, MACs of forward and backward pass over time and dense peak; masked and recomputed "
+    "MACs do not count",
+    "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
+    "concurrent products, so the hidden share is optimistic",
+    "the loss is a cross-entropy of the model's outputs in single precision; data loading, augmentation, dropout, "
+    "gradient clipping and gradient scaling are not counted",
+    "each of several devices has an equal part of the batch (data parallel), of each product (tensor parallel, "
+    "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
+    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the fullest stage, the first "
+    "one with activations of one micro-batch per stage",
+)
+ADAPTERS: Final = (
+    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each product dequantizes a narrow "
+    "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, takes longer. ZeRO shards adapters, "
+    "not the frozen base"
+)
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")
+ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
+
+NEEDS: Final = Template("it needs {needed:B} of {capacity:B}")
+UNSUPPORTED: Final = Template("{hardware} does not run it at {precision}[ on {devices:#} devices]")
+UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
+NOTHING: Final = Template("{label}, batch {batch:#}: {why}[; it fits with {fits_with}]")

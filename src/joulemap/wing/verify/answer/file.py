@@ -1,0 +1,293 @@
+"""Read files and options into records of measurements; errors name a missing value and its option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.measurement import check_served, check_single
+from joulemap.catalog.sheet import load_models
+from joulemap.catalog.stack import find_engine, find_stack, stack_names
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.domain.name import find_nearest, name_precision
+from joulemap.domain.operator.name import is_operator
+from joulemap.domain.settings import check_name
+from joulemap.domain.weight import GGUF, read_weight_format
+from joulemap.exchange.measured import (
+    LEFT_OUT,
+    Cells,
+    Format,
+    Stated,
+    count_reasons,
+    find_faults,
+    list_runs,
+    list_substitutes,
+    open_content,
+    pick,
+    recognize,
+)
+from joulemap.plan.catalogue import known_hardware
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, list_decoders
+from joulemap.wing.verify.answer import text
+from joulemap.wing.verify.reader import READERS
+
+if TYPE_CHECKING:
+    from joulemap.domain.measurement import Measurement
+    from joulemap.domain.serving import ServingRow
+
+TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
+    **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
+    **dict.fromkeys(("prompt", "output"), ("served models", {"served"})),
+    "runtime": ("single runs", {"single", "window"}),
+    "passes": ("windows and traces", {"window"}),
+}
+"""Option -> plural noun of its runs, and the kinds of formats that accept it."""
+
+LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""Exceptions of a run that does not match its format."""
+
+STORED: Final = re.compile(
+    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
+)
+"""Weight format in the name of a checkpoint."""
+
+WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
+"""Other tools' names of weight precisions -> name here; empty for that of the checkpoint."""
+
+SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
+"""Columns of a served row that cover all replicas together."""
+
+
+@frozen(kw_only=True)
+class Reading:
+    """Configuration in a file, as a record of a measurement."""
+
+    file: Path
+    form: Format
+    row: Measurement | ServingRow
+    notes: tuple[str, ...]
+    assumed: frozenset[str]
+    """Columns stated neither in the file nor by the user."""
+    unscored: Mapping[str, str] = attrs.field(factory=dict)
+    """Quantity that the file names without a usable number -> reason."""
+    left_out: tuple[str, ...] = ()
+    """Counts and reasons of other runs of the file that could not be read; on its first reading only."""
+
+
+def check_options(readings: Sequence[Reading], stated: Stated) -> None:
+    """Raise UsageError for an option that applies to none of these files."""
+    for name, (what, kinds) in TAKEN.items():
+        if stated[name] and not any(one.form.kind in kinds for one in readings):
+            names = ", ".join(dict.fromkeys(one.form.name for one in readings))
+            raise UsageError(f"--{name} applies to {what}; the file is from {names}")
+
+
+def read_file(path: Path, stated: Stated) -> list[Reading]:
+    """Return the readings of every configuration in a file; `stated` is option name -> the user's value.
+
+    Raises CatalogueError for a file of unknown format or without its format's fields. Raises UsageError or
+    UnknownNameError with the option's name for a value that is missing or unknown.
+    """
+    content = open_content(path)
+    form = recognize(content)
+    take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
+    left: list[str] = []
+    found: list[Reading] = []
+    rows: list[str] = []
+    for one in list_runs(content, form):
+        faults: dict[str, str] = {}
+        rows += one.get(LEFT_OUT, ())
+        try:
+            cells = pick(one, form.columns)
+            faults = find_faults(one, form.columns, cells)
+            substitutes = list_substitutes(one, form.columns, cells)
+            cells = take({**form.fixed, **cells}, one, content, stated)
+            cells["source"] = f"{form.name}: {path.name}"
+            notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
+            notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
+            row = make(cells, notes, assumed, path, stated)
+            reading = Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
+            found.append(attrs.evolve(reading, unscored=_name_unscored(row, faults, form.kind)))
+        except LACKING as error:
+            left.append("; ".join(faults.values()) or _explain(error, form))
+    if not found:
+        what = left[0] if left else "no run is told"
+        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
+    if left:
+        total = len(found) + len(left)
+        rows.insert(0, text.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
+    found[0] = attrs.evolve(found[0], left_out=tuple(rows))
+    return found
+
+
+def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Return the faults by the quantity that the row would have had."""
+    is_served = kind == "served"
+    is_prompt_alone = is_served and getattr(row, "output_tokens", None) == 1.0
+    unscored: dict[str, str] = {}
+    for column, fault in faults.items():
+        is_energy = is_served and column == "energy_j"
+        name = "energy_per_request_j" if is_energy else column.replace("_per_device_w", "_w").replace("_device_s", "_s")
+        if getattr(row, name, None) is None and not (is_prompt_alone and name == "inter_token_latency_s"):
+            unscored[name] = fault
+    return unscored
+
+
+def _explain(error: Exception, form: Format) -> str:
+    """Return the fault of a run as text."""
+    if isinstance(error, KeyError):
+        paths = " or ".join(form.columns.get(str(error.args[0]), ()))
+        return f"no number for {error.args[0]!r}" + (f" ({paths})" if paths else "")
+    return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
+
+
+def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
+    """Override values of a file with the user's, and yield a note for each difference."""
+    for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
+        column = precision if key == "precision" else key
+        own, found = stated[key], cells.get(column)
+        if own:
+            cells[column] = own
+            assumed.discard(column)
+            if found and key != "runtime" and str(own).lower() != str(found).lower():
+                found = f"{found:.4g}" if isinstance(found, float) else found
+                yield text.OVERRIDDEN(option=key, stated=own, found=found)
+
+
+def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
+    replicas = stated["replicas"] or cells.pop("replicas", 1)
+    cells.pop("replicas", None)
+    stored = STORED.search(cells.get("model", "").rpartition("/")[2])
+    cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
+    if not cells["weight_precision"]:
+        assumed.add("weight_precision")
+        notes.append(text.WIDE_WEIGHTS)
+    cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
+    cells |= _name_engine(cells["engine"], cells["date"])
+    if stated["devices"]:
+        assumed.discard("device_count")
+        cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
+    if replicas > 1:
+        if cells["device_count"] % replicas:
+            raise UsageError(
+                f"{path}: {cells['device_count']} for {replicas} replicas is no number of devices: add --devices"
+            )
+        cells["device_count"] //= replicas
+        cells["tensor_parallel"] = cells["device_count"]
+        cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
+        notes.append(text.REPLICAS(count=replicas))
+    cells["notes"] = "; ".join(notes)
+    return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
+
+
+def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
+    devices = stated["devices"] or cells.pop("device_count", 1)
+    cells.pop("device_count", None)
+    cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    for name, example in (("precision", "fp16"), ("batch", "8")):
+        if not cells.get(name):
+            raise UsageError(f"{path} does not state the {name}: add --{name}, e.g. --{name} {example}")
+    cells["precision"] = name_precision(cells["precision"])
+    check_name("precision", cells["precision"], PRECISION_BYTES)
+    entry = known_hardware()[HardwareRef.read(cells["hardware"]).label]
+    if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
+        cells["precision"] = "fp32"  # trtexec logs TF32 as allowed on chips without it
+    if cells["runtime"] == "eager" and not stated["runtime"]:
+        assumed.add("runtime")
+    if devices > 1 and "throughput_per_s" in cells:
+        cells["throughput_per_s"] /= devices
+        notes.append(text.DIVIDED(count=devices))
+    cells["conditions"] = "; ".join(notes)
+    return check_single(cells, known_hardware(), load_models())
+
+
+def _name_hardware(given: str, path: Path) -> str:
+    """Return the id of a hardware with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
+    if not given:
+        raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
+    ref = HardwareRef.read(given)
+    plain = ref.label
+    near: tuple[str, ...] = ()
+    for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
+        try:
+            entry = find_entry(known_hardware(), name)
+        except AmbiguousNameError as error:
+            raise UsageError(f"{path} matches several hardware, add --hardware: {error}") from error
+        except UnknownNameError as error:
+            near = near or error.near
+            continue
+        return name_configured(entry.id, entry.find_mode(ref.mode or DEFAULT_MODE))
+    hint = f"{path} names it: use --hardware with one of `joulemap hardware list`, or add a file to $JOULEMAP_HARDWARE"
+    raise UnknownNameError("hardware", given, (), hint, near=near)
+
+
+def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
+    """Return the language model of a name, without the part that states its weight format.
+
+    Only the user may name a configuration by path: a path in a measurement file is never opened.
+    """
+    if not given:
+        raise UsageError(f"{path} does not state the model: add --model, e.g. --model llama-3.1-8b")
+    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", given)  # a folder of the Hugging Face cache
+    own = kept[1] if kept else given.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    bare = STORED.split(own, maxsplit=1)[0]
+    asked = (given, own, bare) if is_stated else filter(None, map(find_shipped, (given, own, bare)))
+    found = next((one for one in map(find_decoder, asked) if one is not None), None)
+    if found is None:
+        names = list_decoders()
+        near = find_nearest(bare, [(one,) for one in names])
+        raise UnknownNameError("language model", given, names, "name it with --model", near=near)
+    return found.name
+
+
+def _name_weights(given: str, path: Path) -> str:
+    lower = given.strip().lower().replace("-", "_")
+    name = name_precision(WRITTEN.get(lower, lower))
+    try:
+        return read_weight_format(name).name if name and not name.startswith(GGUF) else name
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; name it with --precision") from error
+
+
+def _name_engine(given: str, date: str) -> dict[str, str]:
+    """Return the engine and the date of its release; a name such as `vllm@2024` states the date."""
+    if "@" in given:
+        found = find_engine(given)
+        return {"engine": found.name, "date": found.date}
+    try:
+        bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", given.lower().removeprefix("dynamo-"))[0]
+        return {"engine": find_stack(bare, date).name}
+    except UnknownNameError as error:
+        raise UnknownNameError("engine", given, stack_names(), "name it with --engine", near=error.near) from error
+
+
+def _find_model(given: str, path: Path) -> str:
+    """Return the longest model name of the catalogue in a text, or else in the file's path."""
+    found = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
+    if not found:
+        fault = f"states {given[:60]!r}, which names no model" if given else "does not state the model"
+        near = find_nearest(Path(given).stem, [(one,) for one in load_models()]) if given else []
+        meant = f"; nearest: {', '.join(near)}" if near else ""
+        raise UsageError(f"{path} {fault}: add --model, e.g. --model resnet50{meant}")
+    return max(found, key=len)
+
+
+def _models_in(given: str) -> Iterator[str]:
+    known = load_models()
+    for word in re.split(r"[^\w-]+", given):
+        bare = re.split(r"[-_](?:v\d|int8|fp\d|bf16|b\d|bs\d|opset|onnx|sim)", word)[0]
+        for name in (word, bare):
+            model = find_model_name(name, known) if name and not is_operator(name) else ""
+            if model in known:
+                yield model

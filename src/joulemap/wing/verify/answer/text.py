@@ -1,0 +1,146 @@
+"""Text of the verification and watch answers, in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from joulemap.present.template import Template
+
+# verify
+
+ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
+SEVERAL: Final = Template("{case_index:n configuration} ({format})")
+
+INSIDE: Final = Template("{inside} of {judged:n measurement} inside the 80 % interval")
+UNSCORED: Final = Template("{count:n number} not scored: {reasons}")
+REFUSED: Final = Template("not predicted: {reasons}")
+NOT_JUDGED: Final = "no measured quantity has an interval"
+CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
+UNEXPLAINED: Final = Template("furthest off: {quantity} at {ratio:x} the prediction; no unstated setting explains it")
+FAR_OFF: Final = Template("check what was counted ({suspects})")
+SUSPECTS: Final = "passes, batch size, units or a warm-up"
+SUSPECTS_OF_FIRST_TOKEN: Final = "a queue or a warm-up"
+
+MEASURED: Final = "Measured and predicted"
+COLUMNS: Final = (
+    "configuration case_index! | *quantity | *measured | *predicted (80 %) predicted | measured / predicted ratio | "
+    "*verdict is_inside | calibrated calibrated?"
+)
+QUANTITIES: Final[Mapping[str, str]] = {
+    "time_to_first_token_s": "time to first token",
+    "inter_token_latency_s": "inter-token latency",
+    "total_tokens_per_s": "total tokens",
+    "throughput_per_s": "throughput",
+}
+"""Quantity -> its displayed name, where that is not its name without the unit."""
+VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
+
+EFFECT: Final = Template(
+    "with {change}, {predicted} is predicted, and the measured {measured} is {verdict}"
+    "[; {inside_count} of {judged} outside measurements would be inside]"
+)
+CALIBRATED: Final = Template(
+    "a calibration to {row_count:n measurement}, weighted {latency_credibility:%} against class defaults, gives the "
+    "last column"
+)
+CALIBRATION_KEPT: Final = Template("; written to {place}")
+CALIBRATION_OFFERED: Final = "; --calibrate keeps it"
+CAN_CALIBRATE: Final = Template("--calibrate fits {count:n measurement} of {hardware}, these included")
+NOT_CALIBRATED: Final = Template("no calibration: {error}")
+
+STORED: Final = Template("{fresh:n measurement} stored, {known} were already stored")
+LEFT_OUT: Final = Template("{count} of {total} runs of {file} left out: {reasons}")
+
+CAUSES: Final = "Possible causes"
+CAUSE_COLUMNS: Final = (
+    "*supposed change change | setting standing | *quantity | measured | *predicted (80 %) predicted | "
+    "*verdict is_inside | measurements explained inside_count"
+)
+EXPLAINED: Final = Template("{inside_count} of {judged_count}")
+STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
+"""Standing of a cause -> its displayed name."""
+
+VARIED: Final[Mapping[str, Template]] = {
+    "weight_precision": Template("weights in {new} instead of {old}"),
+    "cache_precision": Template("KV cache in {new}"),
+    "engine": Template("{new} instead of {old}"),
+    "batch": Template("{new:plain} requests in flight instead of {old:plain}"),
+    "precision": Template("{new} instead of {old}"),
+    "runtime": Template("runtime {new} instead of {old}"),
+}
+"""Varied column -> supposed change."""
+DEFAULT_MODE: Final = Template("the default power mode instead of {mode}")
+OTHER_MODE: Final = Template("power mode {mode}")
+CLOCK: Final = Template("{share:set %} of the clock")
+CAP: Final = Template("a power cap of {new:plain} W instead of {old:plain} W")
+DEVICES: Final = Template("{new:n device} instead of {old}")
+CACHED: Final = "half of the prompt in the prefix cache"
+COPIED: Final = Template("{size:B} of inputs copied from the host per batch, {added_s:s}")
+KEPT: Final = Template("weights and inputs kept in {level} between calls, {rate:B/s}")
+
+FORMAT: Final = Template("{name}: {url}")
+MOST_CAUSES: Final = Template("causes were evaluated for the {most} configurations furthest off, of {count} outside")
+OVERRIDDEN: Final = Template("--{option} is {stated}, the file states {found}")
+ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
+WIDE_WEIGHTS: Final = "16-bit weights are assumed, as the file does not state them: --precision sets another format"
+REPLICAS: Final = Template("{count} replicas: each takes its share of requests, rates and power")
+DIVIDED: Final = Template("{count} devices together; values are divided by that number")
+IN_FLIGHT: Final = Template("{batch:plain} requests in flight on average")
+AT_ONCE: Final = Template("all {requests:plain} requests arrived at once")
+FEW_REQUESTS: Final = Template(
+    "only {requests:plain} requests: ramp-up and ramp-down weigh as much as the steady state"
+)
+GPU_LAYERS: Final = Template("{layers:plain} layers are on the GPU")
+MEDIAN: Final = "median GPU compute time"
+WITH_COPIES: Final = Template("{whole} with copies to and from the host")
+STREAMS: Final = Template("{streams} streams share the device: each takes longer than alone")
+SPREAD: Final = Template("trtexec warns of a spread of {percent:plain} %: clocks were not locked")
+PROFILED: Final = Template("{basis} under torch.profiler, including its overhead")
+PROFILER_STEPS: Final = Template("mean of {count} profiler steps")
+PASSES: Final = Template("{count} passes")
+TIMER: Final = Template("{title}[; {threads}]")
+WINDOW: Final = Template("{name}[, {meter}]: {count} passes in {seconds:plain} s")
+METER: Final = Template("median of {windows}")
+CODECARBON: Final = Template("{columns:and}")
+CODECARBON_GUESS: Final = Template("{columns:and}, which CodeCarbon may have estimated from a table")
+MLPERF: Final = Template("MLPerf {scenario}[, result {result}]")
+MLPERF_BATCH: Final = Template("batch {batch} is assumed, as the log does not state it: --batch sets another")
+
+# watch
+
+WATCHED: Final = Template("watched: {title}")
+PER_CALL: Final = Template(
+    "{measured_latency_s:s} per call measured here[ plus {backward_s:s} backward]; {prediction}."
+)
+PREDICTED: Final = Template(
+    "predicted for {hardware}: {latency_s:s} and {energy_j:J}[ plus {back_s:s} and {back_j:J} for the backward pass]"
+)
+NOT_PREDICTED: Final = Template("no prediction for {hardware}: {refusal}")
+
+BY_MODULE: Final = "By module, per call"
+TIMES: Final = "measured measured_latency_s | predicted predicted_latency_s"
+RATIO: Final = "predicted / measured ratio"
+BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
+ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
+KEPT_MODULES: Final = (
+    "measured | predicted | backward | backward predicted | energy | energy share | predicted / measured | MACs"
+)
+
+DISAGREES: Final = Template(
+    "measured {times:x} {direction} than predicted, outside the 80 % interval of {predicted:interval s}: neither "
+    "predicted time nor energy holds for this run"
+)
+
+CALLS: Final = Template(
+    "measured on {device} over {count:n call}[ between {first_s:s} and {last_s:s}: mean of the middle half]"
+)
+UNSTEADY: Final = Template("unreliable: these differ by more than {share:set %}; watch on an idle machine")
+FEW_CALLS: Final = "the first calls include one-time overheads: call the model more often inside the block"
+OTHER_CALLS: Final = Template("{count:n call} with other inputs, modes or precisions took {seconds:s}, not included")
+NO_MODULE: Final = "none of its modules was called: the model or a fast path of torch bypasses them"
+COMPILED: Final = "a compiled module is timed as a whole: its kernels contain operators of several modules"
+BESIDE: Final = Template("the block took {seconds:s} more for {work}")
+BESIDE_TRAINING: Final = "loss, optimizer steps and other work"
+BESIDE_INFERENCE: Final = "other work"
+NO_BACKWARD: Final = Template("the backward pass is not predicted: {error}")

@@ -1,0 +1,546 @@
+"""Fleets: what they cost, mixtures of two kinds, rates of a day, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from command import run_here
+from compare import assert_close
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.present.cell import show_share
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
+from joulemap.wing.fleet.answer.text import NO_LIMITS, PAIR_FORM
+from joulemap.wing.fleet.capacity.cost import (
+    choose_way,
+    cost_fleet,
+    find_utilization,
+    find_winners,
+    list_failures,
+)
+from joulemap.wing.fleet.capacity.demand import read_levels
+from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, mix
+from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
+from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.option import read_models
+from joulemap.wing.fleet.row import Station
+from joulemap.workspace import Workspace
+
+HOURS: Final = 730.0
+"""Of a month."""
+
+
+def of_rate(rate: float, p99_s: float = 0.05, **more: Any) -> Demand:
+    return Demand(rate_per_s=rate, p99_s=p99_s, **more)
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FleetAnswer]:
+    workspace = Workspace(tmp_path_factory.mktemp("fleet") / "fleet.duckdb")
+
+    def answer(demand: Demand, *hardware: str, **more: Any) -> FleetAnswer:
+        settings = Settings(hardware=hardware or ("l4", "t4"), precision=("int8",), batch=(1, 8, 32))
+        return workspace.fleet("resnet18", settings, demand=demand, **more)
+
+    return answer
+
+
+def row_of(answer: FleetAnswer, label: str) -> FleetRow:
+    return next(row for row in answer.rows if row.label == label)
+
+
+def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> None:
+    """Rent: devices x 730 h; energy: mean watts x 730 h x PUE; and joules a request x rate are the mean watts."""
+    answer = ask(of_rate(30_000.0), usage=Usage(pay="rented", pue=1.5, gco2_per_kwh=400.0))
+    for row in answer.ok:
+        assert row.device_count is not None
+        assert row.mean_power_w is not None
+        assert row.kwh_per_month is not None
+        assert row.rented_device_per_month is not None
+        assert row.rented_per_month is not None
+        assert row.energy_per_request_j is not None
+        assert row.gco2_per_month is not None
+        assert_close(row.rented_per_month, row.device_count * row.rented_device_per_month, rel=1e-9)
+        assert_close(row.kwh_per_month, row.mean_power_w * HOURS * 1.5 / 1e3, rel=1e-9)
+        assert_close(row.gco2_per_month, 400.0 * row.kwh_per_month, rel=1e-9)
+        assert_close(row.mean_power_w, 30_000.0 * row.energy_per_request_j, rel=1e-9)
+        assert_close(row.power_w or 0.0, row.mean_power_w, rel=0.01)
+        assert (row.way, row.cost_per_month) == ("rented", row.rented_per_month)
+        assert (row.p99_latency_s or 1.0) <= 0.05
+    best = answer.ok[0]
+    queue = [row for row in answer.queue if row.label == best.label]
+    asked = next(row for row in queue if row.load_ratio == 1.0)
+    assert (asked.p50_s, asked.p99_s, asked.promise_s) == (best.p50_latency_s, best.p99_latency_s, 0.05)
+    assert_close(asked.power_w or 0.0, best.power_w or 1.0, rel=1e-9)
+    powers = [row.power_w for row in queue if row.power_w is not None]
+    assert powers == sorted(powers)
+    assert [figure.name for figure in answer.figures()] == ["fleet", "queue"]
+
+
+@pytest.mark.slow
+def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callable[..., FleetAnswer]) -> None:
+    """Alone and with a late target, a request takes its latency of the 95 % of time that queues fill; batches less."""
+    single = ask(of_rate(500.0, p99_s=5.0), "l4", batch=1)
+    row = single.ok[0]
+    assert row.device_count == 1 and row.busy_fraction and row.utilization_fraction and row.carried_ratio
+    assert_close(row.utilization_fraction, row.busy_fraction / 0.95, rel=0.02)
+    answer = ask(of_rate(10_000.0))
+    batched = answer.ok[0]
+    assert batched.carried_ratio and batched.utilization_fraction
+    assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0, rel=1e-12)
+    assert batched.utilization_fraction < (batched.busy_fraction or 0.0)
+    assert show_share(batched.utilization_fraction) in answer.document().answer
+
+
+def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
+    for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
+        answer = ask(of_rate(30_000.0, objective=objective))
+        values = [getattr(row, column) for row in answer.ok if getattr(row, column) is not None]
+        assert values == sorted(values)
+        winner = next(one for one in answer.winners if one.objective == objective)
+        assert winner.value == values[0]
+
+
+def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) -> None:
+    answer = ask(of_rate(2_000.0))
+    at_once, filled = row_of(answer, "l4 int8"), row_of(answer, "l4 int8, filled")
+    assert (filled.wait_s or 0.0) > 0.0
+    assert (filled.energy_per_request_j or 1.0) < (at_once.energy_per_request_j or 0.0)
+    assert (filled.p99_latency_s or 1.0) <= 0.05
+    assert filled.device_count == at_once.device_count
+
+
+def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:
+    row = row_of(ask(of_rate(200_000.0)), "l4 int8")
+    assert row.device_low_count is not None
+    assert row.device_count is not None
+    assert row.device_high_count is not None
+    assert row.device_low_count < row.device_count < row.device_high_count
+
+
+@pytest.mark.slow
+def test_a_night_costs_less_where_devices_are_given_back(ask: Callable[..., FleetAnswer], tmp_path: Path) -> None:
+    rates = tmp_path / "day.csv"
+    rates.write_text("hour,rate_per_s\n0,5000\n8,60000\n20,5000\n")
+    kept, released = (
+        row_of(ask(Demand(rates=str(rates), p99_s=0.05, releases=is_released)), "t4 int8")
+        for is_released in (False, True)
+    )
+    assert kept.device_count == released.device_count
+    assert (released.rented_per_month or 0.0) < (kept.rented_per_month or 0.0)
+    assert (released.kwh_per_month or 0.0) < (kept.kwh_per_month or 0.0)
+    levels = [one for one in ask(Demand(rates=str(rates), p99_s=0.05)).at_rates if one.label == "t4 int8"]
+    assert [(one.rate_per_s, one.share_fraction) for one in levels] == [(60000.0, 0.5), (5000.0, 0.5)]
+
+
+def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
+    more: dict[str, Any] = {"usage": Usage(pay="bought"), "prices": (Price(hardware="l4", purchase_usd=2500.0),)}
+    bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
+    months = (bought.device_count or 0) * (bought.bought_device_per_month or 0.0)
+    assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months, rel=1e-9)
+    assert owned.kwh_per_month == bought.kwh_per_month
+
+
+def spend(owned: int, devices: tuple[int, ...] = (7,), **more: float | None) -> dict[str, Any]:
+    """Return what seven devices take a month, or as many as each rate needs: each works half of its time at 70 W."""
+    figures = {"price_purchase_usd": 3600.0, "host_share_ratio": 0.4, "host_energy_share_ratio": 0.4}
+    station = station_of(300.0, idle_w=10.0, **figures | more)
+    share = 1.0 / len(devices)
+    loads = [
+        Load(
+            level=Level(rate_per_s=100.0 * count, share=share),
+            devices=count,
+            busy_devices=count / 2,
+            batch_w=70.0 * count,
+        )
+        for count in devices
+    ]
+    return cost_fleet(station, loads, devices[0], owned, 10.0)
+
+
+@pytest.mark.parametrize("owned", [0, 4, 7, 100])
+def test_only_what_is_not_owned_is_rented_or_bought(owned: int) -> None:
+    """A device draws 75 W, 54.75 kWh a month: at 0.1 USD, and 0.4 of it for a host, 7.665 USD. It rents for 300 USD.
+    It is bought for 3,600 USD over three years, with a host for 0.4 of that: 140 USD a month.
+    """
+    found, there = spend(owned), min(owned, 7)
+    assert found["owned_device_count"] == there
+    assert_close(found["rented_per_month"], (7 - there) * 300.0 + there * 7.665, rel=1e-9)
+    assert_close(found["bought_per_month"], (7 - there) * 140.0 + 7 * 7.665, rel=1e-9)
+    assert_close(found["kwh_per_month"], 7 * 54.75, rel=1e-9)
+
+
+def test_rented_devices_are_released_before_owned_ones() -> None:
+    """Four owned; seven are needed half of the time and two the other half: three are rented half of the time."""
+    found = spend(4, (7, 2))
+    assert_close(found["rented_per_month"], 3 * 300.0 / 2 + (4 + 2) / 2 * 7.665, rel=1e-9)
+    assert_close(found["bought_per_month"], 3 * 140.0 + (7 + 2) / 2 * 7.665, rel=1e-9)
+
+
+def test_a_price_is_needed_of_what_is_not_owned_alone() -> None:
+    unknown: dict[str, Any] = {"price_cloud_usd_per_hour": None, "price_purchase_usd": None}
+    assert (spend(4, **unknown)["rented_per_month"], spend(4, **unknown)["bought_per_month"]) == (None, None)
+    for way in ("rented_per_month", "bought_per_month"):
+        assert_close(spend(7, **unknown)[way], 7 * 7.665, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("owned", "pay", "way", "cost"),
+    [
+        ({}, "rented", "rented", 2100.0),
+        ({"chip": 4}, "rented", "rented", 930.66),
+        ({"chip": 4}, "bought", "bought", 473.655),
+        ({"chip": 4}, "both", "bought", 473.655),
+        ({"chip": 7}, "rented", "owned", 53.655),
+        ({"chip": 9}, "bought", "owned", 53.655),
+        ({"other": 9}, "rented", "rented", 2100.0),
+    ],
+)
+def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, way: str, cost: float) -> None:
+    row = priced("chip", 7, 100.0, 300.0).row
+    found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in attrs.fields_dict(FleetRow)}
+    row = choose_way(attrs.evolve(row, **found), pay, of_rate(700.0, owned=owned))
+    assert (row.way, row.status) == (way, "ok")
+    assert_close(row.cost_per_month or 0.0, cost, rel=1e-9)
+
+
+def test_a_limit_on_power_counts_the_hosts() -> None:
+    """100 W of devices and 40 W of hosts are over 130 W, and within 141 W."""
+    row = attrs.evolve(priced("chip", 1, 100.0, 300.0).row, host_power_w=40.0)
+    over, within = (choose_way(row, "rented", of_rate(700.0, max_power_w=limit)) for limit in (130.0, 141.0))
+    assert (over.status, within.status) == ("over a limit", "ok")
+    assert "140 W" in over.reason
+
+
+def test_a_fleet_over_a_limit_is_shown_and_ends_with_the_code_of_what_cannot_be(tmp_path: Path) -> None:
+    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
+    for limit in (["--max-power", "1W"], ["--max-cost", "1USD"]):
+        run = run_here([*words, *limit], tmp_path, {})
+        assert run.returncode == 4, run.stderr
+        assert "no fleet meets all limits" in run.stdout
+    assert run_here([*words, "--max-power", "1kW"], tmp_path, {}).returncode == 0
+
+
+def test_engines_serve_unless_something_else_is_asked_for(tmp_path: Path) -> None:
+    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
+    by_itself, asked = (
+        run_here([*words, "--format", "json", *more], tmp_path, {}) for more in ([], ["--runtime", "fused"])
+    )
+    assert {row["runtime"] for row in json.loads(by_itself.stdout)["rows"]} == {"engine"}
+    assert {row["runtime"] for row in json.loads(asked.stdout)["rows"]} == {"fused"}
+    assert run_here(words, tmp_path, {}).stdout.splitlines()[0].endswith("int8, engine")
+
+
+def test_owned_devices_are_known_by_every_name(ask: Callable[..., FleetAnswer]) -> None:
+    by_id, by_alias = (ask(of_rate(3_000.0, owned={name: 100}), "h100_sxm5") for name in ("h100_sxm5", "h100"))
+    assert by_alias.rows == by_id.rows
+    assert ask(of_rate(3_000.0, owned={"h100": 1})).document().answer == ask(of_rate(3_000.0)).document().answer
+
+
+def test_the_nearest_is_told_where_none_keeps_the_promise(ask: Callable[..., FleetAnswer]) -> None:
+    with pytest.raises(UnsupportedError, match=r"target: l4.*; t4"):
+        ask(of_rate(100.0, p99_s=1e-6), "t4", "l4")
+
+
+def test_a_fleet_without_a_price_that_keeps_all_limits_is_no_fleet_over_a_limit(
+    ask: Callable[..., FleetAnswer],
+) -> None:
+    answer = ask(of_rate(300.0), "sa8295p_npu")
+    assert len(answer.ok)
+    assert answer.ok[0].cost_per_month is None
+    assert answer.document().answer != NO_LIMITS(answer.rows[0])
+
+
+def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:
+    answer = ask(of_rate(30_000.0, max_power_w=10.0))
+    assert not answer.ok
+    assert "power is" in answer.rows[0].reason
+    watts = [row.total_power_w or 0.0 for row in answer.rows]
+    assert watts == sorted(watts)
+    assert not answer.is_met
+    assert answer.document().answer == NO_LIMITS(answer.rows[0])
+
+
+def station_of(device: float, idle_w: float = 0.0, **more: float | None) -> Station:
+    """What rents for so much a month, and draws so many watts while it idles."""
+    figures: dict[str, Any] = dict.fromkeys(Station.__annotations__)
+    figures |= {"price_cloud_usd_per_hour": device / HOURS, "idle_power_w": idle_w, "lifetime_years": 3.0}
+    figures |= {"pue_ratio": 1.0, "gco2_per_kwh": 400.0, "usd_per_kwh": 0.1}
+    return Station(**figures | {"host_share_ratio": 0.0, "host_energy_share_ratio": 0.0} | more)
+
+
+def priced(
+    label: str, count: int, alone: float, device: float, *, kwh: float = 100.0, each_j: float = 1.0, idle_w: float = 0.0
+) -> Sizing:
+    """A fleet whose servers do so many requests a second for so many joules each, and idle for the rest of it."""
+    figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow)}
+    figures |= {"label": label, "hardware": label, "status": "ok", "server_device_count": 1, "device_count": count}
+    figures |= {"rented_half_width": 0.1, "bought_half_width": 0.1}
+    figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
+    figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
+    row = choose_way(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
+    return Sizing(
+        row=row,
+        station=station_of(device, idle_w),
+        serve=lambda rates: [(rate / alone, each_j * rate) for rate in rates],
+    )
+
+
+def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
+    return LevelRow(
+        label=label,
+        rate_per_s=rate,
+        share_fraction=share,
+        device_count=1,
+        busy_fraction=0.5,
+        power_w=100.0,
+        rented_usd_per_hour=rent,
+    )
+
+
+def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
+    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130.
+
+    Of the 1,000 the large one has 900 at 2 J and no time to idle, the small one 100 at 1 J and idles a third of its
+    time at 30 W: 1,800 + 100 + 10 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=1.0)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
+    assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
+    assert_close(best.saved_fraction, 0.35, rel=1e-12)
+    assert_close(best.power_w, 1910.0, rel=1e-12)
+    assert_close(best.kwh_per_month, 1.91 * HOURS, rel=1e-12)
+    assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS, rel=1e-12)
+    assert mix([large], levels, "rented", of_rate(1000.0)) == []
+
+
+def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back() -> None:
+    """At half the rate the two idle: 450 x 2 + 50 / 2 W of the large one, 50 + 30 x 2 / 3 W of the small one. Where
+    what is not needed is given back, 500 requests fill no large one and are too many for one small one: the large one
+    takes them all, for 1,000 + 50 x 4 / 9 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=500.0, share=0.5)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070), rel=1e-12)
+    (one, *_) = mix([large, small], levels, "rented", of_rate(1000.0, releases=True))
+    assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
+    assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0), rel=1e-12)
+    assert_close(one.cost_per_month or 0.0, 0.5 * 130.0 + 0.5 * 100.0, rel=1e-12)
+
+
+def test_at_night_a_small_one_serves() -> None:
+    """By day the large one is the cheaper, at 1 USD an hour against 2; at night the small one, at 0.2 against 1."""
+    by_day = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
+    by_night = [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
+    rows = [
+        attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
+        attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
+    ]
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=100.0, share=0.5)]
+    (best,) = mix(rows, levels, "rented", of_rate(1000.0, releases=True))
+    assert best.form == BY_THE_HOUR
+    assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
+    assert mix(rows, levels, "rented", of_rate(1000.0)) == []
+
+
+def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("hour,rate_per_s\n0,100\n6,1000\n18,100\n")
+    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (
+        Level(rate_per_s=1000.0, share=0.5),
+        Level(rate_per_s=100.0, share=0.5),
+    )
+
+
+def test_one_rate_lasts_whenever_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("hour,rate_per_s\n30,100\n")
+    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (Level(rate_per_s=100.0, share=1.0),)
+
+
+def test_arrivals_are_counted(tmp_path: Path) -> None:
+    """241 arrivals a second apart: ten in each of 24 parts, and the last."""
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s\n" + "".join(f"{second}\n" for second in range(241)))
+    levels = read_levels(Demand(rates=str(path), p99_s=1.0))
+    assert_close(sum(level.share for level in levels), 1.0, rel=1e-12)
+    assert levels[0].rate_per_s == 1.1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "line 1"),
+        ("hour,rate\n0,1\n", "rate_per_s"),
+        ("hour,rate_per_s\n6,1\n\n0,1\n", "line 4: out of order"),
+        ("hour,rate_per_s\n0,1,200\n", "line 2: 3 cells for 2 columns: write numbers without commas"),
+        ("hour,rate_per_s\n0,x\n", "line 2"),
+        ("hour,rate_per_s\n0,-1\n", "0 or more"),
+        ("hour,rate_per_s\n0,0\n", "all rates are 0"),
+        ("arrival_s\n3\n2\n", "out of order"),
+        ("arrival_s\n3\n3\n", "one time"),
+    ],
+)
+def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=told):
+        read_levels(Demand(rates=str(path), p99_s=1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--p99", "15ms"], 2, "--rate"),
+        (["--rate", "0/s", "--p99", "15ms"], 2, "above 0"),
+        (["--rate", "1/s", "--rates", "day.csv", "--p99", "15ms"], 2, "one of the two"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "llama-3.1-8b=0.2"], 2, "--first-token"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet18=0.2"], 2, "other models"),
+        (["--rate", "100/s"], 2, "--p99"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50=1.2"], 2, "below 1"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50"], 2, "--beside"),
+        (["--rate", "100/s", "--p99", "1ns"], 4, "latency target"),
+        (["--rate", "100/s", "--p99", "15ms", "--owned", "l4=x"], 2, "--owned"),
+        (["--rate", "100/s", "--p99", "15ms", "--owned", "l44=2"], 3, "l44"),
+        (["--rates", "missing.csv", "--p99", "15ms"], 2, "cannot read"),
+        (["--rate", "100/s", "--first-token", "1s"], 3, "language model"),
+    ],
+)
+def test_a_demand_that_cannot_be_met_or_read_is_one_line(
+    tmp_path: Path, options: list[str], code: int, told: str
+) -> None:
+    words = ["fleet", "resnet18", "l4", "--precision", "int8", "--batch", "1", *options]
+    run = run_here(words, tmp_path, {})
+    assert run.returncode == code, run.stderr
+    assert told in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[models]\nresnet18 = 0.7\nvit_b_16 = 0.2\n", "sum to 0.9, expected 1"),
+        ("[models]\nresnet18 = 'most'\n", "expected a number"),
+        ("resnet18 = 1\n", "[models]"),
+        ("[models\n", "cannot read"),
+    ],
+)
+def test_a_file_of_models_that_is_wrong_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_models(str(path), of_rate(10.0))
+    assert told in str(caught.value)
+
+
+def test_a_file_names_models_with_their_shares(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text("[models]\nresnet50 = 0.7\nbert_encoder_128 = 0.3\n")
+    model, demand = read_models(str(path), of_rate(10.0))
+    assert (model, dict(demand.beside)) == ("resnet50", {"bert_encoder_128": 0.3})
+    assert read_models("resnet50", of_rate(10.0)) == ("resnet50", of_rate(10.0))
+
+
+@pytest.mark.parametrize(
+    ("carried", "limit_w", "told"),
+    [
+        (2.0, None, ""),
+        (1.2, None, "latency"),
+        (2.0, 130.0, "power"),
+        (1.2, 130.0, "latency, then power"),
+        (1.4, 130.0, "power, then latency"),
+    ],
+)
+def test_what_fails_first_is_what_fails_at_the_lower_rate(carried: float, limit_w: float | None, told: str) -> None:
+    """Of 100 W at the highest rate and 150 W at half more of it, 130 W are drawn at 1.3 times that rate."""
+    assert list_failures(carried, limit_w, 100.0, 150.0) == told
+
+
+def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
+    """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
+    rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
+    rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, filled"))
+    winner = next(one for one in find_winners(rows, takes_all=False) if one.objective == "cost")
+    assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
+    assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)
+
+
+def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
+    """Devices beyond those that are needed are paid for, and idle."""
+    few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))
+    assert (few.device_count, whole.device_count) == (2, 8)
+    assert_close(whole.rented_per_month or 0.0, (few.rented_per_month or 0.0) * 8.0 / 2.0, rel=1e-9)
+    assert (whole.power_w or 0.0) > (few.power_w or 0.0)
+    assert (whole.carried_ratio or 0.0) > (few.carried_ratio or 0.0)
+
+
+def test_json_has_what_programs_need(tmp_path: Path) -> None:
+    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
+    run = run_here([*words, "--format", "json"], tmp_path, {})
+    assert run.returncode == 0, run.stderr
+    row = json.loads(run.stdout)["rows"][0]
+    named = {"hardware", "device_count", "batch", "p99_latency_s", "power_w", "cost_per_month", "carried_ratio"}
+    named |= {"utilization_fraction", "busy_fraction"}
+    assert named <= set(row)
+    assert row["hardware"] == "l4"
+
+
+@pytest.mark.parametrize(
+    ("carried", "utilization", "text"),
+    [(1.25, 0.8, "80.0 %"), (1.0, 1.0, "100 %"), (15.9, 1.0 / 15.9, "under 6.4 %"), (0.0, None, ""), (None, None, "")],
+)
+def test_utilization_is_the_inverse_of_what_is_carried(
+    carried: float | None, utilization: float | None, text: str
+) -> None:
+    """At 1.25x the highest rate a fleet is full: it uses 1 / 1.25. Beyond 16x / 1.02 only a bound is known."""
+    assert find_utilization(carried) == utilization
+    row = attrs.evolve(priced("a", 1, 10.0, 10.0).row, carried_ratio=carried, utilization_fraction=utilization)
+    assert format_utilization(row) == text
+
+
+@pytest.mark.slow
+def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    demand = Demand(rate_per_s=20.0, first_token_s=0.5, between_s=0.03)
+    settings = Settings(hardware=("h100_sxm5", "mi300x"), precision=("bf16",))
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand)
+    for row in answer.ok:
+        assert (row.first_token_p99_s or 1.0) <= 0.5
+        assert (row.between_p99_s or 1.0) <= 0.03
+        assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
+        assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
+        assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    demand = Demand(rate_per_s=20.0, first_token_s=0.5, between_s=0.03)
+    settings = Settings(hardware=("mi300x", "l40s"), precision=("bf16",))
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(prompt=2000, output=300))
+    best = answer.ok[0]
+    assert answer.pairs.rows
+    for pair in answer.pairs:
+        assert pair.first_token_p99_s <= 0.5
+        assert pair.between_p99_s <= 0.03
+        assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
+        assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best), rel=1e-9)
+        assert_close(pair.regret_ratio or 0.0, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0), rel=1e-9)
+    told, pair = answer.document().answer, answer.pairs[0]
+    is_less = (pair.regret_ratio or 1.0) < SAVED
+    assert (f"{pair.label} ({PAIR_FORM})" in told) == is_less
+
+
+def answer_pue(row: FleetRow) -> float:
+    return (row.kwh_per_month or 0.0) * 1e3 / HOURS / (row.mean_power_w or 1.0)

@@ -1,0 +1,126 @@
+"""Numbers of devices of a server: what is looked at, what is left out, and what an answer says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import attrs
+import pytest
+from pass_surface import StraightPass
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.settings import Serving, Settings
+from joulemap.plan.source import Source
+from joulemap.wing.fleet.capacity.division import ROUNDS, Division, Opened, _Search, keep_better
+from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.llm.capacity.case import count_node, list_divisions
+from joulemap.wing.llm.serving.pool import Ability, Able, find_ability
+from joulemap.workspace import Workspace
+
+COST = Demand(rate_per_s=10.0, first_token_s=1.0)
+ENERGY = Demand(rate_per_s=10.0, first_token_s=1.0, objective="energy")
+
+
+def division(world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1) -> Division:
+    """Servers of so many devices that do so many prompts, or answers, a second."""
+    able = Ability(alone_s=0.1, prompts=Able(per_s=prompts, joules=joules), answers=Able(per_s=answers, joules=joules))
+    case = SimpleNamespace(world=world, devices=world, experts=experts)
+    return Division(question=cast("Any", None), case=cast("Any", case), able=able)
+
+
+def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
+    """Ten a second: 4 prompts and 12 answers a second of two devices are 3 servers at least, and 10 / 3 in turn."""
+    one = division(2, 4.0, 12.0, joules=5.0)
+    assert (one.bound(10.0, COST), one.estimate(10.0, COST)) == (6.0, 8.0)
+    assert (one.bound(10.0, ENERGY), one.estimate(10.0, ENERGY)) == (10.0, 10.0)
+    assert one.bound(10.0, attrs.evolve(COST, node=8)) == 8.0
+    assert division(1, 4.0, 12.0).bound(1000.0, COST) == 250.0
+
+
+def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
+    """With 6 devices found, 7 are within 20 % and 8 are not."""
+    opened = Opened(question=cast("Any", None), case=cast("Any", None), server="")
+    search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened], least=6.0)
+    chosen = search.choose(10.0, COST)
+    assert chosen is not None
+    assert chosen.case.world == 7
+    assert search.choose(10.0, COST) is None
+    many = [division(1, 20.0, 20.0)] * 9
+    assert _Search(waiting=many, opened=[opened] * ROUNDS).choose(10.0, COST) is None
+    late = attrs.evolve(division(1, 1.0, 1.0), able=None)
+    assert _Search(waiting=[late], opened=[opened]).choose(10.0, COST) is None
+    assert _Search(waiting=[late]).choose(10.0, COST) is late
+
+
+def test_of_experts_divided_or_not_the_better_is_kept() -> None:
+    whole, apart = division(8, 10.0, 5.0), division(8, 9.0, 9.0, experts=8)
+    assert keep_better([whole, apart, division(4, 1.0, 1.0)])[0] is apart
+    assert [one.case.world for one in keep_better([whole, apart, division(4, 1.0, 1.0)])] == [8, 4]
+
+
+def test_a_node_is_what_a_switch_or_a_server_joins() -> None:
+    nodes = {"h100_sxm5": 8, "gb200": 72, "l4": 8, "tpu_v6e": 8, "jetson_thor_t5000": 1}
+    assert {name: count_node(load_catalogue().find(name)) for name in nodes} == nodes
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "precision", "numbers"),
+    [
+        ("llama-3.1-8b", "h100_sxm5", "bf16", {1, 2, 4, 8}),
+        ("llama-3.1-70b", "h100_sxm5", "bf16", {2, 4, 8}),
+        ("qwen2-0.5b", "h100_sxm5", "bf16", {1, 2}),  # 14 heads
+    ],
+)
+def test_devices_divide_the_heads_and_hold_the_model(
+    tmp_path: Path, model: str, hardware: str, precision: str, numbers: set[int]
+) -> None:
+    from joulemap.wing.llm.capacity.case import list_served
+
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
+    question, _, (case,) = list_served(Source(path=workspace.path), model, settings, Serving(prompt=1000, output=100))
+    found = list_divisions(question, case, {1: question})
+    assert {one.devices for _, one in found} == numbers
+
+
+def test_what_a_server_can_do_follows_from_its_passes() -> None:
+    """A deployment's stand-in: prompts of 1,000 tokens take 110 ms; steps 10 ms and 0.1 ms for each sequence."""
+    surface = StraightPass(sequence_s=1e-4)
+    stack = SimpleNamespace(sequence_limit=64, step_tokens=1000, value=lambda _: 0.02, reserves_output=True)
+    deployment = SimpleNamespace(stack=stack, price=surface.price)
+    room = SimpleNamespace(sequences=lambda *_: 1e9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("joulemap.wing.llm.serving.pool.Room", lambda **_: room)
+        able = find_ability(cast("Any", deployment), 1000.0, 101.0)
+        tight = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
+        late = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)
+    assert able.prompts is not None
+    assert able.answers is not None
+    assert tight.answers is not None
+    assert_close(able.alone_s, 0.130, rel=0.01)
+    assert_close(able.prompts.per_s, 1.0 / 0.110, rel=0.01)
+    assert_close(able.answers.per_s, 64.0 / (100 * 0.0164), rel=1e-6)
+    assert_close(tight.answers.per_s, 20.0 / (100 * 0.012), rel=1e-6)
+    assert late.answers is None
+
+
+@pytest.mark.slow
+def test_a_fleet_chooses_how_many_devices_make_a_server(tmp_path: Path) -> None:
+    """One H100 holds Llama 70B at fp8 with room for four sequences; two do fifteen times as much."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    demand = Demand(rate_per_s=10.0, first_token_s=1.0, between_s=0.04)
+    settings = Settings(hardware=("h100_sxm5",), precision=("fp8",))
+    free, asked = (
+        workspace.fleet("llama-3.1-70b", settings, demand=demand, serving=Serving(prompt=1000, output=300, devices=one))
+        for one in ((), (2,))
+    )
+    assert free.ok[0].server_device_count == 2
+    assert (free.ok[0].device_count, free.ok[0].cost_per_month) == (
+        asked.ok[0].device_count,
+        asked.ok[0].cost_per_month,
+    )
+    assert [row.server_device_count for row in asked.rows] == [2]
+    assert "divides the model over 2 devices" in " ".join(free.document().insights)

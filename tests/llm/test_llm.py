@@ -1,0 +1,484 @@
+"""Language models as they are served: what a token takes, who serves it best, what fits, what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from command import run_here
+from compare import assert_close
+from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.stack import Stack, find_engine, find_stack
+from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.present.cell import show_share
+from joulemap.present.format import write
+from joulemap.store.catalogue import write_doubt
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.store.run import AssumedEnergy
+from joulemap.system.errors import ExitCode, UsageError
+from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.capacity.row import ServedRow
+from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
+from joulemap.wing.llm.option import PassRunOptions
+from joulemap.workspace import Workspace
+from ledger import Book, Part
+
+MODEL: Final = "llama-3.1-8b"
+
+
+@pytest.fixture
+def served() -> tuple[Book, dict[str, Any]]:
+    """Two hardware: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
+    book = Book()
+    prefill: dict[str, Any] = {"model": "net(tokens=100)", "batch": 2}
+    decode: dict[str, Any] = {"model": "net(cached=105)", "batch": 2}
+    ids = [
+        book.add_run([Part(time_s=2.0, compute_j=200.0)], hardware="a", **prefill),
+        book.add_run([Part(time_s=0.1, memory_s=0.1, compute_s=0.05, memory_j=4.0)], hardware="a", **decode),
+        book.add_run([Part(time_s=1.0, compute_j=300.0)], hardware="b", **prefill),
+        book.add_run([Part(time_s=0.05, memory_s=0.05, compute_s=0.02, memory_j=1.5)], hardware="b", **decode),
+    ]
+    return book, {
+        "prefill_ids": ids[::2],
+        "decode_ids": ids[1::2],
+        "run_ids": ids,
+        "device_counts": [1, 2],
+        "batches": [2, 2],
+        "prefill_passes": [1, 1],
+        "engine": "vllm",
+        "work": "model",
+        "prompt": 100,
+        "steps": 10,
+        "prefill_s": [2.0, 1.0],
+        "decode_s": [1.0, 2.0],
+        "prefill_j": [200.0, 600.0],
+        "decode_j": [40.0, 30.0],
+    }
+
+
+def ask(served: tuple[Book, dict[str, Any]], name: str, **parameters: object) -> list[dict[str, Any]]:
+    book, given = served
+    return run_query(book.connection, find_query(name), {**given, **parameters}).records()
+
+
+def test_a_token_worked_out_by_hand(served: tuple[Book, dict[str, Any]]) -> None:
+    rows = {(row["label"], row["phase"]): row for row in ask(served, "llm.phase")}
+    assert [*rows] == [("a", "prefill"), ("a", "decode"), ("b x2", "prefill"), ("b x2", "decode")]
+    prompt, step = rows["a", "prefill"], rows["a", "decode"]
+    # 2 prompts of 100 tokens in 2 s with 200 J; 2 sequences of 10 steps in 1 s with 40 J
+    assert (prompt["token_count"], prompt["tokens_per_s"], prompt["energy_per_token_j"]) == (200, 100.0, 1.0)
+    assert (step["token_count"], step["tokens_per_s"], step["energy_per_token_j"]) == (20, 20.0, 2.0)
+    assert (prompt["bound"], prompt["bound_fraction"]) == ("compute", 1.0)
+    assert (step["bound"], step["bound_fraction"]) == ("memory", 1.0)
+    # two devices share what they make; 10 steps of 50 ms are a quarter of 2 s, the rest is the engine's
+    shared = rows["b x2", "decode"]
+    assert (shared["tokens_per_s"], shared["tokens_per_s_per_device"]) == (10.0, 5.0)
+    assert (shared["bound"], shared["bound_fraction"]) == ("engine", 0.75)
+    assert shared["device_power_w"] == 7.5
+
+
+def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
+    rows = {row["goal"]: row for row in ask(served, "llm.winner")}
+    assert {goal: (row["label"], row["value"]) for goal, row in rows.items()} == {
+        "first_token": ("b x2", 1.0),
+        "between_tokens": ("a", 0.1),
+        "energy": ("b x2", 1.5),
+    }
+    assert_close(rows["energy"]["advantage_ratio"], 2.0 / 1.5, rel=1e-12)
+    assert rows["between_tokens"]["runner_up"] == "b x2"
+    assert rows["energy"]["hardware_count"] == 2
+
+
+def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
+    """Of an engine and a vendor that nobody measured, the errors of all, beside what a hardware's own numbers leave."""
+    connection, said = served[0].connection, {"vendor": "none", "engine": "none", "work": "model", "hardware": "none"}
+    write_doubt(connection, load_doubt())
+    for row in ask(served, "llm.phase", engine="none"):
+        names = ("time_to_first_token_s", "energy_per_request_j")
+        if row["phase"] == "decode":
+            names = ("inter_token_latency_s", "energy_per_output_token_j")
+        own = connection.execute(
+            "SELECT latency_own_half_width, energy_own_half_width FROM internal.run_total WHERE run_id = ?",
+            [row["run_id"]],
+        ).fetchall()
+        widths = [
+            math.hypot(load_doubt().serving_half_width(n, **said) or 0.0, part)
+            for n, part in zip(names, own[0], strict=True)
+        ]
+        assert_close(row["latency_half_width"], widths[0], rel=1e-12)
+        assert_close(row["energy_half_width"], widths[1], rel=1e-12)
+    rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
+    # twice as quick to the first token, with an error of a factor of 2.5 each: less sure than runs alone would have it
+    assert 0.5 < rows["first_token"]["probability_best"] < 0.9
+
+
+@contextlib.contextmanager
+def without_host() -> Iterator[None]:
+    """Let engines have no time of their own, so that requests are their passes alone."""
+
+    def find_bare(name: str = "", date: str = "") -> Stack:
+        return attrs.evolve(find_stack(name, date), coefficients={})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("joulemap.catalog.stack.find_stack", find_bare)
+        yield
+
+
+@pytest.fixture(scope="module")
+def answer(workspace: Workspace) -> LlmAnswer:
+    """Two chips and one that is too small for the larger batch, without an engine's own time."""
+    with without_host():
+        return workspace.llm(MODEL, hardware=("h100_sxm5", "h200_sxm", "l4"), batch=(1, 64))
+
+
+def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
+    return next(row for row in answer.rows if (row.hardware, row.batch) == (hardware, batch))
+
+
+def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
+    row = find(answer, "h100_sxm5", 64)
+    # 8.03 G parameters of 2 B; 32 layers of 8 heads of 128, keys and values, 2 B each
+    assert_close(row.weight_bytes, 2 * 8.03e9, rel=0.002)
+    assert row.cache_bytes == 64 * (2048 + 256) * 32 * 8 * 128 * 2 * 2
+    held = row.weight_bytes + row.cache_bytes + row.activation_bytes + row.reserved_bytes
+    assert_close(row.memory_fraction, held / 80e9, rel=1e-12)
+    free = 80e9 - row.weight_bytes - row.activation_bytes - row.reserved_bytes
+    assert row.largest_batch == int(free // (row.cache_bytes / 64))
+    assert row.largest_context == min(131_072, int(free // (row.cache_bytes / 2304)))
+
+
+def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> None:
+    row = find(answer, "l4", 64)
+    assert (row.status, row.first_token_s, row.decode_run_id) == ("does not fit", None, None)
+    assert row.memory_fraction > 1.0
+    assert row.largest_batch < 64
+    assert f"batch {row.largest_batch}" in row.reason
+    assert row.needed_device_count == 2
+    assert find(answer, "l4", 1).status == "ok"
+
+
+def test_requests_agree_with_the_runs_of_their_passes(answer: LlmAnswer) -> None:
+    phases = {(row.hardware, row.batch, row.phase): row for row in answer.phases}
+    for row in answer.served:
+        prefill = phases[row.hardware, row.batch, "prefill"]
+        decode = phases[row.hardware, row.batch, "decode"]
+        passes = row.batch / min(row.batch, 8192 // 2048)
+        assert_close(row.first_token_s or 0.0, passes * prefill.run_latency_s, rel=1e-9)
+        assert_close(prefill.phase_j, passes * prefill.run_energy_j, rel=1e-9)
+        # the mean of a growing cache is close to its middle, and between its ends
+        assert_close(row.between_s or 0.0, decode.run_latency_s, rel=0.01)
+        assert_close(decode.phase_j, 255 * decode.run_energy_j, rel=0.01)
+        assert row.first_step_s <= row.between_s <= row.last_step_s  # type: ignore[operator]
+        assert_close(row.request_s or 0.0, row.first_token_s + 255 * row.between_s, rel=1e-9)  # type: ignore[operator]
+        assert_close(row.tokens_per_s or 0.0, row.batch * 256 / (row.request_s or 1.0), rel=1e-12)
+
+
+def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
+    for row in answer.served:
+        bandwidth = {"h100_sxm5": 3.35e12, "h200_sxm": 4.8e12, "l4": 300e9}[row.hardware]
+        moved = row.weight_bytes - 128_256 * 4096 * 2 + row.cache_bytes * 2048 / 2304  # its table is not read
+        assert moved / bandwidth < (row.first_step_s or 0.0) < 2.0 * moved / bandwidth
+
+
+def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
+    answer = workspace.llm(
+        MODEL,
+        hardware="h100_sxm5",
+        batch=8,
+        usage=Usage(pay="rented", utilization=0.5, gco2_per_kwh=100.0, pue=1.0),
+        prices=(Price(hardware="h100_sxm5", usd_per_hour=3.6),),
+    )
+    (row,) = answer.rows
+    phases = {one.phase: one for one in answer.phases}
+    for phase, cost in (("prefill", row.prompt_usd_per_million), ("decode", row.output_usd_per_million)):
+        # 3.6 USD an hour are 1 mUSD a second, paid for twice as long as it works
+        assert_close(cost or 0.0, 1e6 * 2e-3 / phases[phase].tokens_per_s, rel=1e-9)
+    assert row.output_gco2_per_million > 1e6 * row.output_token_j * 100.0 / 3.6e6  # type: ignore[operator]
+
+
+def test_devices_share_the_work(workspace: Workspace) -> None:
+    with without_host():
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(devices=(1, 2)))
+    one, two = answer.rows
+    assert (one.label, two.label) == ("h100_sxm5", "h100_sxm5 x2")
+    assert_close(two.weight_bytes, one.weight_bytes / 2.0, rel=0.01)
+    assert two.cache_bytes == one.cache_bytes / 2.0
+    assert one.between_s / 2.0 < two.between_s < one.between_s  # type: ignore[operator]
+    decode = [row for row in answer.phases if row.phase == "decode"]
+    # each draws 36 W for its links beside what its run does
+    links_j = 2.0 * 36.0 * (two.between_s or 0.0)
+    assert_close(two.output_token_j or 0.0, 2.0 * decode[1].run_energy_j + links_j, rel=0.01)
+
+
+@pytest.mark.slow
+def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
+    answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
+    # 141 GB: two boards of 80 GB or one of 192 hold them, and a sequence
+    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("64", "2 devices")),
+        ((MODEL, "l4", "--devices", "3"), 4, ("32", "3")),
+        ((MODEL, "l4", "--prompt", "200000"), 2, ("200,000", "131,072")),
+        ((MODEL, "h100_sxm5", "--precision", "fp4"), 4, ("fp4", "fp8")),
+        (("llama-31-8b",), 3, (MODEL,)),
+        ((MODEL, "l4", "--engine", "vlm"), 3, ("vllm",)),
+        ((MODEL, "l4", "--cache", "int3"), 2, ("int3", "int8")),
+        ((MODEL, "l4", "--output", "x.json"), 2, ("x.json", "-o")),
+        ((MODEL, "l4", "--output", "0"), 2, ("0",)),
+        (("mixtral-8x7b-v0.1", "h200_sxm", "--expert-devices", "3", "--devices", "2"), 4, ("3", "2")),
+        ((MODEL, "l4", "--engine", "vllm@2019"), 2, ("vllm@2019", "vllm@2024")),
+        ((MODEL, "a100_sxm4_80gb", "--pipeline-devices", "64"), 4, ("64",)),
+        ((MODEL, "l4", "--speculate", "3"), 2, ("--acceptance",)),
+        ((MODEL, "l4", "--speculate", "99", "--acceptance", "0.5"), 2, ("99", "15")),
+        ((MODEL, "l4", "--speculate", "3", "--acceptance", "0.5", "--draft", "llama-2-7b"), 2, ("32,000", "128,256")),
+        ((MODEL, "--prefill-on", "l4", "--rate", "1/s"), 2, ("--decode-on",)),
+        ((MODEL, "l4", "--handover", "10GB/s"), 2, ("--prefill-on",)),
+        pytest.param((MODEL, "--prefill-on", "l4", "--decode-on", "l4"), 2, ("--rate",), marks=pytest.mark.slow),
+        ((MODEL, "t4", "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s"), 2, ("leave out",)),
+        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s", "--handover", "3"), 2, ("3B/s",)),
+        pytest.param(
+            (MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "900/s", "--batch", "1"),
+            2,
+            ("64",),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_a_line(
+    words: tuple[str, ...], code: int, told: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run_here(["llm", *words], tmp_path, {})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.stderr
+    assert all(word in done.stderr for word in told), done.stderr
+
+
+@pytest.mark.slow
+def test_hardware_that_nobody_asked_for_is_left_out_where_it_lacks_the_precision(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, precision="fp4", batch=1)
+    assert {row.hardware for row in answer.rows} == {"b200_sxm"}
+    assert len(answer.not_taken) == 5
+
+
+def test_it_is_one_screen_and_data(workspace: Workspace, answer: LlmAnswer) -> None:
+    shown = answer.document().on_screen(notes=False, details=False)
+    assert len(write(shown, "table", 80).splitlines()) <= 40
+    data = json.loads(write(answer.document(), "json"))
+    assert [row["batch"] for row in data["rows"]] == [1, 64] * 3
+    assert {row["goal"] for row in data["winners"]} == {"first_token", "between_tokens", "energy", "cost"}
+    runs = {row["run_id"] for row in data["phases"]}
+    assert runs == {one for row in answer.served for one in (row.prefill_run_id, row.decode_run_id)}
+    (count,) = workspace.sql(f"SELECT count(*) AS c FROM runs WHERE run_id IN {tuple(runs)}").records()
+    assert count["c"] == len(runs)
+
+
+@pytest.mark.slow
+def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> None:
+    explained = workspace.explain(
+        f"{MODEL}(cached=2048)", "h100_sxm5", "h200_sxm", precision="bf16", runtime="engine", batch=8
+    )
+    rows = {row.purpose: row for row in explained.purposes}
+    assert set(rows) == {"weights", "cache", "attention", "logits", "host", "static", "rest"}
+    assert sum(row.energy_difference_fj for row in rows.values()) == explained.total.difference_fj
+    assert sum(row.latency_difference_fs for row in rows.values()) == explained.total.latency_difference_fs
+    # the head is 525 of 7,505 M weights that a step reads
+    assert_close(rows["logits"].latency_a_s / rows["weights"].latency_a_s, 525 / 6980, rel=0.1)
+
+
+def test_time_between_tokens_is_the_pass_that_is_explained_and_its_host(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1)
+    (row,), (decode,) = answer.rows, [one for one in answer.phases if one.phase == "decode"]
+    assert decode.model == f"{MODEL}(cached=2176,engine={find_engine('vllm').id})"
+    host, each = (find_engine("vllm").value(name) for name in ("host_layer", "host_sequence"))
+    whole = (decode.run_latency_s**2.5 + (32 * host) ** 2.5) ** 0.4 + each
+    assert_close(row.between_s or 0.0, whole, rel=1e-3)  # the middle step, and the mean of all
+    explained = workspace.explain(decode.model, "h100_sxm5", "l4", precision="bf16", runtime="engine")
+    assert explained.total.latency_a_s == decode.run_latency_s
+    assert sum(one.energy_a_fj for one in explained.purposes) == explained.total.energy_a_fj
+
+
+@pytest.mark.slow
+def test_an_older_engine_is_slower(workspace: Workspace) -> None:
+    old, new = (
+        workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(engine=name))
+        for name in ("vllm@2023", "vllm")
+    )
+    assert "2023" in old.engine
+    assert (old.rows[0].between_s or 0.0) > 1.2 * (new.rows[0].between_s or 0.0)
+
+
+@pytest.mark.slow
+def test_stages_take_memory_from_one_another_and_time_from_all(workspace: Workspace) -> None:
+    one, four = (
+        workspace.llm(MODEL, hardware="h100_sxm5", batch=8, serving=Serving(devices=1, pipeline_devices=stages)).rows[0]
+        for stages in (1, 4)
+    )
+    assert (four.label, four.device_count) == ("h100_sxm5 x4", 4)
+    assert one.cache_bytes == 4 * four.cache_bytes
+    assert one.weight_bytes / 4 < four.weight_bytes < one.weight_bytes / 3  # the last stage has the head
+    # two sequences pass through all layers: the weights of all stages are read
+    assert 0.8 * (one.between_s or 0.0) < (four.between_s or 0.0) < 1.2 * (one.between_s or 0.0)
+    assert four.largest_batch > 4 * one.largest_batch
+
+
+@pytest.mark.slow
+def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
+    serving = Serving(prompt=1024, output=64, rate_per_s=4.0, prefill_on="h100_sxm5", decode_on="l4")
+    answer = workspace.llm(MODEL, batch=1, serving=serving)
+    prompts, answers = answer.pools
+    (load,) = answer.loads
+    for row in (prompts, answers):
+        assert row.use_fraction == pytest.approx(4.0 / (row.server_count * row.each_per_s), rel=1e-12)
+        assert 4.0 / (row.server_count * row.each_per_s) <= 0.8 < 4.0 / ((row.server_count - 1) * row.each_per_s + 1e-9)
+    assert prompts.balanced_device_count == pytest.approx(answers.each_per_s / prompts.each_per_s, rel=1e-12)
+    assert prompts.balanced_device_count * answers.balanced_device_count == pytest.approx(1.0, rel=1e-12)
+    assert load.device_count == prompts.server_count + answers.server_count
+    # 1,024 tokens of 32 layers, 8 heads of 128, keys and values of 2 B: 134 MB at 50 GB/s
+    assert_close(load.handover_s or 0.0, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9, rel=1e-9)
+    assert answers.label in answer.document().answer
+
+
+@pytest.mark.slow
+def test_a_draft_costs_and_brings_tokens(workspace: Workspace) -> None:
+    def ask(**asked: Any) -> ServedRow:
+        return workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(**asked)).rows[0]
+
+    plain, free = ask(), ask(speculate=3, acceptance=0.7)
+    drafted = ask(speculate=3, acceptance=0.7, draft="llama-3.2-1b")
+    vain = ask(speculate=3, acceptance=0.0, draft="llama-3.2-1b")
+    times = [one.between_s or 0.0 for one in (free, drafted, plain, vain)]
+    assert times == sorted(times)
+    assert drafted.weight_bytes - plain.weight_bytes == pytest.approx(2 * 1.236e9, rel=0.01)
+    assert (drafted.first_token_s or 0.0) > (plain.first_token_s or 0.0)
+    assert (drafted.output_token_j or 0.0) < (plain.output_token_j or 0.0) < (vain.output_token_j or 0.0)
+
+
+@pytest.mark.slow
+def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
+    answer = workspace.contrast_phases(hardware=("h100_sxm5", "gaudi3"))
+    assert [row.model for row in answer.rows] == [f"{MODEL}(tokens=2048)"] * 2 + [f"{MODEL}(cached=2048)"] * 2
+    for prefill, decode in answer.pairs:
+        # a weight of 2 B is read for each MAC of a step, and for 2,048 of a prompt
+        assert_close(decode.off_chip_bytes_per_mac or 0.0, 2.0, rel=0.1)
+        assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
+        assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
+    assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
+
+
+@pytest.mark.slow
+def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
+    with without_host():
+        serving = Serving(prompt=512, output=32, in_flight=1)
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    (row,), (load,) = answer.rows, answer.loads
+    assert load.request_count >= 300
+    assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
+    # passes between knots of a table are straight: a few percent
+    assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
+    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
+    shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
+    prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer
+    assumed_j = shares[row.prefill_run_id] * prompts_j
+    assumed_j += shares[row.decode_run_id] * (load.output_token_j - prompts_j)
+    assert_close(load.assumed.fraction, assumed_j / load.output_token_j, rel=1e-4)  # between requests it idles
+    assert show_share(load.assumed.fraction) in answer.document().answer
+    assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
+
+
+@pytest.mark.slow
+def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> None:
+    batches = tuple(range(1, 38))
+    answer = workspace.llm(MODEL, hardware="h200_sxm", batch=batches, serving=Serving(prompt=256, output=8))
+    assert len(answer.served) == 37
+    assert {row.decode_run_id for row in answer.served} == {
+        answer.served[0].decode_run_id,
+        answer.served[-1].decode_run_id,
+    }
+    joules = [row.output_token_j or 0.0 for row in answer.served]
+    assert all(other < one for one, other in zip(joules, joules[8:], strict=False))  # tiles step in between
+
+
+def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
+    asked = PassRunOptions(phase="decode", devices=8, expert_devices=4)
+    assert asked.name("qwen3-30b-a3b") == "qwen3-30b-a3b(cached=2048,devices=8,expert_devices=4,engine=vllm)"
+    with pytest.raises(UsageError, match="--expert-devices needs a pass: add --phase"):
+        PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
+
+
+def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(workspace: Workspace) -> None:
+    name = "llama-3.2-1b"
+    cost = workspace.cost(name, hardware=["l4"], precision="bf16", batch=(8,)).document()
+    assert "output tokens" in cost.title and "output tokens" in cost.answer
+    compared = workspace.compare(name, hardware=["l4"], precision="bf16").document()
+    for document in (cost, compared):
+        assert "one decode step" in document.title
+        assert any(line.endswith(f"joulemap llm {name} l4") for line in document.insights)
+    served = workspace.llm(name, hardware=["l4"], batch=(1,)).document()
+    assert "one decode step" not in served.title
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_path_that_is_no_configuration_cannot_be_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "model")
+    assert run_here(["llm", "./model", "l4"], tmp_path, {}).returncode == ExitCode.MODEL
+
+
+def test_the_assumed_share_of_a_load_by_hand() -> None:
+    """2 J for an output token: 0.2 J idle, 4 prompt tokens of 0.1 J, and 1.4 J of decode steps.
+
+    Of idling all is assumed, of prompts a quarter, of decode steps a half: 0.2 + 0.1 + 0.7 = 1.0 of 2 J. Of static
+    power 0.2 + 0.05 x 0.4 + 0.4 x 1.4 = 0.78 J are assumed.
+    """
+
+    def stored(phase: str, batch: int, token_j: float, share: float, static: float) -> Any:
+        return SimpleNamespace(phase=phase, batch=batch, energy_per_token_j=token_j), AssumedEnergy(1.0, share, static)
+
+    case = StoredCase(
+        usd_per_s=None,
+        phases=(
+            stored("prefill", 8, 0.1, 0.25, 0.05),
+            stored("prefill", 64, 9.0, 1.0, 1.0),
+            stored("decode", 8, 1.0, 0.5, 0.4),
+            stored("decode", 1, 9.0, 1.0, 1.0),
+        ),
+    )
+    served: Any = SimpleNamespace(
+        latency=SimpleNamespace(mean=2.0),
+        served_per_s=5.0,  # 10 requests at a time, nearest to batch 8
+        computed_tokens=4_000,
+        output_tokens=1_000,
+        energy_per_output_token_j=2.0,
+        window=SimpleNamespace(energy_j=100.0, idle_j=10.0),
+    )
+    found = share_assumed(served, case, case, assumed_idle=1.0)
+    assert found is not None
+    assert_close(found[0], 0.5, rel=1e-12)
+    assert_close(found[1], 0.39, rel=1e-12)
+    assert share_assumed(served, NOT_STORED, case, assumed_idle=1.0) is None
+
+
+@pytest.mark.slow
+def test_the_headline_has_the_share_of_the_batch_that_it_names(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, hardware=("h100_sxm5", "l4"), batch=(1, 16))
+    winner = next(row for row in answer.winners if row.goal == "energy")
+    row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
+    assert row.decode_run_id
+    share = show_share(answer.scope.assumed[row.decode_run_id].fraction)
+    assert f"{share} of the energy of {winner.hardware}" in answer.document().answer
+    assert f"p to {share}" not in answer.document().answer

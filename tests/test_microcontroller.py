@@ -1,0 +1,221 @@
+"""Microcontrollers: MLPerf Tiny's networks by name, clocks per MAC, power times time; numbers worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+
+from blank import open_blank
+from compare import assert_close
+from joulemap.answer.hardware_file import SMALL_TRIAL_MODELS, check_files
+from joulemap.catalog.digest import DATA, ZOO
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns
+from joulemap.store.workload import read_columns
+from joulemap.store.zoo import Shipped, read_shipped
+from joulemap.system.errors import UnsupportedError
+from joulemap.wing.fleet.demand import Demand
+from joulemap.workspace import Workspace
+from tiny import MACS
+
+FEMTO = 1e-15
+
+
+@cache
+def work(name: str) -> WorkloadColumns:
+    connection = open_blank()
+    (workload_id,) = read_shipped(connection, ZOO, [Shipped(f"mlperf_tiny_{name}", 1, workload_key=name)])
+    return read_columns(connection, workload_id)
+
+
+def chip(name: str) -> Hardware:
+    return load_catalogue().find(name)
+
+
+def run(hardware: Hardware, name: str, precision: str = "int8", runtime: str = "engine") -> RunColumns:
+    return evaluate(work(name), hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+
+
+def seconds(found: RunColumns) -> float:
+    return found.latency_fs * FEMTO
+
+
+def joules(found: RunColumns) -> float:
+    return found.energy_fj * FEMTO
+
+
+@pytest.mark.parametrize("name", sorted(MACS))
+@pytest.mark.parametrize(("hardware", "core"), [("stm32u575", 1.0), ("stm32l4r5", 1.26), ("stm32h7a3", 0.73)])
+def test_each_kind_of_kernel_takes_its_clocks_per_mac(name: str, hardware: str, core: float) -> None:
+    dense, depthwise, linear = MACS[name]
+    clock_hz = chip(hardware).clock.value
+    for runtime, conv, of_depthwise, of_linear in (("engine", 0.85, 6.8, 1.7), ("fused", 2.7, 4.6, 1.25)):
+        clocks = core * conv * (dense + of_depthwise * depthwise + of_linear * linear)
+        found = run(chip(hardware), name, runtime=runtime)
+        # the pool before the classifier is a kernel without MACs: at most 8,064 operations of eight clocks
+        assert clocks * (1 - 1e-9) <= seconds(found) * clock_hz <= (clocks + core * 8 * 8064) * (1 + 1e-9)
+
+
+def test_floats_take_the_clocks_of_floats() -> None:
+    dense, depthwise, linear = MACS["ad"]
+    found = run(chip("stm32u575"), "ad", "fp32")
+    assert_close(seconds(found), 7.2 * (dense + 1.5 * depthwise + linear) / 160e6, rel=1e-9)
+
+
+def test_energy_is_power_times_time() -> None:
+    # 167 uW/MHz x 160 MHz = 26.72 mW, and 29.5 uW that it draws asleep too
+    found = run(chip("stm32u575"), "vww")
+    assert_close(joules(found) / seconds(found), 26.72e-3 + 29.5e-6, rel=1e-6)
+    reference = found.hardware.reference
+    named = {reference.actions[row].key for row in found.ledger.action_index.tolist()}
+    assert named == {("core", "active_clock"), ("chip", "static_power")}
+    assert found.ledger.total_fj == found.energy_fj
+
+
+def test_power_hardly_depends_on_the_network() -> None:
+    for hardware in ("stm32l4r5", "stm32h7a3", "rx65n", "rp2040"):
+        watts = [joules(found) / seconds(found) for found in (run(chip(hardware), name) for name in MACS)]
+        assert max(watts) / min(watts) < 1.001
+
+
+def test_a_lower_clock_saves_what_the_voltage_saves() -> None:
+    # 70 of 120 MHz is at the floor of 0.9375 of the voltage, 40 of 280 MHz at 0.73
+    for hardware, mode, saved in (("stm32l4r5", "70MHz", 1 - 0.9375**2), ("stm32h7a3", "40MHz", 1 - 0.73**2)):
+        fast, slow = (joules(run(one, "vww")) for one in (chip(hardware), chip(hardware).in_mode(mode)))
+        assert_close(1 - slow / fast, saved, rel=0.02)
+
+
+def test_what_fits_is_decided_by_flash_and_sram() -> None:
+    weights = sum(MACS["ad"])  # one weight for each MAC of a dense layer, and biases
+    small = chip("stm32u575")
+    sram, flash = small.memory_levels
+    less_flash = attrs.evolve(flash, capacity=attrs.evolve(flash.capacity, value=weights - 1.0))
+    tight = attrs.evolve(small, memory_levels=(sram, less_flash))
+    with pytest.raises(UnsupportedError, match="stm32u575 has 264 kB of flash; the weights need 270 kB"):
+        run(tight, "ad")
+    # the input of visual wake words alone has 27,648 bytes
+    less_sram = attrs.evolve(sram, capacity=attrs.evolve(sram.capacity, value=27_000.0))
+    tight = attrs.evolve(small, memory_levels=(less_sram, flash))
+    with pytest.raises(UnsupportedError, match="stm32u575 has 27 kB of sram; the activations need"):
+        run(tight, "vww")
+
+
+@pytest.mark.parametrize(("hardware", "power_w"), [("ndp120", 33.008e-3), ("ndp120_0v9", 8.0145e-3)])
+def test_a_neural_decision_processor_draws_its_measured_power(hardware: str, power_w: float, tmp_path: Path) -> None:
+    rows = (
+        Workspace(tmp_path / "own.duckdb")
+        .compare("mlperf_tiny_kws", hardware=hardware, precision="int8", runtime="engine")
+        .rows
+    )
+    assert rows[0].average_power_w is not None
+    assert_close(rows[0].average_power_w, power_w, rel=1e-6)
+
+
+def test_depthwise_convolutions_are_refused_where_the_compiler_has_none(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "own.duckdb").recommend(
+        "mlperf_tiny_kws", hardware=("max78000", "stm32u575"), precision="int8", batch=1
+    )
+    reasons = {row.reason for row in answer.rows if row.hardware == "max78000"}
+    assert reasons == {"max78000: ai8x-synthesis does not run conv2d, and no host computes that"}
+    assert answer.best is not None and answer.best.hardware == "stm32u575"
+
+
+def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) -> None:
+    text = (DATA / "hardware" / "stm32u575.toml").read_text(encoding="utf-8")
+    path = tmp_path / "own_mcu.toml"
+    path.write_text(re.sub(r"^aliases.*\n", "", text, flags=re.MULTILINE).replace('"stm32u575"', '"own_mcu"', 1))
+    (checked,) = check_files([path]).checks
+    assert {trial.model for trial in checked.trials} == set(SMALL_TRIAL_MODELS)
+    assert {trial.reason for trial in checked.trials} == {""}
+
+
+def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> None:
+    """One inference a second: its energy, and the power asleep in the rest of the second."""
+    workspace = Workspace(tmp_path / "own.duckdb")
+    chosen = workspace.recommend("mlperf_tiny_kws", scenario="coin_cell", precision="int8", batch=1)
+    assert chosen.best is not None and chosen.best.hardware.startswith("ndp120")
+    demand = Demand(rate_per_s=1.0, p99_s=0.5, objective="energy")
+    answer = workspace.fleet("mlperf_tiny_kws", demand=demand, hardware="stm32u575", precision="int8", batch=1)
+    (row,) = answer.rows
+    found = run(chip("stm32u575"), "kws")
+    assert row.mean_power_w is not None
+    assert_close(row.mean_power_w, joules(found) + 29.5e-6 * (1.0 - seconds(found)), rel=1e-3)
+
+
+def test_names_of_boards_are_names_of_chips() -> None:
+    entries = load_catalogue().entries
+    for name, expected in (
+        ("Nucleo-L4R5ZI", "stm32l4r5"),
+        ("NUCLEO_L4R5ZI", "stm32l4r5"),
+        ("NUCLEO-H7A3ZI-Q", "stm32h7a3"),
+        ("NUCLEO-U575ZI-Q", "stm32u575"),
+        ("B-U585I-IOT02A", "stm32u575"),
+        ("STM32H747I-DISCO", "stm32h747"),
+        ("STM32H769I-DISCO", "stm32f769"),
+        ("EK-RA6M4", "ra6m4"),
+        ("RX65N-Cloud-Kit", "rx65n"),
+        ("AndesCore_d25_tflite_micro_framework", "andes_d25f"),
+        ("AndesCore_d45_tflite_micro_framework", "andes_d45"),
+        ("syntiant_9120_0v9_30mhz", "ndp120_0v9"),
+        ("syntiant_9120_1v1_98mhz", "ndp120"),
+        ("CY8CPROTO-062-4343W", "psoc62"),
+        ("DISCO-F746NG", "stm32f746"),
+        ("xG24-DK2601B", "efr32mg24"),
+    ):
+        assert find_entry(entries, name).id == expected, name
+
+
+@cache
+def rows() -> tuple[tuple[str, str, str, float, float | None], ...]:
+    """(hardware, network, runtime, seconds, joules) of each measured row of a microcontroller."""
+    with (DATA / "measurement" / "mlperf_tiny.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(
+            (
+                row["hardware"],
+                row["model"].removeprefix("mlperf_tiny_"),
+                row["runtime"],
+                float(row["latency_s"]),
+                float(row["energy_j"]) if row["energy_j"] else None,
+            )
+            for row in csv.DictReader(file)
+            if not row["hardware"].startswith("ndp120")
+        )
+
+
+def test_measured_rows_ship_with_the_others() -> None:
+    assert len(rows()) == 33
+    shipped = [row for row in load_measurements() if row.model.startswith("mlperf_tiny_")]
+    assert len(shipped) == 35
+    assert sum(row.energy_j is not None for row in shipped) == 26
+
+
+def test_power_of_a_network_left_out_follows_from_the_others_on_its_core() -> None:
+    errors = []
+    for hardware in {row[0] for row in rows() if row[4] is not None}:
+        watts = [energy / latency for name, _, _, latency, energy in rows() if name == hardware and energy is not None]
+        for number, measured in enumerate(watts):
+            others = [math.log(one) for place, one in enumerate(watts) if place != number]
+            errors.append(abs(math.exp(sum(others) / len(others)) / measured - 1.0))
+    assert sum(errors) / len(errors) < 0.06
+    assert sorted(errors)[int(0.8 * len(errors))] < 0.1
+
+
+def test_measured_latencies_are_met_within_the_spread_of_libraries() -> None:
+    errors = [
+        abs(math.log(seconds(run(chip(name), network, runtime=runtime)) / latency))
+        for name, network, runtime, latency, _ in rows()
+    ]
+    assert sorted(errors)[len(errors) // 2] < 0.17
+    assert sorted(errors)[int(0.8 * len(errors))] < 0.4

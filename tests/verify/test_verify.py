@@ -1,0 +1,540 @@
+"""Files of other people's tools: each format by a sample of it and by a broken one, and causes that are known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import pickle
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.domain.measurement import Measurement
+from joulemap.domain.serving import ServingRow
+from joulemap.exchange import measured
+from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
+from joulemap.plan.source import Source
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.wing.verify.answer import text as wording
+from joulemap.wing.verify.answer.cause import find_causes
+from joulemap.wing.verify.answer.file import read_file
+from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
+from joulemap.workspace import Workspace
+
+DATA = Path(__file__).parents[1] / "data" / "verify"
+
+NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "precision", "runtime", "engine"), "")
+NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes", "prompt", "output"))
+
+L40S = {"model": "llama-3.2-3b", "hardware": "L40S", "devices": 4, "replicas": 4}
+H200 = {"model": "deepseek-r1", "hardware": "h200_sxm", "devices": 8, "precision": "fp8_block"}
+
+SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "vllm.json": ({}, {"hardware": "l40s", "model": "llama-3.2-3b", "device_count": 1, "prompt_tokens": 999.0,
+                       "time_to_first_token_s": 0.054577085783, "output_tokens_per_s": 562.311840792,
+                       "scope": "steady_serving", "engine": "vllm", "date": "2025-05-30"}),
+    "printed.txt": (L40S, {"inter_token_latency_s": 0.02359, "total_tokens_per_s": 7018.6475, "engine": "vllm"}),
+    "sglang.jsonl": (H200, {"engine": "sglang", "batch": 31.536926974, "prompt_tokens": 922.0,
+                            "request_latency_s": 21.9247, "weight_precision": "fp8_block", "tensor_parallel": 8}),
+    "inferencex.json": ({}, {"hardware": "h200_sxm", "model": "deepseek-r1", "engine": "sglang", "batch": 32.0,
+                             "device_count": 8, "total_tokens_per_s": 2648.29, "time_to_first_token_s": 0.163056}),
+    "inferencex_pools.json": ({}, {"scope": "decode_step", "batch": 640.0, "device_count": 8, "engine": "tensorrt_llm",
+                                   "inter_token_latency_s": 0.02, "prompt_tokens": 1024.0, "expert_parallel": 8,
+                                   "output_tokens_per_s": 32000.0, "time_to_first_token_s": None}),
+    "mlperf_llm_summary.txt": ({"model": "llama-3.1-8b", "hardware": "L40S", "prompt": 778}, {"scope": "steady_serving",
+                               "output_tokens": 114.2240289069557, "batch": 47.99162424501,
+                               "time_to_first_token_s": 0.169476022, "request_latency_s": 4.335286743}),
+    "aiperf.json": ({}, {"hardware": "l40s", "batch": 30.83730623, "request_latency_s": 3.704}),
+    "guidellm.json": (L40S, {"batch": 35.175, "request_latency_s": 6.342, "output_tokens_per_s": 1478.57791417}),
+    "trtllm.json": ({}, {"hardware": "gb10", "weight_precision": "nvfp4", "cache_precision": "fp8", "scope": "request",
+                         "energy_per_request_j": 56.1, "energy_per_output_token_j": 3.50625, "power_w": 11.83}),
+    "llama_bench.json": ({"hardware": "rtx_4090"}, {"model": "qwen2-7b", "weight_precision": "gguf_q4_k_m",
+                         "scope": "prefill_step", "total_tokens_per_s": 7100.002165, "file_bytes": 4677120000.0}),
+    "trtexec.log": ({"hardware": "rtx_3090"}, {"model": "resnet50", "precision": "tf32", "batch": 1,
+                    "runtime": "engine", "latency_s": 1.39775e-3}),
+    "trace.json": ({"model": "resnet18", "hardware": "raspberry_pi_5"}, {"precision": "fp32", "batch": 2,
+                   "latency_s": 0.534058677333, "runtime": "eager"}),
+    "timer.txt": ({"hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2}, {"model": "resnet18",
+                  "latency_s": 0.44358}),
+    "mlperf_log_summary.txt": ({"model": "resnet50", "hardware": "H100", "precision": "int8", "devices": 2},
+                               {"throughput_per_s": 44357.15, "batch": 256, "runtime": "engine"}),
+    "vllm_latency.json": ({"model": "llama-3.1-8b", "hardware": "L40S", "batch": 8, "prompt": 32, "output": 128},
+                          {"request_latency_s": 2.871, "batch": 8.0, "prompt_tokens": 32.0}),
+    "vllm_throughput.json": ({"model": "llama-3.1-8b", "hardware": "L40S", "prompt": 1000, "output": 269},
+                             {"total_tokens_per_s": 10566.328606120898, "engine": "vllm"}),
+    "zeus.csv": ({"hardware": "H200", "precision": "fp16", "batch": 32, "passes": 300},
+                 {"model": "resnet50", "latency_s": 2.337016e-3, "energy_j": 1.184353, "power_w": 506.7800134872847}),
+    "codecarbon.csv": ({"model": "resnet50", "hardware": "rtx_a6000", "precision": "fp16", "batch": 1, "passes": 1000},
+                       {"latency_s": 6.182034128, "energy_j": 1414.1487843}),
+    "trtllm.log": ({}, {"hardware": "h100_sxm5", "model": "llama-3.1-8b", "engine": "tensorrt_llm", "batch": 2000.1234,
+                        "cache_precision": "fp8", "prompt_tokens": 128.0, "time_to_first_token_s": 3.5004,
+                        "inter_token_latency_s": 0.0448, "request_latency_s": 9.1912, "total_tokens_per_s": 55706.5}),
+    "aiperf.csv": ({"model": "llama-3.1-8b"}, {"hardware": "l40s", "prompt_tokens": 550.0, "output_tokens": 200.0,
+                   "batch": 4.1 * 1.94, "time_to_first_token_s": 1.0495, "output_tokens_per_s": 820.0}),
+    "llama_bench.md": ({}, {"hardware": "rtx_4090", "model": "llama-7b", "weight_precision": "gguf_q4_k_m",
+                       "scope": "prefill_step", "prompt_tokens": 512.0, "total_tokens_per_s": 12788.8,
+                       "file_bytes": 3.80 * 2.0**30, "commit": "571d0d5"}),
+    "sglang_offline.jsonl": (L40S | {"devices": 1, "replicas": 1}, {"scope": "offline", "batch": 1000.0,
+                             "prompt_tokens": 300.0, "output_tokens": 200.0, "total_tokens_per_s": 14925.4}),
+    "sglang_one_batch.jsonl": (L40S | {"devices": 1, "replicas": 1}, {"scope": "request", "engine": "sglang",
+                               "time_to_first_token_s": 0.0212, "inter_token_latency_s": 0.0068,
+                               "request_latency_s": 0.232, "prompt_tokens": 256.0}),
+    "profile.txt": ({"model": "resnet18", "hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2, "passes": 5},
+                    {"latency_s": 7.5e-3, "runtime": "eager"}),
+}  # fmt: skip
+"""Sample -> what a person adds, and what is read; figures by hand from the file."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_read(name: str) -> None:
+    stated, expected = SAMPLES[name]
+    row = read_file(DATA / name, {**NOTHING, **stated})[0].row
+    for column, value in expected.items():
+        if isinstance(value, float):
+            assert_close(getattr(row, column), value, rel=1e-9)
+        else:
+            assert getattr(row, column) == value, column
+
+
+def test_each_format_has_a_sample() -> None:
+    found = {read_file(DATA / name, {**NOTHING, **stated})[0].form.name for name, (stated, _) in SAMPLES.items()}
+    assert found == {one.name for one in list_formats()}
+    assert all(one.url.startswith("https://") for one in list_formats())
+
+
+BROKEN = {
+    "vllm.json": (r'"total_output_tokens"', '"other"'),
+    "printed.txt": (r"Mean TPOT[^\n]*\n|Mean ITL[^\n]*\n", ""),
+    "sglang.jsonl": (r"\}\s*$", ""),
+    "inferencex.json": (r'"osl": 922, ', ""),
+    "aiperf.json": (r'"output_sequence_length": ', '"other": '),
+    "inferencex_pools.json": (r'"decode_num_workers": 2, ', ""),
+    "mlperf_llm_summary.txt": (r"Completed samples[^\n]*\n", ""),
+    "guidellm.json": (r'"metrics"', '"measures"'),
+    "trtllm.json": (r'"avg_output_length": 16.0', '"other": 1'),
+    "llama_bench.json": (r'"avg_ts": [\d.]+', '"avg_ts": "fast"'),
+    "trtexec.log": (r"GPU Compute Time: min[^\n]*", ""),
+    "trace.json": (r"\]\s*\}\s*$", ""),
+    "timer.txt": (r"Median: 443.58 ms", "Median: a while"),
+    "mlperf_log_summary.txt": (r"Offline", "Server"),
+    "vllm_latency.json": (r'"avg_latency"', '"mean"'),
+    "vllm_throughput.json": (r'"tokens_per_second"', '"other"'),
+    "zeus.csv": (r"gpu0_energy", "gpu0_watts"),
+    "codecarbon.csv": (r",gpu_model,", ",gpu_name,"),
+    "trtllm.log": (r"Average Output Length[^\n]*\n", ""),
+    "aiperf.csv": (r"Request (Throughput|Latency)[^\n]*\n|Inter Token[^\n]*\n", ""),
+    "llama_bench.md": (r" (pp|tg)\d+ ", " warm "),
+    "sglang_offline.jsonl": (r'"total_output_tokens": 200000', '"total_output_tokens": "many"'),
+    "sglang_one_batch.jsonl": (r'"(total_latency|overall_throughput|prefill_latency|median_decode_latency)"', '"x"'),
+    "profile.txt": (r"37.5ms", "37.5 moments"),
+}
+"""Sample -> what is taken out of it: the end, or what its format must have."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
+    text = (DATA / name).read_text(encoding="utf-8")
+    broken = re.sub(BROKEN[name][0], BROKEN[name][1], text)
+    assert broken != text
+    place = tmp_path / name
+    place.write_text(broken, encoding="utf-8")
+    with pytest.raises((CatalogueError, UsageError)) as caught:
+        read_file(place, {**NOTHING, **SAMPLES[name][0]})
+    assert str(place) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (pickle.dumps([1.0]), "a pickle, which runs code"),
+        (b"PK\x03\x04", "an archive of torch.save"),
+        (b"", "an empty file"),
+        (b"\xc3\x28", "not UTF-8"),
+        (b"\xff\xfe\xff", "cannot be read"),
+        (b'{"loss": 1.0}', "JSON with loss, of no format that is known: InferenceX"),
+        (b"epoch,loss\n1,2\n", "text that begins with 'epoch,loss'"),
+        (gzip.compress(b"x", mtime=0)[:12], "cannot be read"),
+        (b"[" * 100_000, "breaks or ends early"),
+    ],
+)
+def test_a_file_of_no_format_says_what_it_looks_like(content: bytes, what: str, tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_bytes(content)
+    with pytest.raises(CatalogueError, match=re.escape(what)):
+        read_file(place, NOTHING)
+
+
+def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "trace.json.gz"
+    place.write_bytes(gzip.compress((DATA / "trace.json").read_bytes()))
+    stated = {**NOTHING, **SAMPLES["trace.json"][0]}
+    assert read_file(place, stated)[0].row.batch == 2
+    monkeypatch.setattr(measured, "MOST_BYTES", 1_500)
+    with pytest.raises(CatalogueError, match="too large"):
+        read_file(place, stated)
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "asked"),
+    [
+        ("trtexec.log", {}, "NVIDIA GeForce RTX 3070.*did you mean rtx_3090.*--hardware"),
+        ("timer.txt", {"hardware": "l4"}, "add --precision"),
+        ("mlperf_log_summary.txt", {"model": "resnet50", "precision": "int8"}, "add --hard"),
+        ("trace.json", {"hardware": "l4"}, "add --model"),
+        ("zeus.csv", {"hardware": "l4"}, "add --passes N"),
+        ("printed.txt", {"hardware": "l4"}, "add --model"),
+        ("guidellm.json", {"model": "lama-3.1-8b", "hardware": "l4"}, "llama-3.1-8b.*--model"),
+        ("vllm.json", {"engine": "vlm"}, "vllm.*--engine"),
+        ("vllm.json", {"precision": "fp7"}, "--precision"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_asked_for_by_its_option(name: str, stated: dict[str, str], asked: str) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=asked):
+        read_file(DATA / name, {**NOTHING, **stated})
+
+
+def change(name: str, tmp_path: Path, *swaps: tuple[str, str], **stated: Any) -> list[Any]:
+    """The rows of a sample in which texts are others."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    for before, after in swaps:
+        assert before in text
+        text = text.replace(before, after)
+    place = tmp_path / name
+    place.write_text(text, encoding="utf-8")
+    return [one.row for one in read_file(place, {**NOTHING, **(stated or SAMPLES[name][0])})]
+
+
+def test_a_meter_that_writes_again_while_it_runs_tells_one_run(tmp_path: Path) -> None:
+    """Each row of a run of CodeCarbon tells all since its start: the last counts. Its tasks are runs of their own."""
+    head, row = (DATA / "codecarbon.csv").read_text(encoding="utf-8").splitlines()
+    early = row.replace("6182.034128322266", "3000.0")
+    (one,) = change("codecarbon.csv", tmp_path, (row, f"{early}\n{row}"))
+    assert_close(one.latency_s, 6.182034128, rel=1e-9)
+    swaps = (head, f"task_name,{head}"), (row, f"load,{early}\ninfer,{row}")
+    assert [round(one.latency_s, 3) for one in change("codecarbon.csv", tmp_path, *swaps)] == [3.0, 6.182]
+
+
+def test_a_chip_of_a_processor_and_a_gpu_has_the_energy_of_both(tmp_path: Path) -> None:
+    """0.3928191067550344 and 0.1931873318846627 kWh over 1,000 passes."""
+    swaps = ("AMD EPYC 7643 48-Core Processor", "Apple M1"), ("1 x NVIDIA RTX A5000", "Apple M1")
+    (one,) = change("codecarbon.csv", tmp_path, *swaps)
+    assert_close(one.energy_j, (0.3928191067550344 + 0.1931873318846627) * 3600.0, rel=1e-9)
+
+
+def test_a_processor_is_the_hardware_where_a_build_has_no_gpu(tmp_path: Path) -> None:
+    """llama.cpp counts layers on the GPU of builds that have none, and names a library before the processor."""
+    swaps = ("AMD Ryzen 7 7800X3D 8-Core Processor", "Accelerate, Apple M4 Pro"), ("NVIDIA GeForce RTX 4080", "")
+    rows = change("llama_bench.json", tmp_path, *swaps, model="qwen2-7b")
+    assert rows[0].hardware == "apple_m4_pro"
+
+
+def test_tokens_that_were_guessed_ahead_are_told(tmp_path: Path) -> None:
+    (row,) = change("vllm.json", tmp_path, ('"completed"', '"spec_decode_num_drafts": 1260, "completed"'))
+    assert row.speculative == "1260"
+
+
+def test_a_run_that_failed_leaves_the_others_of_its_file(tmp_path: Path) -> None:
+    place = tmp_path / "sweep.jsonl"
+    whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
+    place.write_text("\n".join((whole, whole.replace('"completed": 320', '"completed": 0'))), encoding="utf-8")
+    (one,) = read_file(place, {**NOTHING, **H200})
+    assert one.left_out == ("1 of 2 runs of sweep.jsonl left out: no request was completed",)
+
+
+@pytest.mark.parametrize(
+    ("name", "swaps"),
+    [
+        ("codecarbon.csv", ((",", ";"), ("0.3928191067550344", "0,3928191067550344"), ("6182.03", "6182,03"))),
+        ("aiperf.csv", (('"1,049.50"', "1049.50"),)),
+        ("zeus.csv", (("window_name", '"window_name"'),)),
+    ],
+)
+def test_a_table_is_read_as_other_places_write_it(
+    name: str, swaps: tuple[tuple[str, str], ...], tmp_path: Path
+) -> None:
+    (plain,) = read_file(DATA / name, {**NOTHING, **SAMPLES[name][0]})
+    assert change(name, tmp_path, *swaps) == [plain.row]
+
+
+def test_a_prompt_alone_has_no_time_between_tokens(tmp_path: Path) -> None:
+    """vLLM writes 0 for it where each request makes one token; requests in flight are rate x first token."""
+    swaps = ('"total_output_tokens": 81050', '"total_output_tokens": 300'), ("13.577995860227945", "0.0")
+    (row,) = change("vllm.json", tmp_path, *swaps, ('"mean_itl_ms": 13.505887271504633', '"mean_itl_ms": 0.0'))
+    assert row.inter_token_latency_s is None
+    assert_close(row.batch, 8.325406649602808 * 0.054577085783294024 / 4.0, rel=1e-9)
+
+
+def test_lengths_that_no_file_tells_are_asked_for(tmp_path: Path) -> None:
+    place = tmp_path / "old.json"
+    place.write_text(re.sub(r'"[io]sl": \d+, ', "", (DATA / "inferencex.json").read_text(encoding="utf-8")))
+    with pytest.raises(UsageError, match="add --prompt, --output"):
+        read_file(place, NOTHING)
+    for path, stated in ((place, {"prompt": 7, "output": 512}), (DATA / "inferencex.json", {"prompt": 7})):
+        row: Any = read_file(path, {**NOTHING, **stated})[0].row
+        assert row.prompt_tokens == 7.0
+
+
+def test_requests_in_flight_follow_from_littles_law() -> None:
+    """8.3254 requests a second, each 54.6 ms and 269.17 steps of 13.578 ms: 30.88 at once, a quarter on a replica."""
+    row = read_file(DATA / "vllm.json", NOTHING)[0].row
+    seconds = 0.054577085783 + 0.013577995860 * (81050 / 300 - 1.0)
+    assert_close(float(row.batch), 8.325406649603 * seconds / 4.0, rel=1e-9)
+
+
+def test_parts_of_reading_by_hand() -> None:
+    assert count_devices("4xNVIDIA_L40S") == (4, "NVIDIA L40S")
+    assert count_devices("NVIDIA L4") == (1, "NVIDIA L4")
+    assert find({"a": {"b": [{"c": 1}]}}, "a.*.*.c") == 1
+    assert find({"a": [1, 2]}, "a.1") == 2
+    assert find({"a": 1}, "a.b") is None
+    assert find({"a": {"b": 1, "c": 2}}, "a.#") == 2
+    gpus = {"gpu_0": {"avg": 300.5}, "gpu_1": {"avg": 299.5}, "unit": "W"}
+    assert find({"a": gpus}, "a.+.avg") == 600.0
+    assert find({"a": {"unit": "W"}}, "a.+.avg") is None
+    assert read_lines("# Mean TTFT (ms):   7279.56 \r\nScenario : Single Stream\n100%|#| 32/32 [02:30<00:00]\n") == {
+        "mean_ttft_ms": "7279.56",
+        "scenario": "Single Stream",
+    }
+    data = {"x_ms": 2, "m": {"avg": 3, "unit": "us"}, "nothing": 0, "word": "2", "hw": ""}
+    columns = {name: [path] for name, path in (("a", "x_ms"), ("b", "m.avg"), ("c", "nothing"), ("d", "word"))}
+    assert pick(data, {**columns, "hardware": ["hw"]}) == {"a": 2e-3, "b": 3e-6, "d": 2.0}
+
+
+def test_an_interval_holds_what_is_within_its_factor() -> None:
+    figure = Figure(value=2.0, half_width=0.6931471805599453)
+    assert_close(figure.low or 0.0, 1.0, rel=1e-12)
+    assert [figure.holds(value) for value in (0.99, 1.01, 3.99, 4.01)] == [False, True, True, False]
+    assert_close(figure.miss(4.0), 1.0, rel=1e-12)
+    one = Forecast(figures={"latency_s": figure, "power_w": Figure(value=1.0, half_width=None)})
+    assert one.holds({"latency_s": 2.0, "power_w": 9.0}) is True
+    assert one.holds({"power_w": 9.0}) is None
+
+
+def vary(row: Any, **fields: Any) -> Any:
+    """A row with other values; its kind is known to who asks."""
+    return attrs.evolve(row, **fields)
+
+
+def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measurement | ServingRow, change: str) -> None:
+    """What is predicted of one configuration is told as measured of another: the difference explains it, exactly."""
+    whole, plain = forecast(source, [Case(row=is_so), Case(row=told)])
+    names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
+    figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
+    causes = find_causes(source, [(vary(told, **figures), plain, {"weight_precision", "precision"})], "auto")
+    assert [one.change for one in causes if one.misfit < 1e-9] == [change]
+    assert causes[0].inside_count == 1
+    assert change in [one.change for one in causes if one.inside_count]
+
+
+def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> None:
+    told = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})[0].row
+    told = vary(told, total_tokens_per_s=None, file_bytes=None)
+    is_so = vary(told, weight_precision="awq")
+    check_cause(
+        Source(path=tmp_path / "a"), told, is_so, wording.VARIED["weight_precision"](new="awq", old="gguf_q4_k_m")
+    )
+
+
+@pytest.mark.slow
+def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> None:
+    told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
+    told, source = vary(told, runtime="fused"), Source(path=own_database)
+    check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), wording.CLOCK(share=0.5))
+
+
+def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    data = json.loads(done.stdout)
+    assert data["answer"] == wording.INSIDE(inside=4, judged=4)
+    assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
+    assert data["kept"] == wording.STORED(fresh=1, known=0)
+    slow = tmp_path / "slow.json"
+    slow.write_text((DATA / "vllm.json").read_text().replace('"mean_ttft_ms": ', '"mean_ttft_ms": 1'))
+    outside = joulemap("verify", slow, "--format", "json")
+    assert outside.returncode == ExitCode.OUTSIDE
+    assert [row["is_inside"] for row in json.loads(outside.stdout)["rows"]].count(False) == 1
+    assert outside.stderr == "joulemap: 1 of 4 measured numbers outside the 80 % interval of the prediction\n"
+    wrong = joulemap("verify", DATA / "README.md")
+    assert wrong.returncode == ExitCode.CATALOGUE
+    assert wrong.stderr.count("\n") == 1
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    assert [row.model for row in workspace.served_measurements("l40s", origin="vllm.json")] == ["llama-3.2-3b"]
+    with pytest.raises(UsageError, match="--keep stores them"):
+        workspace.verify(DATA / "vllm.json", calibrate=True)
+    with pytest.raises(UsageError, match="--passes is 0"):
+        workspace.verify(DATA / "vllm.json", passes=0)
+
+
+@pytest.mark.slow
+def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path) -> None:
+    place = tmp_path / "run.log"
+    text = (DATA / "trtexec.log").read_text(encoding="utf-8")
+    place.write_text(text.replace("median = 1.39775 ms", "median = 2.6 ms"), encoding="utf-8")
+    done = joulemap("verify", place, "--hardware", "rtx_3090", "--format", "json")
+    data = json.loads(done.stdout)
+    (row,) = data["rows"]
+    assert not row["is_inside"]
+    assert row["predicted"] < row["calibrated"] < row["measured"]
+    assert wording.CAUSE["assumed"](change=data["causes"][0]["change"]) in data["answer"]
+    assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
+    served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
+    assert len({one["cause"] for one in json.loads(served.stdout)["causes"]}) > 2
+
+
+def test_rows_of_a_file_are_records_of_measurements() -> None:
+    kinds = {type(read_file(DATA / name, {**NOTHING, **stated})[0].row) for name, (stated, _) in SAMPLES.items()}
+    assert kinds == {Measurement, ServingRow}
+
+
+def test_a_measured_file_names_no_path(tmp_path: Path, joulemap: Run) -> None:
+    """A configuration beside it, which a person may name, is not opened for the file's sake."""
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+              "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 256}  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps(config))
+    told = json.loads((DATA / "vllm.json").read_text())
+    for name in (str(tmp_path / "own.json"), "./own.json", "/dev/zero", "/etc/passwd"):
+        (tmp_path / "run.json").write_text(json.dumps({**told, "model_id": name}))
+        done = joulemap("verify", "run.json", "--hardware", "l40s")
+        assert (done.returncode, len(done.stderr.splitlines())) == (ExitCode.UNKNOWN_NAME, 1)
+        assert "unknown language model" in done.stderr
+    stated = joulemap("verify", "run.json", "--hardware", "l40s", "--model", "./own.json")
+    assert stated.returncode == ExitCode.OUTSIDE, stated.stderr
+
+
+def read_changed(name: str, tmp_path: Path, pattern: str, value: str) -> Any:
+    """Return the first reading of a sample in which a pattern is replaced."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    changed = re.sub(pattern, lambda _: value, text)
+    assert changed != text
+    (tmp_path / name).write_text(changed, encoding="utf-8")
+    return read_file(tmp_path / name, {**NOTHING, **SAMPLES[name][0]})[0]
+
+
+UNUSABLE: Final = {
+    "vllm.json": (r'(?<="output_throughput": )[\d.]+', ("NaN", "Infinity", "0", "-3", "null", '""', '"fast"'),
+                  "output_tokens_per_s"),
+    "printed.txt": (r"(?<=Output token throughput \(tok/s\): ) *[\d.]+", ("nan", "inf", "0", "-1", ""),
+                    "output_tokens_per_s"),
+    "aiperf.json": (r'(?<="output_token_throughput": {"unit": "tokens/sec", "avg": )[\d.]+', ("NaN", "null", "0"),
+                    "output_tokens_per_s"),
+    "aiperf.csv": (r"(?<=Output Token Throughput \(tokens/sec\),)[\d.]+", ("nan", "", "-inf", "0"),
+                   "output_tokens_per_s"),
+    "inferencex.json": (r'(?<="tput_per_gpu": )[\d.]+', ("NaN", "null", "-1"), "total_tokens_per_s"),
+    "trtllm.json": (r'(?<="total_energy_j": )[\d.]+', ("NaN", "0"), "energy_per_request_j"),
+    "guidellm.json": (r'(?<="time_to_first_token_ms": {"successful": {"mean": )[\d.]+', ("NaN", "null"),
+                      "time_to_first_token_s"),
+}  # fmt: skip
+"""Sample -> the number that is replaced, its replacements, and the quantity that then cannot be scored."""
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in UNUSABLE for value in UNUSABLE[name][1]])
+def test_an_unusable_number_is_named_as_not_scored(name: str, value: str, tmp_path: Path) -> None:
+    pattern, _, quantity = UNUSABLE[name]
+    reading = read_changed(name, tmp_path, pattern, value)
+    assert list(reading.unscored) == [quantity]
+    assert getattr(reading.row, quantity) is None
+    assert read_file(DATA / name, {**NOTHING, **SAMPLES[name][0]})[0].unscored == {}
+
+
+def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Path) -> None:
+    text = (
+        (DATA / "vllm.json").read_text().replace('"output_throughput": 2249.247363167692', '"output_throughput": NaN')
+    )
+    (tmp_path / "run.json").write_text(text)
+    done = joulemap("verify", "run.json", "--format", "json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    data = json.loads(done.stdout)
+    assert wording.INSIDE(inside=3, judged=3) in data["answer"]
+    assert "1 number not scored: output_throughput is nan" in data["answer"]
+    (row,) = [row for row in data["rows"] if row["measured"] is None]
+    assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
+    assert row["reason"] == "output_throughput is nan, expected a finite number above 0"
+
+
+def test_the_exit_code_tells_that_nothing_was_scored(joulemap: Run) -> None:
+    """The board has no fp64, so nothing is predicted for the only measured number."""
+    stated = ("--hardware", "kpu_t256", "--precision", "fp64", "--batch", "1", "--format", "json")
+    done = joulemap("verify", DATA / "timer.txt", *stated)
+    assert (done.returncode, done.stderr.count("\n")) == (ExitCode.UNSCORED, 1)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["predicted"], row["is_inside"]) == (None, None)
+    assert "no fp64" in row["reason"]
+
+
+@pytest.mark.parametrize("value", ["nan", "", "-1.0", "inf"])
+def test_a_window_without_a_number_is_left_out_of_the_median(value: str, tmp_path: Path) -> None:
+    """Two windows of 355.3059 J remain of three: 1.184353 J per pass of 300."""
+    text = (DATA / "zeus.csv").read_text(encoding="utf-8")
+    (tmp_path / "zeus.csv").write_text(f"{text.rstrip()}\n1700000002.0,resnet50,0.7,{value}\n", encoding="utf-8")
+    (one,) = read_file(tmp_path / "zeus.csv", {**NOTHING, **SAMPLES["zeus.csv"][0]})
+    assert isinstance(one.row, Measurement)
+    assert_close(one.row.energy_j or 0.0, 355.3059 / 300.0, rel=1e-9)
+    (said,) = one.left_out
+    assert said.startswith("1 of 3 rows of resnet50 left out: gpu0_energy is ")
+
+
+def test_reasons_of_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
+    empty = whole.replace('"completed": 320', '"completed": 0')
+    broken = re.sub(r'(?<="mean_e2e_latency_ms": )[\d.]+', "NaN", re.sub(r"(?<=t_ms\": )[\d.]+", "NaN", whole))
+    (tmp_path / "sweep.jsonl").write_text("\n".join((whole, empty, empty, broken)))
+    one = read_file(tmp_path / "sweep.jsonl", {**NOTHING, **H200})[0]
+    assert one.left_out[0].startswith("3 of 4 runs of sweep.jsonl left out: 2: no request was completed; 1: ")
+
+
+def test_a_sum_over_devices_needs_each_of_them() -> None:
+    assert find({"a": [{"w": 300.0}, {"w": 200.0}]}, "a.+.w") == 500.0
+    for value in (float("nan"), None, "off", -1.0):
+        assert math.isnan(find({"a": [{"w": 300.0}, {"w": value}]}, "a.+.w"))
+
+
+def test_a_median_in_place_of_an_unusable_mean_is_told(tmp_path: Path) -> None:
+    reading = read_changed("vllm.json", tmp_path, r'(?<="mean_ttft_ms": )[\d.]+', "NaN")
+    assert_close(reading.row.time_to_first_token_s, 0.052999333499883505, rel=1e-9)
+    assert any("mean_ttft_ms is nan" in note and "median_ttft_ms is read instead" in note for note in reading.notes)
+
+
+IMPOSSIBLE: Final = (1e308, 5e-324, 10**18, -(10**18), 10**400, float("nan"), True, "1e308")
+
+
+def check_impossible(value: Any, every: slice, tmp_path: Path, joulemap: Run) -> None:
+    """Ask about a file with the value in place of those of its numbers."""
+    told = json.loads((DATA / "vllm.json").read_text())
+    numbers = [name for name, one in told.items() if isinstance(one, int | float)]
+    for name in [*numbers, "request_rate"][every]:
+        (tmp_path / "run.json").write_text(json.dumps({**told, name: value}))
+        done = joulemap("verify", "run.json", "--hardware", "l40s", "--format", "json")
+        assert done.returncode in (ExitCode.OK, ExitCode.USAGE, ExitCode.CATALOGUE), (name, done.stderr)
+        assert len(done.stderr.splitlines()) == (done.returncode != 0)
+
+
+@pytest.mark.parametrize("place", range(len(IMPOSSIBLE)), ids=[str(one)[:10] for one in IMPOSSIBLE])
+def test_a_number_that_nobody_can_have_measured_ends_in_one_line(place: int, tmp_path: Path, joulemap: Run) -> None:
+    """Each value in some of the places, each place with some value."""
+    check_impossible(IMPOSSIBLE[place], slice(place, None, len(IMPOSSIBLE)), tmp_path, joulemap)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:10])
+def test_no_number_can_be_such_a_one(value: Any, tmp_path: Path, joulemap: Run) -> None:
+    check_impossible(value, slice(None), tmp_path, joulemap)
+
+
+@pytest.mark.parametrize("cell", ["1e308", "5e-324", "1e18"])
+@pytest.mark.parametrize("column", ["latency_s", "energy_j", "power_w", "throughput_per_s"])
+def test_such_a_row_of_a_table_is_not_imported(column: str, cell: str, tmp_path: Path, joulemap: Run) -> None:
+    head = f"hardware,model,precision,batch,runtime,{column},source"
+    (tmp_path / "m.csv").write_text(f"{head}\nl4,resnet18,fp32,1,eager,{cell},me\n")
+    done = joulemap("measurements", "import", "m.csv")
+    assert (done.returncode, len(done.stderr.splitlines())) == (9, 1)
