@@ -170,7 +170,15 @@ def test_every_hardware_has_surroundings_or_one_reason() -> None:
     used = {find_surrounding(one).name for one in PLUGGED}
     assert used == forms.keys()
     refused = {name for name, one in CATALOGUE.items() if explain_missing(one)}
-    assert {"samsung_galaxy_s24_npu", "snapdragon_x_elite_cpu", "kpu_t64", "plasticine", "apple_m4_cpu"} <= refused
+    assert {
+        "stm32u575",
+        "max78000",
+        "samsung_galaxy_s24_npu",
+        "snapdragon_x_elite_cpu",
+        "kpu_t64",
+        "plasticine",
+        "apple_m4_cpu",
+    } <= refused
     for name in refused:
         assert explain_missing(HardwareEntry.of(CATALOGUE[name])) == explain_missing(CATALOGUE[name])
         with pytest.raises(UsageError):
@@ -334,3 +342,35 @@ def test_the_wall_on_the_command_line(joulemap: Run) -> None:
     assert len(refused.stderr.strip().splitlines()) == 1
     prices = joulemap("hardware", "show", "l4", "--energy", "--boundary", "wall", "--format", "csv").stdout
     assert "conversion_loss" in prices
+
+
+@pytest.mark.slow
+def test_follow_up_commands_ask_at_the_boundary_of_the_answer(joulemap: Run) -> None:
+    def steps(*words: str) -> list[list[str]]:
+        found: list[list[str]] = json.loads(joulemap(*words, "--format", "json").stdout)["next_steps"]
+        assert found
+        return found
+
+    model = ("cost", "mlperf_tiny_kws", "--precision", "int8", "--batch", "1")
+    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*model, "raspberry_pi_5", "stm32u575"))
+    assert all("--boundary" not in one for one in steps(*model, "--purchase-price", "stm32u575=1USD", "stm32u575"))
+    for one in steps(*model, "raspberry_pi_5", "--boundary", "wall"):
+        assert one[one.index("--boundary") + 1] == "wall"
+        assert one.count("--boundary") == 1
+    fleet = ("fleet", "resnet18", "l4", "t4", "--rate", "100/s", "--p99", "50ms", "--precision", "int8")
+    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*fleet))
+
+
+@pytest.mark.slow
+def test_a_microcontroller_costs_at_its_board(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=("stm32u575", "raspberry_pi_5"), precision=("int8",), batch=(1,), runtime=("engine",))
+    at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
+    found = workspace.cost("mlperf_tiny_kws", at_wall)
+    energies = {row.hardware: row.energy_per_inference_j for row in found.rows}
+    board = {row.hardware: row.energy_per_inference_j for row in workspace.cost("mlperf_tiny_kws", settings).rows}
+    assert energies["stm32u575"] == board["stm32u575"]
+    assert (energies["raspberry_pi_5"] or 0.0) > (board["raspberry_pi_5"] or 0.0)
+    assert found.scope.unplugged.keys() == {"stm32u575"}
+    with pytest.raises(UsageError, match="stm32u575 has no boundary system"):
+        workspace.compare("mlperf_tiny_kws", attrs.evolve(settings, boundary="system"))

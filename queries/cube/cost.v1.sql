@@ -65,7 +65,7 @@ fact AS (
     WHERE quantity IN ('host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
--- What a chip draws at the wall plug while it idles: its idle power, what grows with it, and its share of a host.
+-- Numbers at the wall plug that idle power needs: energy per joule of the board, and the share of a host.
 surrounding AS (
     SELECT
         v.hardware_digest,
@@ -113,6 +113,7 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
     -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
     LEFT JOIN hardware AS w
         ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END

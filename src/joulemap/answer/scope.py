@@ -199,6 +199,15 @@ class Scope:
         """Hardware whose energy is that at the wall plug, where a host is counted."""
         return frozenset(one.hardware for one in self.plugged)
 
+    def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
+        """Return the options that a follow-up command on hardware repeats, with the boundary `system` that is implied.
+
+        Hardware at a fallback boundary has no such option.
+        """
+        is_implied = bool(self.fallback_boundary) and "--boundary" not in repeated
+        is_at_wall = all(HardwareRef.read(name).label in self.at_wall for name in hardware)
+        return [*repeated, *(("--boundary", SYSTEM) if is_implied and is_at_wall else ())]
+
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
         """Runs that were not refused."""
