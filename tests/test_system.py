@@ -347,9 +347,9 @@ def test_the_wall_on_the_command_line(joulemap: Run) -> None:
 @pytest.mark.slow
 def test_follow_up_commands_ask_at_the_boundary_of_the_answer(joulemap: Run) -> None:
     def steps(*words: str) -> list[list[str]]:
-        found: list[list[str]] = json.loads(joulemap(*words, "--format", "json").stdout)["next_steps"]
+        found: list[str] = json.loads(joulemap(*words, "--format", "json").stdout)["next_steps"]
         assert found
-        return found
+        return [one.split() for one in found]
 
     model = ("cost", "mlperf_tiny_kws", "--precision", "int8", "--batch", "1")
     assert all(one[-2:] == ["--boundary", "system"] for one in steps(*model, "raspberry_pi_5", "stm32u575"))
