@@ -68,7 +68,7 @@ The view `prediction_errors` holds the individual errors.
 
 A rate is inferences per second of one device in steady state, scored against the predicted rate because batches may
 overlap. Power is energy over the time from one batch to the next. Power at the wall plug, divided by a system's
-devices, scores no prediction but bounds it: the share of hosts, fans and supplies is not published.
+devices, is scored against the boundary `system`, with the host shared by as many devices as were measured.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -145,8 +145,8 @@ them alike. Rates have the batch of each row.
 EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
 The energy per inference is measured, or is power over rate. Boards are compared with boards, and systems at the wall
-plug with systems in the same scope. The prediction is that of the board: in a system with few devices, the host
-contributes much of the measured energy.
+plug with systems in the same scope. The prediction is that of the board, or of the system. In a system with few
+devices, the host contributes much of the measured energy.
 """
 
 PAIRS: Final = """
@@ -221,7 +221,10 @@ WITH told AS (
             coalesce(e.measured_wall_power_w, e.measured_power_w)
             / coalesce(e.measured_throughput_per_s, e.batch / e.measured_latency_s)
         ) AS measured,
-        e.predicted_energy_j / e.batch AS predicted
+        CASE
+            WHEN e.measured_wall_power_w IS NULL THEN e.predicted_energy_j / e.batch
+            ELSE e.predicted_wall_power_w / e.predicted_throughput_per_s
+        END AS predicted
     FROM scored_measurements AS e
     JOIN measurements AS m ON m.measurement_id = e.measurement_id
     QUALIFY row_number() OVER (PARTITION BY e.measurement_id ORDER BY e.run_id DESC, e.estimate_id DESC) = 1
@@ -236,6 +239,8 @@ apart AS (
     WHERE split_part(a.hardware, '@', 1) < split_part(b.hardware, '@', 1)
         AND a.measured IS NOT NULL
         AND b.measured IS NOT NULL
+        AND a.predicted IS NOT NULL
+        AND b.predicted IS NOT NULL
 )
 SELECT
     part AS runtime,
@@ -307,20 +312,30 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield what a `validate.score` answer by scope says of boards in systems at the wall plug."""
+    """Yield the table of the power at the wall plug of a `validate.score` answer by scope."""
     rows = [row for row in answer if row["quantity"] == WALL]
     if not rows:
         return
-    parts = [1.0 + row["bias_fraction"] for row in rows]
     yield textwrap.fill(
-        f"The predicted power of a board is {min(parts):.2f} to {max(parts):.2f} of its system's power per device at "
-        f"the wall plug, as means of {len(rows)} groups of hardware and scope. Hosts, fans and power supplies draw the "
-        f"rest. The prediction exceeds the wall power, which is an error for certain, in "
-        f"{sum(row['exceeded_count'] for row in rows)} of {sum(row['measurement_count'] for row in rows)} rows "
-        "(`joulemap validate --by scope`).",
+        "Power at the wall plug over the devices of a system, scored against the boundary `system` "
+        "(`joulemap validate --by scope`):",
         WIDTH,
     )
     yield ""
+    yield from table(
+        ("hardware", "scope", "rows", "mean", "bias", "covered"),
+        (
+            (
+                row["hardware"],
+                row["part"],
+                row["measurement_count"],
+                percent(row["mean_error_fraction"]),
+                percent(row["bias_fraction"]),
+                percent(row["covered_fraction"]),
+            )
+            for row in rows
+        ),
+    )
 
 
 def worst_lines(answer: Iterable[Row]) -> Iterator[str]:

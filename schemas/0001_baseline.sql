@@ -19,7 +19,7 @@ CREATE TABLE internal.hardware_version (
     aliases VARCHAR[] NOT NULL,
     doubts VARCHAR[] NOT NULL,
     priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
-    boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board')),
+    boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board', 'system')),
     described_digest VARCHAR NOT NULL,
     needs_host VARCHAR NOT NULL DEFAULT '',
     host VARCHAR NOT NULL DEFAULT '',
@@ -45,7 +45,7 @@ COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Operating point that 
 COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other names that it is asked for by';
 COMMENT ON COLUMN internal.hardware_version.doubts IS 'What the sources disagree about';
 COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
-COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
+COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its runs contains: board, chip without what the board takes, or system with host, chassis and power supply: what the wall plug reads';
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
 COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where one was named: its pace launches kernels, and energies contain it where needs_host is not empty';

@@ -137,25 +137,24 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
 def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, object]:
     return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 5, "mean_error_fraction": mean,
             "median_error_fraction": mean, "bias_fraction": -mean, "worst_error_fraction": mean,
-            "highest_error_fraction": -mean / 2, "rank_correlation": None, "exceeded_count": None,
+            "highest_error_fraction": -mean / 2, "rank_correlation": None, "covered_fraction": 1.0,
             "seen_fraction": 0.0, **more}  # fmt: skip
 
 
-def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
+def test_a_rate_and_a_power_at_the_wall_have_rows_of_their_own() -> None:
     answer = [scored("latency_s", "fitted", 0.1), scored("throughput_per_s", "fitted", 0.2),
               scored("power_w", "fitted", 0.3),
               scored("throughput_per_s", "same family", 0.4), scored("energy_j", "fitted", 0.5),
               scored("latency_s", "unseen family", 0.1, measurement_count=4),
-              scored("wall_power_w", "fitted", 0.6, exceeded_count=0)]  # fmt: skip
+              scored("wall_power_w", "fitted", 0.6)]  # fmt: skip
     lines = list(benchmark()["score_lines"](answer, "split"))[2:-1]
     assert lines == [
         "| a | fitted | latency | 5 | 10.0 | 10.0 | -10.0 | 50.0 |",
         "| a | fitted | rate | 5 | 20.0 | 20.0 | -20.0 | - |",
         "| a | same family | rate | 5 | 40.0 | 40.0 | -40.0 | - |",
     ]
-    text = " ".join(" ".join(benchmark()["wall_lines"](answer)).split())
-    assert "is 0.40 to 0.40 of its system" in text
-    assert "in 0 of 5 rows" in text
+    lines = list(benchmark()["wall_lines"](answer))
+    assert "| a | fitted | 5 | 60.0 % | -60.0 % | 100.0 % |" in lines
     assert list(benchmark()["wall_lines"](answer[:2])) == []
 
 

@@ -211,9 +211,10 @@ def test_more_of_a_model_never_takes_less_and_the_chip_less_than_the_board(name:
     hardware = CATALOGUE[name]
     workload = shipped("resnet18")
     configuration = Configuration(hardware=name, precision="int8" if "int8" in hardware.peaks else "bf16")
+    boundaries: tuple[Boundary, ...] = ("chip", "board")
     found = {
         boundary: evaluate(workload, chip.bound(anchor_hardware(hardware), "default", boundary), configuration)
-        for boundary in BOUNDARIES
+        for boundary in boundaries
     }
     assert np.array_equal(found["chip"].operators.latency_fs, found["board"].operators.latency_fs)
     assert energy_j(found["chip"]) < energy_j(found["board"])
@@ -259,12 +260,13 @@ def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
     for boundary in BOUNDARIES:
         workspace.evaluate("resnet18", hardware=["gaudi3", "xeon_8490h"], boundary=boundary, calibration="none")
     rows = workspace.sql("SELECT hardware, boundary, energy_j, latency_s FROM runs WHERE is_newest ORDER BY ALL").rows
-    assert [row[:2] for row in rows] == [(name, one) for name in ("gaudi3", "xeon_8490h") for one in ("board", "chip")]
-    for board, inside in (rows[:2], rows[2:]):
-        assert inside[2] < board[2]
-        assert inside[3] == board[3]
+    names = ("gaudi3", "xeon_8490h")
+    assert [row[:2] for row in rows] == [(name, one) for name in names for one in ("board", "chip", "system")]
+    for board, inside, outside in (rows[:3], rows[3:]):
+        assert inside[2] < board[2] < outside[2]
+        assert inside[3] == board[3] == outside[3]
     assert workspace.query("audit.conservation").rows == ()
-    with pytest.raises(UsageError, match="unknown boundary 'rack'; known: chip, board"):
+    with pytest.raises(UsageError, match="unknown boundary 'rack'; known: chip, board, system"):
         workspace.compare("resnet18", boundary="rack")  # type: ignore[call-overload]
 
 
@@ -280,7 +282,7 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert rows["boundaries"] == ["chip"]
     wrong = joulemap(*asked, "--boundary", "rack")
     assert wrong.returncode == ExitCode.USAGE
-    assert "unknown boundary 'rack'; known: chip, board" in wrong.stderr
+    assert "unknown boundary 'rack'; known: chip, board, system" in wrong.stderr
     prices = joulemap("hardware", "show", "gaudi3", "--energy", "--format", "csv").stdout
     assert "regulator_loss" in prices
     assert "unattributed_memory_second" in prices

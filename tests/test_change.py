@@ -101,7 +101,7 @@ def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize("boundary", ["board", "chip"])
 def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(hardware="tpu_v4", precision="bf16", boundary=boundary)  # type: ignore[arg-type]
+    settings = Settings(hardware="tpu_v4", precision="bf16", boundary=boundary)
     plain = workspace.compare("resnet18", settings).rows[0]
     doubled = workspace.compare("resnet18", attrs.evolve(settings, changes={"dram.read": "x2"})).rows[0]
     statement = (

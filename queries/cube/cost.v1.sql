@@ -35,11 +35,11 @@ bought_price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % i
 rented_alike = { type = "BOOLEAN", meaning = "true if the rent is of the compared kind of seller" }
 bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is of the compared kind of seller" }
 unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying where it is of another kind of seller; empty otherwise" }
-idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
 idle_quantity = { type = "VARCHAR", meaning = "origin of that power: idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
-host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
 host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host in addition to average_power_w: static power of assumed_host, else average_power_w * host_energy_share_ratio" }
 host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host in addition to energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are of the chip alone" }
@@ -65,6 +65,18 @@ fact AS (
     WHERE quantity IN ('host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
+-- Numbers at the wall plug that idle power needs: energy per joule of the board, and the share of a host.
+surrounding AS (
+    SELECT
+        v.hardware_digest,
+        1e0 + coalesce(joules(sum(e.energy_per_action_fj) FILTER (a.component IN ('chassis', 'psu'))), 0e0) AS wall_ratio,
+        joules(sum(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power')) AS host_w
+    FROM internal.hardware_version AS v
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = v.hardware_digest
+    JOIN internal.action AS a ON a.action_id = e.action_id
+    WHERE v.boundary = 'system'
+    GROUP BY v.hardware_digest
+),
 powered AS MATERIALIZED (
     SELECT
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
@@ -84,11 +96,13 @@ powered AS MATERIALIZED (
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
-        CASE WHEN v.host = '' OR v.needs_host = '' THEN h.host_share ELSE 0e0 END AS host_energy_share,
-        CASE WHEN v.host = '' THEN w.hardware END AS assumed_host,
+        CASE
+            WHEN v.boundary = 'system' OR (v.host <> '' AND v.needs_host <> '') THEN 0e0 ELSE h.host_share
+        END AS host_energy_share,
+        CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
         v.boundary,
-        coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
+        coalesce(f.idle_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
         a.utilization,
@@ -99,6 +113,7 @@ powered AS MATERIALIZED (
     FROM cube.run(run_ids := $run_ids) AS r
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
     -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
     LEFT JOIN hardware AS w
         ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END
@@ -188,7 +203,7 @@ FROM (
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w ELSE p.average_power_w * p.host_energy_share
         END AS host_power_w,
         CASE
-            WHEN p.boundary = 'chip' THEN 0e0
+            WHEN p.boundary IN ('chip', 'system') THEN 0e0
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w / p.throughput_per_s
             ELSE p.energy_per_inference_j * p.host_energy_share
         END AS host_energy_per_inference_j,

@@ -10,7 +10,7 @@ by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a
 source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware without one is scored uncalibrated" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is the power of the system around a board, which the prediction for the board may not exceed" }
+quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
 part = { type = "VARCHAR", meaning = "value of the dividing property, for sources their names, which prediction_errors has in full; single operators, models and served models are separate" }
 measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
@@ -25,7 +25,6 @@ highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative e
 worst_case = { type = "VARCHAR", meaning = "worst row: model, precision, batch, runtime; for served models also tokens in and out, devices and engine" }
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation; null below three different predictions" }
 covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
-exceeded_count = { type = "BIGINT", null = true, meaning = "rows of wall_power_w whose system drew less than is predicted for its boards, which is impossible; null for other quantities" }
 seen_fraction = { type = "DOUBLE", meaning = "share of the rows that coefficients or a calibration were fitted to, by family" }
 seen = { type = "VARCHAR", meaning = "these coefficients and calibrations; empty for none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
@@ -123,7 +122,6 @@ SELECT
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     avg(CAST(is_covered AS INTEGER)) AS covered_fraction,
-    CASE WHEN quantity = 'wall_power_w' THEN count(*) FILTER (WHERE error_fraction > 0e0) END AS exceeded_count,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
     coalesce(
         array_to_string(

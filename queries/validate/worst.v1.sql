@@ -7,7 +7,7 @@ model = { type = "VARCHAR", default = "", meaning = "model or kind of operator t
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
 limit = { type = "INTEGER", default = 3, meaning = "maximum rows per quantity and hardware" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors, without wall power, which scores no prediction" }
+quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors" }
 rank = { type = "BIGINT", meaning = "rank, 1 for the worst" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model" }
@@ -39,8 +39,7 @@ FROM (
     FROM prediction_errors AS e
     LEFT JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
     LEFT JOIN serving_measurements AS v ON v.serving_measurement_id = e.serving_measurement_id
-    WHERE e.quantity <> 'wall_power_w'
-        AND ($hardware = '' OR e.hardware = $hardware)
+    WHERE ($hardware = '' OR e.hardware = $hardware)
         AND ($model = '' OR e.model = $model OR operator_kind(e.model) = $model)
         AND ($precision = '' OR e.precision = $precision)
 )

@@ -118,7 +118,7 @@ LEFT JOIN internal.energy_per_action AS d
 COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
 COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
 COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
-COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, or chip without the board''s energy';
+COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without the board''s energy, or system with host, chassis and power supply';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
@@ -1242,6 +1242,7 @@ SELECT
     n.measured_power_w,
     n.measured_wall_power_w,
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
+    y.predicted_wall_power_w,
     n.measured_memory_bytes,
     CASE
         WHEN o.workspace_bytes IS NULL THEN n.peak_memory_bytes
@@ -1251,6 +1252,8 @@ SELECT
     n.latency_half_width,
     n.energy_half_width,
     n.power_half_width,
+    y.wall_power_half_width,
+    y.wall_power_seen,
     coalesce(e.family, CASE WHEN operator_kind(n.model) = '' THEN 'other' ELSE 'operator' END) AS family,
     n.architecture,
     concat_ws(
@@ -1374,10 +1377,95 @@ FROM (
         AND s.runtime = m.runtime
     WHERE s.refusal IS NULL
 ) AS n
+-- The newest run at the boundary system, with the host shared by as many devices as were measured; the half-width
+-- follows the host's share of the power.
+LEFT JOIN (
+    SELECT
+        p.measurement_id,
+        p.calibration,
+        p.predicted_wall_power_w,
+        sqrt(greatest(
+            pow(p.power_half_width, 2)
+                + coalesce(
+                    pow(p.growth_half_width, 2) * (pow(1e0 - p.host_share, 2) - pow(1e0 - p.run_host_share, 2))
+                        + pow(p.host_half_width, 2) * (pow(p.host_share, 2) - pow(p.run_host_share, 2)),
+                    0e0
+                ),
+            0e0
+        )) AS wall_power_half_width,
+        CASE WHEN p.kind_of_source <> '' AND contains(p.told, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
+    FROM (
+        SELECT
+            *,
+            host_w * board_count / coalesce(device_count, board_count) / predicted_wall_power_w AS host_share,
+            host_w / run_power_w AS run_host_share
+        FROM (
+            SELECT
+                n.measurement_id,
+                n.device_count,
+                n.calibration,
+                x.power_half_width,
+                f.board_count,
+                f.growth_half_width,
+                f.host_half_width,
+                h.host_w,
+                h.told,
+                n.kind_of_source,
+                CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS run_power_w,
+                run_power_w + coalesce((f.board_count / n.device_count - 1e0) * h.host_w, 0e0)
+                    AS predicted_wall_power_w
+            FROM (
+                SELECT
+                    m.measurement_id,
+                    m.device_count,
+                    regexp_extract(m.source, '^[A-Za-z]+ [A-Za-z]+') AS kind_of_source,
+                    r.run_id,
+                    r.hardware_digest,
+                    r.calibration
+                FROM internal.measurement AS m
+                JOIN workload_names AS w ON w.measured_model = m.model
+                JOIN run_configurations AS r
+                    ON r.workload_id = w.workload_id
+                    AND r.configured_hardware = m.hardware
+                    AND r.hardware = split_part(m.hardware, '@', 1)
+                    AND r.precision = m.precision
+                    AND r.weight_precision = m.precision
+                    AND r.batch = m.batch
+                    AND r.runtime = m.runtime
+                WHERE m.wall_power_w IS NOT NULL
+                    AND r.refusal IS NULL AND r.boundary = 'system'
+                    AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0
+                QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.measurement_id, r.calibration)
+            ) AS n
+            JOIN internal.run_total AS x ON x.run_id = n.run_id
+            LEFT JOIN (
+                SELECT
+                    hardware_digest,
+                    max(value) FILTER (quantity = 'coefficient.system_board_count') AS board_count,
+                    max(value) FILTER (quantity = 'coefficient.system_growth_half_width') AS growth_half_width,
+                    max(value) FILTER (quantity = 'coefficient.system_host_half_width') AS host_half_width
+                FROM internal.hardware_fact
+                WHERE quantity LIKE 'coefficient.system\_%' ESCAPE '\'
+                GROUP BY hardware_digest
+            ) AS f ON f.hardware_digest = n.hardware_digest
+            LEFT JOIN (
+                SELECT
+                    e.hardware_digest,
+                    joules(max(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power'))
+                        AS host_w,
+                    string_agg(e.source, '; ' ORDER BY e.source) AS told
+                FROM internal.energy_per_action AS e
+                JOIN internal.action AS a ON a.action_id = e.action_id
+                WHERE (a.component = 'host' AND a.action = 'static_power') OR a.component IN ('chassis', 'psu')
+                GROUP BY e.hardware_digest
+            ) AS h ON h.hardware_digest = n.hardware_digest
+        )
+    ) AS p
+) AS y ON y.measurement_id = n.measurement_id AND y.calibration = n.calibration
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN internal.model_entry AS e ON e.model = n.model
 LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest;
-COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW serving_measurements AS
 SELECT
@@ -1521,7 +1609,7 @@ SELECT
     p.predicted * exp(p.half_width) AS high,
     p.family,
     p.architecture,
-    p.seen,
+    concat_ws('; ', nullif(p.seen, ''), nullif(p.quantity_seen, '')) AS seen,
     p.calibration
 FROM (
     SELECT
@@ -1546,37 +1634,43 @@ FROM (
                 'quantity': 'latency_s',
                 'measured': measured_latency_s,
                 'predicted': predicted_latency_s,
-                'half_width': latency_half_width
+                'half_width': latency_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'throughput_per_s',
                 'measured': measured_throughput_per_s,
                 'predicted': predicted_throughput_per_s,
-                'half_width': latency_half_width
+                'half_width': latency_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'energy_j',
                 'measured': measured_energy_j,
                 'predicted': predicted_energy_j,
-                'half_width': energy_half_width
+                'half_width': energy_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'power_w',
                 'measured': measured_power_w,
                 'predicted': predicted_power_w,
-                'half_width': power_half_width
+                'half_width': power_half_width,
+                'quantity_seen': ''
             },
             {
                 'quantity': 'wall_power_w',
                 'measured': measured_wall_power_w,
-                'predicted': predicted_power_w,
-                'half_width': NULL
+                'predicted': predicted_wall_power_w,
+                'half_width': wall_power_half_width,
+                'quantity_seen': wall_power_seen
             },
             {
                 'quantity': 'peak_memory_bytes',
                 'measured': CAST(measured_memory_bytes AS DOUBLE),
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE),
-                'half_width': NULL
+                'half_width': NULL,
+                'quantity_seen': ''
             }
         ], recursive := TRUE)
     FROM scored_measurements

@@ -949,7 +949,8 @@ class Workspace:
     ) -> Table[ActionPrice]:
         """Return the energy reference table of one hardware, as runs at this boundary use it.
 
-        Name, calibration and exceptions are as in `hardware`; UsageError for a boundary other than `board` or `chip`.
+        Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
+        hardware lacks.
         """
     def sanity(
         self,

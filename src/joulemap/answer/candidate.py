@@ -328,7 +328,7 @@ class CandidateAnswer(RunAnswer):
                 hardware=self.scope.spell(row.hardware),
                 precision=spell_precision(row.precision),
                 runtime="" if row.runtime == "fused" else row.runtime,
-                repeated=repeated,
+                repeated=self.scope.repeat_boundary([row.hardware], repeated),
             )
             for row in {row.run_id: row for row in rows}.values()
         ]
@@ -350,4 +350,5 @@ class CandidateAnswer(RunAnswer):
             "runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
         }
         joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
-        return STEP_COMPARE.words(model=self.scope.model, repeated=repeated, **joined)
+        given = self.scope.repeat_boundary((row.hardware for row in runs), repeated)
+        return STEP_COMPARE.words(model=self.scope.model, repeated=given, **joined)

@@ -24,6 +24,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, find_scope
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.offer import MANY
@@ -105,8 +106,9 @@ LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
     "the cost includes the chip, board or kit that the price is for and, if it is bought, its electricity and a host. "
-    "A rent includes all of these. Staff, carbon of manufacturing, and energy and carbon of the host are not counted"
+    "A rent includes all of these. Staff and carbon of manufacturing are not counted"
 )
+BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
 PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
@@ -391,6 +393,7 @@ class CostAnswer(CandidateAnswer):
             *([UNPRICED_NOTE(pay=self.pay, names=unpriced)] if unpriced else []),
             *self._describe_unranked(projections),
             SCOPE_NOTE,
+            *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
             UTILIZATION_NOTE,
             PRICE_NOTE,
             LATENCY_NOTE,

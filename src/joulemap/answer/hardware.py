@@ -20,7 +20,7 @@ from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.name import PROJECTED
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
@@ -249,7 +249,8 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy reference table of one hardware, as runs at this boundary use it.
 
-    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary other than `board` or `chip`.
+    Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
+    hardware lacks.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
@@ -265,6 +266,7 @@ def opening_hardware(
     without an anchor. The database is used if it holds the answer. UsageError for an unknown boundary.
     """
     if boundary is not None:
+        boundary = name_boundary(boundary)
         check_name("boundary", boundary, BOUNDARIES)
     use = use_calibration(calibration)
     name = resolve_name(name)

@@ -12,8 +12,9 @@ import attrs
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.surrounding import Plugged, describe_plugged, find_plugged
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import MEASURED_HOST
+from joulemap.domain.configuration import MEASURED_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -124,6 +125,12 @@ class Scope:
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
+    unplugged: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware without the boundary that was asked for -> reason."""
+    fallback_boundary: str = ""
+    """Boundary of that hardware; empty if it is left out."""
+    plugged: tuple[Plugged, ...] = ()
+    """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]
     """Ids of the runs' hardware, in alphabetical order."""
     projected: frozenset[str]
@@ -137,7 +144,7 @@ class Scope:
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without a calibration."""
     boundaries: tuple[str, ...]
-    """Boundaries of the energies, `board` or `chip`; both occur only for stored runs named by number."""
+    """Boundaries of the energies: `board`, `chip` or `system`; several occur only for stored runs named by number."""
     tf32: str = ""
     """Description of the TF32 operators of fp32 runs; empty without any."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -179,13 +186,27 @@ class Scope:
 
         Empty if all of the hardware needs one, because the omission then favours none.
         """
-        alone = [name for name, host in self.hosts.items() if not host]
+        alone = [name for name, host in self.hosts.items() if not host and name not in self.at_wall]
         if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
         named = [name for name in alone if _names(headline, name)]
         hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
         options = " or ".join(text.HOST_OPTION(host=host) for host in hosts)
         return text.UNHOSTED(hardware=named, options=options) if named else ""
+
+    @property
+    def at_wall(self) -> frozenset[str]:
+        """Hardware whose energy is that at the wall plug, where a host is counted."""
+        return frozenset(one.hardware for one in self.plugged)
+
+    def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
+        """Return the options that a follow-up command on hardware repeats, with the boundary `system` that is implied.
+
+        Hardware at a fallback boundary has no such option.
+        """
+        is_implied = bool(self.fallback_boundary) and "--boundary" not in repeated
+        is_at_wall = all(HardwareRef.read(name).label in self.at_wall for name in hardware)
+        return [*repeated, *(("--boundary", SYSTEM) if is_implied and is_at_wall else ())]
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -329,6 +350,7 @@ class Scope:
             *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
             *(text.SET(change=told) for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
+            *describe_plugged(self.plugged, self.unplugged, self.fallback_boundary),
             *self._describe_hosts(),
             *self._describe_launches(),
             *describe_fallen(self.fallen, self.mark),
@@ -351,6 +373,8 @@ class Scope:
         """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
         groups: dict[tuple[bool, str], list[str]] = {}
         for name, host in self.hosts.items():
+            if name in self.at_wall:
+                continue  # its surroundings have a note of their own
             key = (bool(host), host or suggest_host(self.slots.get(name, "")))
             groups.setdefault(key, []).append(self.mark(name))
         is_idle = self.settings.host and not any(self.hosts.values()) and not self.launches
@@ -413,7 +437,8 @@ class Scope:
         """Return a power for people, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
-        is_alone = self.hosts.get(HardwareRef.read(hardware).label) == ""
+        label = HardwareRef.read(hardware).label
+        is_alone = self.hosts.get(label) == "" and label not in self.at_wall
         return text.POWER(power=power_w, host=text.AND_HOST if is_alone else "")
 
     def _describe_engines(self) -> list[str]:
@@ -454,7 +479,7 @@ class Scope:
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
-            "left_out": dict(self.left_out),
+            "left_out": {**self.left_out, **({} if self.fallback_boundary else self.unplugged)},
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -532,6 +557,8 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         meanings=selection.meanings,
         budget=selection.budget,
         left_out=selection.left_out,
+        unplugged=selection.unplugged,
+        fallback_boundary=selection.fallback_boundary,
     )
 
 
@@ -571,6 +598,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
+        "plugged": find_plugged(connection, ids) if any(run.boundary == SYSTEM for run in runs.values()) else (),
         "assumed": find_assumed(connection, ids),
         "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
         "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),

@@ -18,7 +18,7 @@ from joulemap.answer.measurement import (
     served_measurements,
 )
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.configuration import Precision
+from joulemap.domain.configuration import BOARD, SYSTEM, Boundary, Precision
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
@@ -192,19 +192,22 @@ def _ensure_runs(
     if not rows and not beside:
         what = " and ".join(text for text in which.values() if text)
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`")
-    groups: dict[tuple[str, Any, Any, int], list[str]] = {}
+    groups: dict[tuple[str, Any, Any, int, Boundary], list[str]] = {}
     operators: dict[tuple[str, Any, Any], list[Place]] = {}
     for row in rows:
         configuration = row["hardware"], row["precision"], row["runtime"]
         if is_operator(row["model"]):
             operators.setdefault(configuration, []).append((row["model"], row["batch"]))
         else:
-            groups.setdefault((*configuration, row["batch"]), []).append(row["model"])
+            for boundary in (BOARD, SYSTEM) if row.get("wall_power_w") is not None else (BOARD,):
+                groups.setdefault((*configuration, row["batch"], boundary), []).append(row["model"])
     use = use_calibration(calibration)
     use.check({HardwareRef.read(name).label for name in (*(row["hardware"] for row in rows), *beside)})
     used: set[str] = set()
 
-    def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:
+    def find_settings(
+        name: str, precision: Any, runtime: Any, batch: int = 1, boundary: Boundary = BOARD
+    ) -> Settings | None:
         target = _find_target(source, name)
         if target is None:
             return None
@@ -219,6 +222,7 @@ def _ensure_runs(
             precision=precision,
             runtime=runtime,
             batch=batch,
+            boundary=boundary,
             calibration=named,
             is_named=False,
             trust=trust,
@@ -231,14 +235,17 @@ def _ensure_runs(
             ensure_estimates(source, places, settings)
     plans: list[Plan] = []
     lost: dict[str, list[str]] = {}
-    for (name, precision, runtime, batch), models in groups.items():
-        settings = find_settings(name, precision, runtime, batch)
+    for (name, precision, runtime, batch, boundary), models in groups.items():
+        settings = find_settings(name, precision, runtime, batch, boundary)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
             plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)
         else:
             lost.setdefault(UNKNOWN_HARDWARE(hardware=name), []).extend(models)
-    failed = ensure_all(attrs.evolve(source, progress=None), plans)
+    failed: dict[str, ModelError] = {}
+    for boundary in (BOARD, SYSTEM):
+        some = [plan for plan in plans if plan.settings.boundary == boundary]
+        failed |= ensure_all(attrs.evolve(source, progress=None), some)
     names = [row["model"] for row in rows]
     untrusted = [name for name in names if isinstance(failed.get(name), UntrustedError)]
     notes = (UNTRUSTED(models=list_models(untrusted)),) if untrusted else ()

@@ -85,6 +85,9 @@ T = TypeVar("T")
 SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set(FIGURES)
 """Columns that identify a table of served language models."""
 
+ARGUMENTS: Final = re.compile(r"[\w.+-]+\(.+\)")
+"""Pattern of a model that a package beside the core makes, such as a training step."""
+
 NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
 """Columns that exported rows have besides their data: ids of one database."""
 
@@ -319,7 +322,8 @@ def _checked(
     if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
     model = find_model_name(str(row["model"]), models)
-    if model not in models and ":" not in model and not model.endswith(".pt2") and not is_operator(model):
+    is_written = ":" in model or model.endswith(".pt2") or is_operator(model) or ARGUMENTS.fullmatch(model)
+    if model not in models and not is_written:
         raise UnknownNameError("model", model, models, "see `joulemap model list`")
     names = {
         "hardware": _name_hardware(str(row["hardware"]), entries),

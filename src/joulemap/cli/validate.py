@@ -12,7 +12,7 @@ from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
     "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
-    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "covered_fraction", "exceeded_count",
+    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "covered_fraction",
     "seen_fraction", "calibration",
 )  # fmt: skip
 
@@ -52,8 +52,8 @@ def validate(
 
     `seen` is the fraction of measurements used for fitting; they do not test the model, and `--by split` separates
     them. `covered` is the fraction inside the 80 % interval. A throughput is scored against the predicted throughput,
-    never against 1 / latency. `exceeded` counts boards whose predicted power exceeds the wall power of their system,
-    divided by its boards.
+    never against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host shared by
+    as many devices as were measured.
 
     Single operators are scored separately from models: `--by kind` groups them by type. `--by operator` scores device
     times of operators inside models. Each quantity of a served language model has its own score; unpredicted

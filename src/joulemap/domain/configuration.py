@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 import attrs
@@ -76,13 +77,19 @@ TF32_VENDOR: Final = "NVIDIA"
 CALL_CLOCKS: Final = "call_clocks"
 """Coefficient of a CPU: thread clocks per framework call."""
 
-Boundary = Literal["chip", "board"]
+Boundary = Literal["chip", "board", "system"]
 
 BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
-"""Energy boundaries: the chip with its memory, or everything under the board's power limit."""
+"""Energy boundaries: the chip with its memory, everything under the board's power limit, or all that the wall plug
+feeds.
+"""
 
 CHIP: Final[Boundary] = "chip"
 BOARD: Final[Boundary] = "board"
+SYSTEM: Final[Boundary] = "system"
+
+BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+"""Other name of a boundary -> boundary."""
 
 
 @frozen(kw_only=True)

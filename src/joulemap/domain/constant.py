@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.address import Address
-from joulemap.domain.reference import BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.surrounding import KEPT
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ assumptions common to all hardware.
 STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
-INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share")
-"""Coefficients that only energies per action depend on; those energies are constants themselves."""
+INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
+"""Coefficients that only energies per action or their intervals depend on; those energies are constants themselves."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",
@@ -48,6 +49,9 @@ energies per action, which are constants themselves. Other clocks and data rates
 WORDS: Final[Mapping[str, str]] = {
     **QUANTITIES,
     "board.regulator_loss": "loss of the regulators",
+    "chassis.fans_and_regulators": "fans and regulators around the board",
+    "host.static_power": "power of the host",
+    "psu.conversion_loss": "loss of the power supply",
     "simt_core.product_cycle": "fitted residual per clock of a unit at products",
     "simt_core.issue_cycle": "fitted residual per clock of a unit that issues",
     "board.unattributed_memory_second": "unexplained power of the memory",
@@ -89,6 +93,12 @@ UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
 
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
+
+PROPORTIONAL: Final = frozenset(map(".".join, (LOSS_ACTION, *AROUND)))
+"""Prices of actions that are counted in joules of other actions."""
+
+OUTSIDE_LIMIT: Final = frozenset(map(".".join, (HOST_ACTION, *AROUND)))
+"""Prices of actions that do not count toward a board's power limit."""
 
 SHORT: Final = {
     "units": "unit_count",
@@ -161,7 +171,7 @@ class Constant:
     @property
     def is_linear(self) -> bool:
         """True if energy is proportional to the constant at a fixed clock: energy prices and static power."""
-        return (self.kind == "price" and self.own != LOSS) or self.own == STATIC
+        return (self.kind == "price" and self.own not in PROPORTIONAL) or self.own == STATIC
 
     @property
     def is_whole(self) -> bool:

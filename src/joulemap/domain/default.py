@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.settings import Limits, Settings, Usage
 
 SETTINGS: Final = Settings(tf32="allowed")
@@ -12,8 +13,16 @@ SETTINGS: Final = Settings(tf32="allowed")
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), tf32="allowed")
 """Defaults of a choice among hardware: every hardware and power mode, at batch sizes 1, 8 and 32."""
 
-DEPLOYED: Final = Settings(precision=CANDIDATES.precision, runtime=("engine",), tf32="allowed")
-"""Defaults of serving, by a fleet or at a cost: candidates compiled by an inference engine."""
+DEPLOYED: Final = Settings(
+    precision=CANDIDATES.precision,
+    runtime=("engine",),
+    boundary=SYSTEM,
+    fallback_boundary=BOARD,
+    tf32="allowed",
+)
+"""Defaults of serving, by a fleet or at a cost: candidates compiled by an inference engine, with energy at the wall
+plug where that is known.
+"""
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",), tf32="allowed")
 """Default settings of served language models; without a precision, that of the checkpoint."""

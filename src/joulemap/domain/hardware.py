@@ -26,6 +26,7 @@ from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
     BOARD as BOARD_CATEGORY,
+    FJ_PER_J,
     HOST,
     HOST_ACTION,
     STATIC_ACTION,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue
     from joulemap.domain.compiler import Compiler
     from joulemap.domain.configuration import Boundary
+    from joulemap.domain.surrounding import Surrounding
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -258,11 +260,18 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
     )
 
 
-def _host_leakage(host: Hardware) -> EnergyAction:
+def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
+    """Return the row of a counted host: its static power, at the wall within its surroundings if these are given."""
+    static, told = host.static_power, ""
+    if around is not None:
+        watts = around.idle_w(static.value)
+        basis = least_sure("derived", static.basis, around.growth.basis, around.host_power.basis)
+        static = attrs.evolve(static, value=watts, basis=basis)
+        told = f" within {around.label}, at the wall"
     return price_by(
-        host.static_power,
+        static,
         HOST_ACTION,
-        f"{host.id}: {host.static_power.source}",
+        f"{host.id}{told}: {static.source}",
         category=HOST,
         common_category="static",
         part="static",
@@ -401,6 +410,22 @@ class Hardware:
     def full_clock(self) -> Quantity:
         """Highest clock that all units reach together: a GPU's boost clock, else the clock used for computing time."""
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
+
+    @property
+    def around_factor(self) -> float:
+        """Energy at the wall per joule of the board, the host excluded; 1 unless the boundary is `system`."""
+        return 1.0 + sum(self.reference.prices_fj[place] for place in self.reference.around) / FJ_PER_J
+
+    @property
+    def host_w(self) -> float:
+        """Power of a counted host, or of the share of one that the board carries at the boundary `system`."""
+        place = self.reference.position(HOST_ACTION)
+        return 0.0 if place is None else self.reference.prices_fj[place] / FJ_PER_J
+
+    @property
+    def waiting_w(self) -> float:
+        """Power at the boundary while the hardware is ready but does nothing: static power, and a counted host's."""
+        return self.static_power.value * self.around_factor + self.host_w
 
     @property
     def thread_clock(self) -> Quantity:
@@ -687,30 +712,34 @@ class Hardware:
         """
         return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
-    def at_boundary(self, boundary: Boundary, version: str) -> Hardware:
+    def at_boundary(self, boundary: Boundary, version: str, around: Surrounding | None = None) -> Hardware:
         """Return this hardware, with anchored energies and at its power mode, at an energy boundary.
 
         `version` is the version of the formulas that anchored the energies. At `chip`, a run's energy excludes the
-        board. The power limit still includes it, so times do not change.
+        board. The power limit still includes it, so times do not change. At `system`, a run's energy includes `around`.
         """
-        digest = extend_digest(self.digest, boundary_word(boundary, self.priced_at, version))
+        word = boundary_word(boundary, self.priced_at, version, "" if around is None else around.digest)
+        digest = extend_digest(self.digest, word)
         if digest == self.digest:
             return self
+        reference = self.reference.withheld() if boundary == CHIP else self.reference
         return attrs.evolve(
             self,
-            reference=self.reference if boundary == BOARD else self.reference.withheld(),
+            reference=reference if around is None else reference.with_actions(around.list_actions()),
+            coefficients={**self.coefficients, **({} if around is None else around.list_coefficients())},
             boundary=boundary,
             described_digest=self.digest,
             digest=digest,
         )
 
-    def with_host(self, host: Hardware, *, is_counted: bool) -> Hardware:
+    def with_host(self, host: Hardware, *, is_counted: bool, around: Surrounding | None = None) -> Hardware:
         """Return this hardware, as used in a run, with a host that is also as used in a run.
 
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
-        power is part of every run's energy. It never counts toward this hardware's power cap.
+        power is part of every run's energy, at the wall if its surroundings are given. It then replaces the host of
+        this hardware's own surroundings. It never counts toward this hardware's power cap.
         """
-        rows = [_host_leakage(host)] if is_counted else []
+        rows = [_host_leakage(host, around)] if is_counted else []
         helper = None
         if self.compiler is not None:
             helper = host.at_fixed_voltage()
@@ -736,7 +765,10 @@ class Hardware:
             host=host.id if is_counted or is_paced else "",
             helper=helper,
             described_digest=self.described_digest or self.digest,
-            digest=extend_digest(self.digest, host_word(host.digest, is_counted=is_counted)),
+            digest=extend_digest(
+                self.digest,
+                host_word(host.digest, is_counted=is_counted, around="" if around is None else around.digest),
+            ),
         )
 
     def at_fixed_voltage(self) -> Hardware:

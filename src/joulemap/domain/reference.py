@@ -49,6 +49,16 @@ HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
 """Action of the host's static power during a run, counted in seconds and priced in watts."""
 
 
+CHASSIS_ACTION: Final[ActionKey] = ("chassis", "fans_and_regulators")
+"""Action of everything in a computer that grows with the power of its boards, counted in joules of the board."""
+
+SUPPLY_ACTION: Final[ActionKey] = ("psu", "conversion_loss")
+"""Action of the loss of the power supply, counted in joules of the board; the host's share is in the host's line."""
+
+AROUND: Final = (CHASSIS_ACTION, SUPPLY_ACTION)
+"""Actions at the boundary `system` that are proportional to the energy of the board."""
+
+
 def host_key(key: ActionKey) -> ActionKey:
     """Return the key of a host's action in the reference table of the chip that it computes for."""
     return f"{HOST}_{key[0]}", key[1]
@@ -130,6 +140,8 @@ class EnergyReference:
     """Per row, True if the action costs less energy at a lower chip voltage."""
     on_board: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
     """Per row, True if the board spends the energy, outside the chip and its memory."""
+    around: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Rows of the actions of `AROUND`; empty unless the boundary is `system`."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
     """Joules lost in regulators per joule of an action; 0 if the loss has no entry."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
@@ -144,6 +156,7 @@ class EnergyReference:
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
         object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
         object.__setattr__(self, "on_board", tuple(action.component == BOARD for action in self.actions))
+        object.__setattr__(self, "around", tuple(position[key] for key in AROUND if key in position))
         loss = position.get(LOSS_ACTION)
         object.__setattr__(self, "loss_j", 0.0 if loss is None else self.prices_fj[loss] / FJ_PER_J)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast,
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD, Boundary, Precision, Runtime, Tf32
+from joulemap.domain.configuration import BOARD, BOUNDARY_ALIASES, Boundary, Precision, Runtime, Tf32
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
@@ -105,6 +105,11 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
     """Raise UsageError for a name outside a closed set."""
     if name not in (names := tuple(known)):
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
+
+
+def name_boundary(name: str) -> Boundary:
+    """Return a boundary by its own name, from its own or another name; an unknown name unchanged."""
+    return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
 
 
 def _each_of(noun: str, kind: Any) -> Check:
@@ -302,8 +307,12 @@ class Settings:
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
-    boundary: Boundary = attrs.field(default=BOARD, validator=_each_of("boundary", Boundary))
-    """Energy boundary: `board`, or `chip` without voltage regulators and unattributed energy."""
+    boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
+    """Energy boundary: `board`, `chip` without voltage regulators and unattributed energy, or `system` (`wall`) with
+    host, chassis and power supply.
+    """
+    fallback_boundary: Boundary | Literal[""] = ""
+    """Energy boundary of hardware that lacks the one asked for; empty to refuse or leave out such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all products in an engine. `never`: plain fp32, as in the measurements.
@@ -385,6 +394,7 @@ class RunKeywords(ModelKeywords, total=False):
     calibration: str | Calibration
     host: str
     boundary: Boundary
+    fallback_boundary: Boundary | Literal[""]
     tf32: Tf32
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 

@@ -34,17 +34,21 @@ def mode_word(power_mode: str) -> str:
     return "" if power_mode == DEFAULT_MODE else f"@{power_mode}"
 
 
-def boundary_word(boundary: str, priced_at: str, version: str) -> str:
+def boundary_word(boundary: str, priced_at: str, version: str, around: str = "") -> str:
     """Return the word of a boundary; none at the board where the prices were fitted there.
 
-    `version` is that of the formulas, because they find what the board takes beyond the chip.
+    `version` is that of the formulas, because they find what the board takes beyond the chip. `around` is the digest of
+    the surroundings at the boundary `system`.
     """
-    return "" if boundary == priced_at == BOARD else f"|{boundary}|{version}"
+    return "" if boundary == priced_at == BOARD else f"|{boundary}|{version}" + (f"|{around}" if around else "")
 
 
-def host_word(host_digest: str, *, is_counted: bool) -> str:
-    """Return the word of a host, given by the digest that a run has it under."""
-    return f"|{'in' if is_counted else 'beside'} {host_digest}"
+def host_word(host_digest: str, *, is_counted: bool, around: str = "") -> str:
+    """Return the word of a host, given by the digest that a run has it under.
+
+    `around` is the digest of the host's surroundings if its power at the wall counts.
+    """
+    return f"|{'in' if is_counted else 'beside'} {host_digest}" + (f"|{around}" if around else "")
 
 
 def changes_word(values: Iterable[tuple[str, float]], name: str = "") -> str:

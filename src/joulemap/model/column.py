@@ -79,6 +79,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
         reference.keys,
         reference.on_chip,
         reference.on_board,
+        reference.around,
     )
 
 

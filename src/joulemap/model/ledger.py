@@ -95,7 +95,8 @@ def with_unattributed(
 def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:
     """Return the counts with the actions that follow from time and energy: static power and regulator losses.
 
-    At the boundary `chip`, board actions are removed.
+    At the boundary `chip`, board actions are removed. At `system`, actions around the board are added: they are counted
+    in joules of all other actions, except the static power of a host.
     """
     whole = with_static(counts, hardware, latency_s)
     reference = hardware.reference
@@ -106,7 +107,21 @@ def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_
         place = reference.position(LOSS_ACTION)
         assert place is not None
         whole[place] = chip_j * voltage_factor + memory_j
+    if reference.around:
+        board_j = _spent_j(whole, reference, voltage_factor)
+        whole |= dict.fromkeys(reference.around, board_j)
     return dict(sorted(whole.items()))
+
+
+def _spent_j(counts: Counts, reference: EnergyReference, voltage_factor: Floats) -> Floats:
+    """Return each operator's energy on the board in joules: of all counted actions but the host's static power."""
+    host = reference.position(HOST_ACTION)
+    spent_j = np.zeros(1)
+    for place, count in sorted(counts.items()):
+        if place != host:
+            joules = count * (reference.prices_fj[place] / FJ_PER_J)
+            spent_j = spent_j + (joules * voltage_factor if reference.on_chip[place] else joules)
+    return spent_j
 
 
 def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Iterator[tuple[int, Floats]]:

@@ -52,9 +52,10 @@ class Totals:
     """Interval between batches."""
     energy_j: float
     action_j: Mapping[str, float]
-    """Price constant -> joules proportional to it, at this clock, including regulator losses.
+    """Price constant -> joules proportional to it, at this clock, including regulator losses and, at the boundary
+    `system`, what grows with the board around it.
 
-    Regulator losses are also listed under the loss constant, so the parts exceed the total by that amount.
+    Losses are also listed under their own constants, so the parts exceed the total by that amount.
     """
     counted: frozenset[str]
     """Price constants of actions that occur, even if their energy is outside this boundary."""
@@ -245,6 +246,9 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
     spent = {place: each(joules) for place, joules in sums.energies.items()}
     lost = spent[place] if (place := reference.position(LOSS_ACTION)) in spent else 0.0
     with_loss = np.where(np.greater(lost, 0.0), 1.0 + each(reference.loss_j), 1.0)
+    with_around = 1.0 + sum(
+        (each(reference.prices_fj[place] / FJ_PER_J) for place in reference.around), np.zeros(points)
+    )
     numbers = {
         "latency_s": each(sums.latency),
         "interval_s": each(sums.interval),
@@ -259,7 +263,9 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
         action = reference.actions[place]
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
         is_delivered = action.common_category not in ("board", "static")
-        action_j[name] = (joules * with_loss if is_delivered else joules).tolist()
+        is_board = place not in reference.around and action.key != HOST_ACTION
+        joules = joules * with_loss if is_delivered else joules
+        action_j[name] = (joules * with_around if is_board else joules).tolist()
     for place, count in sums.open_counts.items():
         often[".".join(reference.actions[place].key)] = each(count).tolist()
     return [

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.catalog.sheet import find_scenario, load_scenarios
+from joulemap.catalog.surrounding import find_surrounding
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.domain.configuration import BOARD
+from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.target import host_word
@@ -23,6 +24,7 @@ from joulemap.system.units import format_si
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.surrounding import Surrounding
     from joulemap.plan.calibration import CalibrationUse
 
 
@@ -33,16 +35,20 @@ class InHost:
     host: Target
     is_counted: bool
     """True where its static power is part of every run's energy."""
+    around: Surrounding | None = None
+    """Surroundings of a counted host at the boundary `system`."""
 
     @property
     def word(self) -> str:
         """Word of the host."""
-        return host_word(self.host.digest, is_counted=self.is_counted)
+        around = "" if self.around is None else self.around.digest
+        return host_word(self.host.digest, is_counted=self.is_counted, around=around)
 
     def apply(self, hardware: Hardware) -> Hardware:
         """Return the hardware in its host; raises as `Target.bind`."""
         digest = self.host.described.digest
-        return hardware.with_host(self.host.bind(read_known([digest])[digest]), is_counted=self.is_counted)
+        host = self.host.bind(read_known([digest])[digest])
+        return hardware.with_host(host, is_counted=self.is_counted, around=self.around)
 
 
 @frozen(kw_only=True)
@@ -55,8 +61,15 @@ class Hosting:
     """True where its static power is part of every run's energy; its computation always is."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
-        """Return the modifier of hardware in it; the host has its own calibration, at the same boundary."""
-        return InHost(host=calibration.target(self.entry, self.power_mode, boundary), is_counted=self.is_counted)
+        """Return the modifier of hardware in it; the host has its own calibration, at the same boundary.
+
+        At `system`, a counted host draws its static power within its own surroundings, and the actions that it computes
+        have their energies at its board. UsageError if nothing is known of these surroundings.
+        """
+        is_at_wall = boundary == SYSTEM
+        host = calibration.target(self.entry, self.power_mode, BOARD if is_at_wall else boundary)
+        around = find_surrounding(self.entry) if is_at_wall and self.is_counted else None
+        return InHost(host=host, is_counted=self.is_counted, around=around)
 
 
 def find_hosts(

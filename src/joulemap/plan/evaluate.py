@@ -214,7 +214,8 @@ def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRu
         if split_changes(run.target)[1].word or run.hardware_digest in own:
             return False
         if used is None:
-            return run.power_mode == DEFAULT_MODE or not plan.settings.boundary == entry.priced_at == BOARD
+            boundary = plan.selection.find_boundary(entry, plan.settings.boundary)
+            return run.power_mode == DEFAULT_MODE or not boundary == entry.priced_at == BOARD
         described = known_hardware().get(used.hardware)
         return described is not None and fitted.get(used.digest) == (
             described.digest,

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
+from joulemap.catalog.surrounding import explain_missing
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
@@ -24,6 +25,7 @@ from joulemap.domain.catalogue import (
     find_alike,
     find_entry,
 )
+from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.calibration import CalibrationUse
 
+BOXED: Final = "it is a box of several devices: name one of them"
+"""Reason why a box has no boundary `system`."""
+
 Default = Literal["four", "catalogue", "every mode"]
 """Default selection: one per requested class or else of four classes; the whole catalogue; or it in every power mode.
 """
@@ -57,6 +62,10 @@ class Selection:
     """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
+    unplugged: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware without the boundary that was asked for -> reason."""
+    fallback_boundary: Boundary | Literal[""] = ""
+    """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class as written in place of a hardware -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -67,6 +76,10 @@ class Selection:
         """Ids of all hardware."""
         return frozenset(entry.described for entry, _ in self.pairs)
 
+    def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
+        """Return the energy boundary of a hardware: the one asked for, or the fallback if it lacks that."""
+        return self.fallback_boundary or asked if entry.id in self.unplugged else asked
+
     @property
     def boxes(self) -> dict[str, Hardware]:
         """Hardware of several chips, by id."""
@@ -74,6 +87,7 @@ class Selection:
 
     def target(self, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary) -> Target:
         """Return the target of selected hardware before constants are set, with its host."""
+        boundary = self.find_boundary(entry, boundary)
         box, kind = self.boxes.get(entry.described), find_kind(entry.architecture)
         if box is not None and kind is not None:
             target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
@@ -163,19 +177,64 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
+    chosen, unplugged = keep_plugged(chosen, names, known, settings)
     ids = {entry.described for entry, _ in chosen}
     meant = {name: find_default_chip(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
+    selection = Selection(
+        pairs=chosen,
+        own=own,
+        meanings=meanings,
+        hosts=hosts,
+        unplugged=unplugged,
+        fallback_boundary=settings.fallback_boundary,
+    )
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts)
+        return selection
     beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
-    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts)
+    return attrs.evolve(selection, pairs=fitting, budget=budget, left_out=left_out)
+
+
+def keep_plugged(
+    chosen: Sequence[tuple[HardwareEntry, str]],
+    names: Iterable[str],
+    known: Mapping[str, HardwareEntry],
+    settings: Settings,
+) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
+    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for what lacks it.
+
+    Raises UsageError if hardware that is named by itself is left out, or nothing is left.
+    """
+    missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
+    if not missing or settings.fallback_boundary:
+        return tuple(chosen), missing
+    labels = [HardwareRef.read(name).label for name in names]
+    classes = [label for label in labels if find_class(label) or find_whole_class(label) or label in load_scenarios()]
+    named = {entry.id for label in labels if label not in classes for entry in find_alike(known, label)}
+    refused = [entry.id for entry, _ in chosen if entry.id in missing and {entry.id, entry.described} & named]
+    kept = tuple((entry, mode) for entry, mode in chosen if entry.id not in missing)
+    if refused or not kept:
+        name = refused[0] if refused else next(iter(missing))
+        more = len(missing) - 1
+        others = f" (and {more} more)" if more and not kept else ""
+        raise UsageError(f"{name} has no boundary system{others}: {missing[name]}; --boundary board leaves it out")
+    return kept, missing
+
+
+def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
+    """Return name -> reason for hardware that lacks a boundary: at `system`, unless its power at the wall is known."""
+    if boundary != SYSTEM:
+        return {}
+    reasons = {
+        entry.id: explain_missing(entry) if find_kind(entry.architecture) is None else BOXED for entry in entries
+    }
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:

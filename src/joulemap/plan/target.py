@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.target import TF32_WORD, boundary_word, calibration_word, extend_digest, mode_word
 from joulemap.model.version import formula_version
 from joulemap.system.record import frozen
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.surrounding import Surrounding
 
     Described = HardwareEntry | Hardware
     """Hardware as described, or its entry."""
@@ -84,21 +86,29 @@ class AtBoundary:
     """Boundary at which the prices of the hardware were fitted."""
     version: str
     """Version of the formulas that derive the board's share."""
+    around: Surrounding | None = None
+    """Surroundings of the board; None unless the boundary is `system`."""
 
     @classmethod
     def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
-        """Return the boundary of a described hardware."""
+        """Return the boundary of a described hardware; UsageError if nothing is known of its power at the wall."""
         version = formula_version(described.architecture)
-        return cls(boundary=boundary, priced_at=described.priced_at, version=version)
+        around = None
+        if boundary == SYSTEM:
+            from joulemap.catalog.surrounding import find_surrounding
+
+            around = find_surrounding(described)
+        return cls(boundary=boundary, priced_at=described.priced_at, version=version, around=around)
 
     @property
     def word(self) -> str:
         """Word of the boundary."""
-        return boundary_word(self.boundary, self.priced_at, self.version)
+        around = "" if self.around is None else self.around.digest
+        return boundary_word(self.boundary, self.priced_at, self.version, around)
 
     def apply(self, hardware: Hardware) -> Hardware:
         """Return the hardware at the boundary."""
-        return hardware.at_boundary(self.boundary, self.version)
+        return hardware.at_boundary(self.boundary, self.version, self.around)
 
 
 @frozen

@@ -15,8 +15,8 @@ import attrs
 
 from joulemap.domain.address import USE, Address
 from joulemap.domain.change import Change, check_value
-from joulemap.domain.configuration import Configuration
-from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.configuration import SYSTEM, Configuration
+from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC
@@ -183,7 +183,9 @@ class Variation:
         joules = self.base.action_j.get(constant.name, 0.0)
         if joules == 0.0 and (constant.own.startswith(f"{BOARD}.") or constant.name == LOSS):
             return None  # counted and under the power limit, but outside the ledger of this boundary
-        if constant.name == STATIC:
+        if constant.name in OUTSIDE_LIMIT:
+            extra_w = 0.0
+        elif constant.name == STATIC:
             extra_w = (1.0 - self.base.cap_fraction) * constant.value * (factor - 1.0)
             if constant.value * factor >= self.hardware.tdp.value:
                 return None
@@ -221,7 +223,7 @@ class Variation:
 
     def _is_ledger(self, constant: Constant) -> bool:
         is_box = bool(constant.of) and constant.own in (STATIC, LOSS)  # a device draws it for the time of the whole box
-        return (constant.is_linear or constant.name == LOSS) and not self.is_capped and not is_box
+        return (constant.is_linear or constant.name in PROPORTIONAL) and not self.is_capped and not is_box
 
     def _use(self, name: str, factor: float) -> dict[str, float | None]:
         """Return the usage with one of its constants scaled by a factor."""
@@ -234,7 +236,11 @@ class Variation:
             return None if quantity is None else quantity.value * (factor if name == key else 1.0)
 
         host, idle = own("host_share"), own("idle_power")
+        idle_w = (own(STATIC) or 0.0) if idle is None else idle
+        if self.hardware.boundary == SYSTEM:
+            idle_w = idle_w * self.hardware.around_factor + self.hardware.host_w
         assumed = 0.0 if is_host(self.hardware) else of_use("host")
+        has_host = self.hardware.boundary == SYSTEM or bool(self.hardware.host and self.hardware.needs_host)
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
@@ -242,9 +248,9 @@ class Variation:
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
             "host_share": (share := assumed if host is None else host),
-            "host_energy_share": 0.0 if self.hardware.host and self.hardware.needs_host else share,
+            "host_energy_share": 0.0 if has_host else share,
             "gco2_per_kwh": of_use("grid"),
-            "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
+            "idle_w": idle_w,
             "usd_per_hour": own("price_cloud"),
             "purchase_usd": own("price_purchase"),
         }

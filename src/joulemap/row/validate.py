@@ -73,7 +73,6 @@ class PredictionScore(Row, query="validate.score"):
     worst_case: str
     rank_correlation: float | None
     covered_fraction: float | None
-    exceeded_count: int | None
     seen_fraction: float
     seen: str
     calibration: str

@@ -101,6 +101,7 @@ def compute_half_widths(
         own_square=_as_floats(spent["own_square"]),
         static_share=_as_floats(spent["static_share"]),
         has_load=np.array(spent["has_load"], dtype=bool),
+        **{name: _as_floats(spent[name]) for name in ("host_share", "growth_half_width", "host_half_width")},
     )
     return combine_errors(latency, energy, parts), latency, energy
 

@@ -15,6 +15,8 @@ import attrs
 import duckdb
 
 from joulemap.domain.address import SOURCE
+from joulemap.domain.reference import HOST_ACTION
+from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns
 from joulemap.uncertainty.scale import CALIBRATED, CLASS_LEVEL
@@ -51,7 +53,8 @@ WITH priced AS (
         e.basis,
         sum(l.energy_fj) AS energy_fj,
         sum(CASE WHEN e.low_fj IS NULL AND NOT ends_with(e.source, $set) THEN l.energy_fj ELSE 0 END) AS own_fj,
-        sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
+        sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(CASE WHEN a.component = $host AND a.action = $static THEN l.energy_fj ELSE 0 END) AS host_fj
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
     LEFT JOIN internal.action AS a ON a.action_id = l.action_id
@@ -67,7 +70,8 @@ spent AS (
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
         list_sum(list(pow(b.own_price_half_width * CAST(p.own_fj AS DOUBLE), 2) ORDER BY p.basis))
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
-        fraction(sum(p.static_fj), sum(p.energy_fj)) AS static_share
+        fraction(sum(p.static_fj), sum(p.energy_fj)) AS static_share,
+        coalesce(fraction(sum(p.host_fj), sum(p.energy_fj)), 0e0) AS host_share
     FROM priced AS p
     LEFT JOIN internal.basis_spread AS b ON b.number_basis = p.basis
     GROUP BY p.run_id
@@ -131,6 +135,9 @@ SELECT
     e.basis_square,
     e.own_square,
     e.static_share,
+    e.host_share,
+    coalesce(y.growth_half_width, 0e0) AS growth_half_width,
+    coalesce(y.host_half_width, 0e0) AS host_half_width,
     work_of(w.model, w.work) AS work,
     v.architecture,
     r.runtime,
@@ -153,10 +160,28 @@ LEFT JOIN (
 ) AS z ON z.hardware_digest = r.hardware_digest
 LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
     ON b.hardware_digest = r.hardware_digest
+LEFT JOIN (
+    SELECT
+        hardware_digest,
+        max(value) FILTER (quantity = $growth_width) AS growth_half_width,
+        max(value) FILTER (quantity = $host_width) AS host_half_width
+    FROM internal.hardware_fact
+    WHERE quantity IN ($growth_width, $host_width)
+    GROUP BY hardware_digest
+) AS y ON y.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NULL AND r.run_id BETWEEN $first AND $last
 ORDER BY r.run_id
 """
 """Sums over the parts of runs, with what their intervals follow from."""
+
+GIVEN: Final = {
+    "set": SOURCE,
+    "host": HOST_ACTION[0],
+    "static": HOST_ACTION[1],
+    "growth_width": f"coefficient.{GROWTH_HALF_WIDTH}",
+    "host_width": f"coefficient.{HOST_HALF_WIDTH}",
+}
+"""Names in `SUMS`."""
 
 SUMMED: Final = (
     "run_id", "latency_fs", "interval_fs", "energy_fj", "mac_count", "computed_mac_count", "unit_fs", "dram_bytes",
@@ -226,7 +251,7 @@ def compute_totals(
     They are sums over parts, and half-widths of 80 % intervals of natural logarithms with their basis. Bytes are added
     as decimals, whose sum does not depend on the order.
     """
-    cursor = execute(connection, SUMS, {"first": first_run, "last": last_run, "set": SOURCE})
+    cursor = execute(connection, SUMS, {"first": first_run, "last": last_run, **GIVEN})
     rows = cursor.fetchall()
     if not rows:
         return {}

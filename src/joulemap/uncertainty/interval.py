@@ -2,7 +2,8 @@
 
     latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
     price    ‖parts of one basis summed, separate bases, static energy with the time‖
-    energy   ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
+    energy   ‖E, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
+    E        ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
 
 Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Errors that a
 calibration left for held-out model families replace those of a group. Values that a question sets are taken as exact.
@@ -54,6 +55,12 @@ class Spent:
     """Share of static energy."""
     has_load: NDArray[np.bool_]
     """True where a load of the whole board was measured."""
+    host_share: Floats
+    """Share of the static power of a host."""
+    growth_half_width: Floats
+    """Half-width of the energy at the wall plug per energy of the board; 0 unless the boundary is `system`."""
+    host_half_width: Floats
+    """Half-width of the host's power at the wall plug; 0 unless the boundary is `system`."""
 
 
 @frozen(kw_only=True)
@@ -87,6 +94,9 @@ def combine_errors(latency: Errors, energy: Errors, spent: Spent) -> HalfWidths:
         beside = np.where(spent.has_load, 0.0, np.square(energy.half_width))
         found = np.where(energy.level < CLASS_LEVEL, np.sqrt(beside + price_square), grouped)
         found = np.where(np.isnan(energy.held_out), found, energy.held_out)
+        around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
+        around_square = around_square + np.square(spent.host_half_width * spent.host_share)
+        found = np.sqrt(np.square(found) + around_square)
         both = np.square(width) + np.square(found)
         joint = 2.0 * CORRELATION * width * found
         return HalfWidths(
@@ -94,7 +104,7 @@ def combine_errors(latency: Errors, energy: Errors, spent: Spent) -> HalfWidths:
             latency_own=own,
             price=np.sqrt(price_square),
             energy=found,
-            energy_own=np.sqrt(own_square),
+            energy_own=np.sqrt(own_square + around_square),
             edp=np.sqrt(both + joint),
             power=np.sqrt(both - joint),
         )

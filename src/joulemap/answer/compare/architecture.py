@@ -21,9 +21,10 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ClassDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import keep_narrower, spell_precision, split_precision
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
@@ -446,8 +447,13 @@ def holding_classes(
     `hardware` represents the classes if the settings name none. Raises as `compare`.
     """
     settings.check_single("architectures")
-    settings = attrs.evolve(settings, hardware=settings.hardware or hardware)
-    whole = plan_selected(models, settings, select_hardware(settings))
+    known = known_hardware()
+    unplugged = {} if settings.hardware else find_unplugged((known[name] for name in hardware), settings.boundary)
+    chosen = settings.hardware or tuple(name for name in hardware if name not in unplugged)
+    settings = attrs.evolve(settings, hardware=chosen)
+    selection = select_hardware(settings)
+    selection = attrs.evolve(selection, unplugged={**unplugged, **selection.unplugged})
+    whole = plan_selected(models, settings, selection)
     whole.selection.check_chips("architectures")
     with holding_plans(source, _divide(whole)) as (connection, held):
         ids = _order_runs(whole, held)

@@ -16,6 +16,7 @@ from joulemap.domain.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import find_unplugged
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
@@ -108,7 +109,9 @@ def _vary_precision(plan: Plan) -> Plan:
 
 def _vary_place(plan: Plan) -> Plan:
     own = [(entry, mode) for entry, _ in plan.selection.pairs for mode in entry.distinct_modes]
-    others = [(entry, DEFAULT_MODE) for entry in known_hardware().values()]
+    known = known_hardware()
+    unplugged = find_unplugged(known.values(), plan.settings.boundary)
+    others = [(entry, DEFAULT_MODE) for name, entry in known.items() if name not in unplugged]
     selection = attrs.evolve(plan.selection, pairs=tuple(dict.fromkeys((*plan.selection.pairs, *own, *others))))
     return plan_selected((plan.models[0].request.model,), plan.settings, selection)
 

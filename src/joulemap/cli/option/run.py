@@ -20,7 +20,7 @@ from joulemap.cli.complete import (
 )
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
-from joulemap.domain.configuration import BOARD
+from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.name import split_names
 from joulemap.system.record import frozen
@@ -42,7 +42,7 @@ CALIBRATION_HELP: Final = (
 )
 
 BOUNDARY_HELP: Final = (
-    "Boundary of energies: board (chip, memory, voltage regulators and other board power) or chip (chip and memory)."
+    "Boundary of energies: chip (with memory), board (adds regulators) or system (wall: adds host, fans and supply)."
 )
 
 TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
@@ -253,6 +253,19 @@ class DeployedRunOptions(CandidateRunOptions):
     """Options for running models that serve requests."""
 
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
+    boundary: str = option(
+        "",
+        BOUNDARY_HELP,
+        metavar="NAME",
+        complete=complete_boundaries,
+        shown="system; board where the wall is unknown",
+        is_advanced=True,
+    )
+
+    def keywords(self) -> SettingsKeywords:
+        """Return the settings of these options as keywords; a boundary that was asked for has no fallback."""
+        found = super().keywords()
+        return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.box import BOX
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.domain.name import find_meant
 from joulemap.domain.operating_point import read_point
@@ -113,7 +114,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
     """Return the box of unlike devices in the settings; None for none. UsageError if other hardware is beside it."""
-    selection = select_hardware(settings)
+    selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
     mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
     if mixed and len(selection.pairs) > 1:
         raise UsageError(f"{mixed[0].id} has unlike devices, which divide a model: name it without other hardware")
@@ -125,7 +126,7 @@ def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
 
     Raise UsageError for boxes with different numbers of one chip.
     """
-    selection = select_hardware(settings)
+    selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
     boxes = {box.id: box for box in _list_boxes(selection)}
     if not boxes:
         return settings, {}

@@ -12,10 +12,11 @@ from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
+from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.target import extend_digest
 from joulemap.plan.catalogue import read_known
-from joulemap.system.errors import CatalogueError, JoulemapError
+from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 
@@ -87,7 +88,17 @@ class BoxedTargets:
         return attrs.evolve(whole, described_digest=box.digest).in_mode(self.mode)
 
 
+def check_boundary(boundary: Boundary) -> None:
+    """Raise UsageError for a boundary that boxes lack."""
+    if boundary == SYSTEM:
+        raise UsageError("a box has no boundary system: nothing tells what its plug feeds beside its devices")
+
+
 def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:
-    """Return the targets of a described box: each device with its calibration and power mode."""
+    """Return the targets of a described box: each device with its calibration and power mode.
+
+    UsageError for the boundary `system`, whose forms surround devices of one kind.
+    """
+    check_boundary(boundary)
     pairs = zip(hardware.devices, hardware.device_modes, strict=True)
     return BoxedTargets(devices=tuple(calibration.target(one, own, boundary) for one, own in pairs), mode=mode)

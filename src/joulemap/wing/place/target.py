@@ -23,6 +23,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import is_hardware
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.wing.place.box.member import Member
+from joulemap.wing.place.device import check_boundary
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -189,6 +190,7 @@ def find_hardware(
 
 def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
     """Return the devices of a box, each at the requested precision or the narrowest supported one that holds it."""
+    check_boundary(settings.boundary)
     named = [(name, device) for name, device in box]
     found = find_hardware(source, model, [device.hardware for _, device in named], settings)
     (asked,), (runtime,) = settings.precision, settings.runtime

@@ -7,9 +7,10 @@ from collections.abc import Sequence, Set as AbstractSet
 import numpy as np
 
 from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, Address, find_quantity
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.doubt import DOUBTED, SAME_SIZE, Doubt, DoubtQuantity, ErrorScale, find_peak
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
 from joulemap.uncertainty.interval import Errors, Spent, combine_errors
@@ -72,6 +73,8 @@ def _combine(
         owned[key.basis] += spent * key.is_own
         static[key.basis] += spent * (key.common_category == "static")
     nothing = np.zeros(len(points))
+    around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if hardware.boundary == SYSTEM else ()
+    growth_width, host_width = [nothing + hardware.coefficient(name) for name in around] or [nothing, nothing]
     latency, energy = (_repeat(scale, held_out, len(points)) for scale, held_out in zip(scales, left_out, strict=True))
     found = combine_errors(
         latency,
@@ -86,6 +89,9 @@ def _combine(
             own_square=sum((np.square(beyond[name][0] * part / total) for name, part in owned.items()), nothing),
             static_share=sum(static.values(), nothing) / total,
             has_load=np.full(len(points), any(load.covers == "board" for load in hardware.loads)),
+            host_share=hardware.host_w * points.interval_fs / total,  # W = fJ / fs
+            growth_half_width=growth_width,
+            host_half_width=host_width,
         ),
     )
     is_there = points.refusal == ""

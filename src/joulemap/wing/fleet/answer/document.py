@@ -185,16 +185,19 @@ class FleetAnswer(RunAnswer):
         best = next(iter(self.ok), None)
         if best is None:
             return []
-        chips = [self.scope.spell(row.hardware) for row in first_of_each(self.ok)[:2]]
+        rows = first_of_each(self.ok)[:2]
+        chips = [self.scope.spell(row.hardware) for row in rows]
         named = {"model": next(iter(self.shares)), "hardware": chips[0], "other": chips[-1]}
         precision = spell_precision(best.precision)
         if self.demand.is_of_tokens:
             rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
             devices = text.NEXT_DEVICES.words(best) if best.server_device_count > 1 else []
             asked = text.NEXT_RATE.words(rate=f"{rate:.3g}")
-            return [[*text.NEXT_LLM.words(**named), *precision, *devices, *asked, *repeated]]
+            given = self.scope.repeat_boundary([rows[0].hardware], repeated)
+            return [[*text.NEXT_LLM.words(**named), *precision, *devices, *asked, *given]]
         step = text.NEXT_EXPLAIN if len(chips) > 1 else text.NEXT_EDP
-        return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *repeated]]
+        given = self.scope.repeat_boundary((row.hardware for row in rows), repeated)
+        return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
     def _find_together(self) -> tuple[MixedRow | PairRow, str, float | None] | None:
         """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None without one.

@@ -136,8 +136,8 @@ NOTES: Final = (
     "share one queue; in brackets the count at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
     "others, where that saves energy and meets the target",
-    "power: all devices at the highest rate, idle ones included; --max-power also counts their hosts; cooling counts "
-    "only in cost and carbon",
+    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts that these leave out; "
+    "cooling counts only in cost and carbon",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
     "hosts; owned devices cost electricity",
     "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "

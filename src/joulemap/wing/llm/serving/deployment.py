@@ -145,13 +145,13 @@ class Deployment:
     @property
     def idle_w(self) -> float:
         """Power of all devices in watts while they wait for the host."""
-        return self.world * self.hardware.static_power.value
+        return self.world * self.hardware.waiting_w
 
     @property
     def awake_w(self) -> float:
         """Power in watts of one device's links while it has peers, whatever the links carry."""
         joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
-        return LINKS_W if joined else 0.0
+        return LINKS_W * self.hardware.around_factor if joined else 0.0
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
@@ -204,11 +204,11 @@ class Deployment:
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
         parts = np.maximum(parts, 1.0)
-        static_w = self.hardware.static_power.value
+        waiting_w = self.hardware.waiting_w
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes))
-        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
+        working_j = (device_j - waiting_w * drawn_s) * parts * self.devices * self.data_devices
         working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
-        return Cost(seconds=seconds, joules=working_j + self.world * (static_w + self.awake_w) * seconds)
+        return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
     def _cut(self, passes: Passes) -> Floats:
         """Return the number of parts on which pipeline stages work at once; 0 for prefill-only passes."""

@@ -13,6 +13,7 @@ from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
@@ -193,7 +194,7 @@ def train(
     nothing trains it.
     """
     settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
-    select_hardware(settings).check_alike("train")
+    select_hardware(attrs.evolve(settings, boundary=BOARD)).check_alike("train")
     settings, alike = open_boxes(settings)
     if alike and training.devices == TRAINING.devices:
         training = attrs.evolve(training, devices=tuple(dict.fromkeys(alike.values())))

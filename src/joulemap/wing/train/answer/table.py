@@ -135,7 +135,7 @@ def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardwar
     parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None
-    return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.static_power.value)
+    return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.waiting_w)
 
 
 def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:

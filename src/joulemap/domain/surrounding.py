@@ -1,0 +1,159 @@
+"""Surroundings of a board at the boundary `system`: host, chassis and power supply.
+
+    wall power = growth x power of the board + host power / boards of the host
+
+Both numbers hold at the wall plug. The ledger splits them into three lines: the host per second, and per joule of the
+board the losses of the power supply and everything else that grows with the board (fans, regulators, switches).
+
+Source: wall powers of servers and boards, `catalog/data/system/form.csv`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.domain.quantity import Quantity, least_sure
+from joulemap.domain.reference import (
+    CHASSIS_ACTION,
+    FJ_PER_J,
+    HOST,
+    HOST_ACTION,
+    SUPPLY_ACTION,
+    EnergyAction,
+)
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BOARD_COUNT: Final = "system_board_count"
+"""Coefficient of a hardware at the wall: boards that share one host."""
+
+GROWTH_HALF_WIDTH: Final = "system_growth_half_width"
+"""Coefficient of a hardware at the wall: half-width of the logarithm of everything but the host."""
+
+HOST_HALF_WIDTH: Final = "system_host_half_width"
+"""Coefficient of a hardware at the wall: half-width of the logarithm of the host's power."""
+
+KEPT: Final = (BOARD_COUNT, GROWTH_HALF_WIDTH, HOST_HALF_WIDTH)
+"""Coefficients that the surroundings add to a hardware."""
+
+
+def _at_least(least: float) -> Any:
+    def check(_instance: object, attribute: attrs.Attribute[Any], quantity: Quantity) -> None:
+        if quantity.value < least:
+            raise ValueError(f"{attribute.name} is {quantity.value:g}, expected at least {least:g}")
+
+    return check
+
+
+@frozen(kw_only=True)
+class Surrounding:
+    """Host, chassis and power supply of one kind of computer, as powers at the wall plug."""
+
+    name: str
+    label: str
+    """Name in answers, with its article."""
+    board_count: Quantity = attrs.field(validator=_at_least(1.0))
+    """Boards that share the host."""
+    growth: Quantity = attrs.field(validator=_at_least(1.0))
+    """Power at the wall per power of the boards, host excluded."""
+    host_power: Quantity = attrs.field(validator=_at_least(0.0))
+    """Power at the wall of everything that does not grow with the boards, all boards together."""
+    supply_loss: Quantity = attrs.field(validator=_at_least(0.0))
+    """Share of the power at the wall that the power supply loses."""
+    growth_half_width: Quantity = attrs.field(validator=_at_least(0.0))
+    """Half-width of the 80 % interval of the logarithm of the growth."""
+    host_half_width: Quantity = attrs.field(validator=_at_least(0.0))
+    """Half-width of the 80 % interval of the logarithm of the host's power."""
+
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError for a supply that loses more than the growth."""
+        if self.growth.value * (1.0 - self.supply_loss.value) < 1.0:
+            raise ValueError(
+                f"{self.name}: a growth of {self.growth.value:g} is less than a supply loss of "
+                f"{self.supply_loss.value:g} alone"
+            )
+
+    @property
+    def digest(self) -> str:
+        """Digest of its numbers."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+    @property
+    def host_w(self) -> float:
+        """Power of the host that one board carries, in watts at the wall."""
+        return self.host_power.value / self.board_count.value
+
+    def idle_w(self, static_w: float) -> float:
+        """Return the power at the wall of a board that draws static power only."""
+        return self.growth.value * static_w + self.host_w
+
+    def list_actions(self) -> tuple[EnergyAction, ...]:
+        """Return the rows of the reference table that these surroundings add, without those that cost nothing."""
+        count, growth, loss = self.board_count, self.growth, self.supply_loss
+        share = (
+            f"{self.host_power.value:g} W of {self.label}"
+            if count.value == 1.0
+            else f"1/{count.value:g} of {self.host_power.value:g} W of {self.label}"
+        )
+        supply = growth.value * loss.value
+        rows = (
+            self._price(
+                HOST_ACTION,
+                self.host_w,
+                least_sure("derived", self.host_power.basis, count.basis),
+                f"{share}, at the wall: {self.host_power.source}",
+                category=HOST,
+                common_category="static",
+                part="static",
+                per="s",
+                count_formula="seconds of the run",
+            ),
+            self._price(
+                CHASSIS_ACTION,
+                growth.value - supply - 1.0,
+                least_sure("derived", growth.basis, loss.basis),
+                f"{growth.value:g} J at the wall per joule of the board, less the supply's loss: {growth.source}",
+                category="chassis",
+                common_category="board",
+                part="control",
+                per="J",
+                count_formula="energy of the board",
+            ),
+            self._price(
+                SUPPLY_ACTION,
+                supply,
+                least_sure("derived", growth.basis, loss.basis),
+                f"{loss.value:g} of the power at the wall: {loss.source}",
+                category="psu",
+                common_category="board",
+                part="control",
+                per="J",
+                count_formula="energy of the board",
+            ),
+        )
+        return tuple(row for row in rows if row.energy_per_action_fj > 0.0)
+
+    def list_coefficients(self) -> Mapping[str, Quantity]:
+        """Return the numbers of these surroundings that a hardware keeps beside its prices."""
+        return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
+
+    def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **told: Any) -> EnergyAction:
+        """Return the row of an action, with the range of its half-width."""
+        width = self.host_half_width if key == HOST_ACTION else self.growth_half_width
+        wide = math.exp(width.value)
+        return EnergyAction(
+            component=key[0],
+            action=key[1],
+            energy_per_action_fj=max(joules, 0.0) * FJ_PER_J,
+            low_fj=max(joules, 0.0) * FJ_PER_J / wide,
+            high_fj=max(joules, 0.0) * FJ_PER_J * wide,
+            basis=basis,
+            source=source,
+            **told,
+        )

@@ -1,0 +1,376 @@
+"""The boundary `system`: power at the wall plug, with host, chassis and power supply on lines of the ledger."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+import chip
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.configuration import BOUNDARIES, Configuration
+from joulemap.domain.constant import list_constants
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
+from joulemap.domain.settings import Settings, Usage
+from joulemap.domain.surrounding import KEPT, Surrounding
+from joulemap.model.pipeline import Evaluator, evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.total import evaluate_totals
+from joulemap.model.variation import Varied
+from joulemap.model.workload import columns_of
+from joulemap.plan.anchor import anchor_hardware
+from joulemap.plan.calibration import CalibrationUse
+from joulemap.plan.selection import select_hardware
+from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.trace.single import describe
+from joulemap.wing.explore.design.doubt import half_widths
+from joulemap.workspace import Workspace
+from models import KEY, shipped
+
+CATALOGUE = load_catalogue().hardware
+PLUGGED = [one for one in CATALOGUE.values() if not explain_missing(one)]
+RELU = "elementwise(kind=relu,elements=1048576)"
+
+
+def surround(*, growth: float, host_w: float, count: float, loss: float) -> Surrounding:
+    return Surrounding(
+        name="rack",
+        label="a rack",
+        board_count=chip.number(count),
+        growth=chip.number(growth),
+        host_power=chip.number(host_w, "W"),
+        supply_loss=chip.number(loss),
+        growth_half_width=chip.number(0.1),
+        host_half_width=chip.number(0.5),
+    )
+
+
+def run_of(hardware: Hardware, operator: str = RELU) -> RunColumns:
+    found = find_operator(operator)
+    assert found is not None
+    configuration = Configuration(hardware=hardware.id, precision="fp32", runtime="graph")
+    return evaluate(columns_of(describe(found, 1, KEY)), hardware, configuration)
+
+
+def joules(run: RunColumns, key: ActionKey | None = None) -> float:
+    rows = slice(None) if key is None else run.ledger.action_index == run.hardware.reference.position(key)
+    return int(run.ledger.energy_fj[rows].sum()) / FJ_PER_J
+
+
+def test_lines_around_a_board_worked_by_hand() -> None:
+    # 8 MiB at 50 GB/s and 1 us of launch; a host of 80 W for eight boards, 1.25 J for each of a board
+    board = run_of(chip.cpu())
+    outside = run_of(chip.cpu().at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04)))
+    seconds = 8 * 2**20 / 50e9 + 1e-6
+    assert_close(joules(outside, HOST_ACTION), 10.0 * seconds, rel=1e-9)
+    assert_close(joules(outside, SUPPLY_ACTION), 0.05 * joules(board), rel=1e-9)
+    assert_close(joules(outside, CHASSIS_ACTION), 0.20 * joules(board), rel=1e-9)
+    assert_close(joules(outside), 1.25 * joules(board) + 10.0 * seconds, rel=1e-9)
+    assert np.array_equal(board.operators.latency_fs, outside.operators.latency_fs)
+    assert board.uncapped_power_w == outside.uncapped_power_w
+
+
+def test_surroundings_that_add_nothing_add_no_lines() -> None:
+    board = run_of(chip.cpu())
+    inside = run_of(chip.cpu().at_boundary("system", "1", surround(growth=1.0, host_w=0.0, count=1.0, loss=0.0)))
+    assert np.array_equal(board.ledger.energy_fj, inside.ledger.energy_fj)
+    assert inside.hardware.reference.around == ()
+    assert inside.hardware.digest != board.hardware.digest
+
+
+def test_a_supply_loses_no_more_than_the_growth() -> None:
+    with pytest.raises(ValueError, match="supply loss"):
+        surround(growth=1.02, host_w=0.0, count=1.0, loss=0.03)
+    with pytest.raises(ValueError, match="board_count"):
+        surround(growth=1.25, host_w=0.0, count=0.5, loss=0.0)
+
+
+def test_waiting_draws_static_power_and_the_host() -> None:
+    # 1 W of static power at 1.25 W at the wall, and a share of 10 W
+    hardware = chip.cpu().at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04))
+    assert_close(hardware.waiting_w, 11.25, rel=1e-12)
+    assert chip.cpu().waiting_w == 1.0
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("hardware", PLUGGED, ids=lambda one: one.id)
+def test_ledgers_close_at_every_boundary_and_each_contains_the_smaller(hardware: Hardware) -> None:
+    precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
+    anchored = anchor_hardware(hardware)
+    found = {}
+    for boundary in BOUNDARIES:
+        bound = attrs.evolve(chip.bound(anchored, "default", boundary), compiler=None)
+        configuration = Configuration(hardware=hardware.id, precision=precision, runtime="engine")
+        run = evaluate(shipped("mobilenet_v2"), bound, configuration)
+        totals = evaluate_totals(Evaluator(shipped("mobilenet_v2")), [(bound, configuration)])
+        assert totals.energy_fj.tolist() == [int(run.ledger.energy_fj.sum())]
+        found[boundary] = run
+    assert joules(found["chip"]) <= joules(found["board"]) <= joules(found["system"])
+    around = find_surrounding(hardware)
+    seconds = int(found["system"].operators.interval_fs.sum()) / FS_PER_S
+    expected = around.growth.value * joules(found["board"]) + around.host_w * seconds
+    assert_close(joules(found["system"]), expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["h100_sxm5", "l4", "xeon_8490h", "rk3588_npu", "hailo_8"])
+def test_more_work_more_power_and_a_slower_clock(name: str) -> None:
+    hardware = CATALOGUE[name]
+    configuration = Configuration(hardware=name, precision="int8", runtime="engine")
+    bound = attrs.evolve(chip.bound(anchor_hardware(hardware), "default", "system"), compiler=None)
+    one = evaluate(shipped("resnet18"), bound, configuration)
+    two = evaluate(shipped("resnet18", 2), bound, attrs.evolve(configuration, batch=2))
+    assert joules(one) < joules(two)
+    slow = f"{bound.full_clock.value / 2e6:.0f}MHz"
+    halved = attrs.evolve(chip.bound(anchor_hardware(hardware), slow, "system"), compiler=None)
+    slower = evaluate(shipped("resnet18"), halved, attrs.evolve(configuration, power_mode=slow))
+    seconds = [int(run.operators.interval_fs.sum()) for run in (one, slower)]
+    assert seconds[0] < seconds[1]
+    assert joules(slower) / seconds[1] < joules(one) / seconds[0]
+    dearer = attrs.evolve(
+        bound, reference=bound.reference.with_static(attrs.evolve(hardware.static_power, value=hardware.tdp.value / 2))
+    )
+    assert joules(evaluate(shipped("resnet18"), dearer, configuration)) > joules(one)
+
+
+def test_slopes_of_prices_are_those_of_the_ledger() -> None:
+    bound = chip.bound(anchor_hardware(CATALOGUE["xeon_8490h"]), "default", "system")
+    varied = Varied.of(shipped("resnet18"), "int8", "engine")
+    base = varied.evaluate(bound)
+    run = evaluate(shipped("resnet18"), bound, Configuration(hardware="xeon_8490h", precision="int8", runtime="engine"))
+    assert_close(base.energy_j, joules(run), rel=1e-6)
+    for action in bound.reference:
+        name = "static_power" if action.key == STATIC_ACTION else ".".join(action.key)
+        if name not in base.action_j or action.key == STATIC_ACTION:
+            continue
+        more = attrs.evolve(action, energy_per_action_fj=1.01 * action.energy_per_action_fj)
+        changed = varied.evaluate(attrs.evolve(bound, reference=bound.reference.with_actions([more])))
+        if changed.interval_s == base.interval_s:
+            assert_close(changed.energy_j - base.energy_j, 0.01 * base.action_j[name], rel=1e-4)
+
+
+def test_every_hardware_has_surroundings_or_one_reason() -> None:
+    forms = load_surroundings()
+    with (FOLDER / "hardware.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["hardware"] for row in rows} <= CATALOGUE.keys()
+    assert all(bool(row["form"]) != bool(row["reason"]) for row in rows)
+    assert {row["form"] for row in rows} - {""} <= forms.keys()
+    used = {find_surrounding(one).name for one in PLUGGED}
+    assert used == forms.keys()
+    refused = {name for name, one in CATALOGUE.items() if explain_missing(one)}
+    assert {
+        "stm32u575",
+        "max78000",
+        "samsung_galaxy_s24_npu",
+        "snapdragon_x_elite_cpu",
+        "kpu_t64",
+        "plasticine",
+        "apple_m4_cpu",
+    } <= refused
+    for name in refused:
+        assert explain_missing(HardwareEntry.of(CATALOGUE[name])) == explain_missing(CATALOGUE[name])
+        with pytest.raises(UsageError):
+            find_surrounding(CATALOGUE[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("h100_sxm5", "board_server"),
+        ("a100_pcie_80gb", "card_server"),
+        ("l4", "card_server"),
+        ("cloud_ai_100_pro", "card_server"),
+        ("rtx_4090", "card_computer"),
+        ("epyc_9654", "cpu_server"),
+        ("mi300x", "other_server"),
+        ("hailo_8", "stick"),
+        ("coral_edge_tpu", "stick"),
+        ("jetson_orin_nx_16gb", "board_computer"),
+        ("jetson_agx_orin_cpu", "inside"),
+    ],
+)
+def test_each_slot_and_class_has_its_form(name: str, form: str) -> None:
+    assert find_surrounding(CATALOGUE[name]).name == form
+
+
+def test_energies_anchored_at_the_wall_are_counted_once() -> None:
+    hardware = anchor_hardware(CATALOGUE["jetson_agx_orin_cpu"])
+    configuration = Configuration(hardware=hardware.id, precision="fp32", runtime="engine")
+    board, outside = (
+        evaluate(shipped("resnet18"), chip.bound(hardware, "default", boundary), configuration)
+        for boundary in ("board", "system")
+    )
+    assert joules(board) == joules(outside)
+
+
+def bind(settings: Settings, name: str) -> Hardware:
+    selection = select_hardware(settings)
+    ((entry, mode),) = ((entry, mode) for entry, mode in selection.pairs if entry.id == name)
+    return selection.target(entry, mode, CalibrationUse("none"), settings.boundary).bind(CATALOGUE[name])
+
+
+def host_w(hardware: Hardware) -> float:
+    place = hardware.reference.position(HOST_ACTION)
+    assert place is not None
+    return hardware.reference.prices_fj[place] / FJ_PER_J
+
+
+def test_a_named_host_replaces_that_of_a_card_and_not_that_of_a_server() -> None:
+    settings = Settings(hardware=("l4", "h100_sxm5", "hailo_8"), boundary="system", runtime=("eager",))
+    named = attrs.evolve(settings, host="xeon_8490h")
+    assert_close(host_w(bind(settings, "l4")), 180.0 / 4, rel=1e-12)
+    # a Xeon's static power, 1.2 times at the wall
+    xeon_w = CATALOGUE["xeon_8490h"].static_power.value
+    assert_close(host_w(bind(named, "l4")), 1.2 * xeon_w, rel=1e-12)
+    assert_close(host_w(bind(named, "hailo_8")), 1.2 * xeon_w, rel=1e-12)
+    assert host_w(bind(settings, "h100_sxm5")) == host_w(bind(named, "h100_sxm5")) == 700.0 / 8
+    assert bind(named, "h100_sxm5").host == "xeon_8490h"  # it launches the kernels
+    assert bind(attrs.evolve(named, boundary="board"), "l4").host_w == xeon_w
+    with pytest.raises(UsageError, match="snapdragon_x_elite_cpu"):
+        bind(attrs.evolve(settings, host="snapdragon_x_elite_cpu"), "hailo_8")
+
+
+def test_wall_is_another_name_of_the_boundary() -> None:
+    assert Settings(boundary="wall").boundary == "system"
+    with pytest.raises(UsageError, match="unknown boundary 'plug'"):
+        Settings(boundary="plug")
+
+
+def test_hardware_without_the_boundary_refuses_if_named_and_is_left_out_of_a_class() -> None:
+    for names in (("h100_sxm5", "snapdragon_8_elite_npu"), ("apple_m2",), ("server_4x_l4",)):
+        with pytest.raises(UsageError, match="has no boundary system"):
+            select_hardware(Settings(hardware=names, boundary="system"))
+    selection = select_hardware(Settings(architecture=("npu",), hardware=("npus",), boundary="system"))
+    kept = {entry.id for entry, _ in selection.pairs}
+    assert {"hailo_8", "gaudi3"} <= kept
+    assert "snapdragon_8_elite_npu" in selection.unplugged
+    assert kept.isdisjoint(selection.unplugged)
+    assert not select_hardware(Settings(hardware=("npus",))).unplugged
+
+
+def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
+    names = list_constants(chip.bound(anchor_hardware(CATALOGUE["l4"]), "default", "system")).keys()
+    assert {"host.static_power", "chassis.fans_and_regulators", "psu.conversion_loss"} <= names
+    assert names.isdisjoint(f"coefficient.{name}" for name in KEPT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
+def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.evaluate(
+        "resnet18", hardware=[name], precision="int8", runtime="engine", calibration="none", boundary="system"
+    )
+    ((latency, energy),) = workspace.sql("SELECT latency_half_width, energy_half_width FROM runs").rows
+    bound = chip.bound(anchor_hardware(CATALOGUE[name]), "default", "system")
+    configuration = Configuration(hardware=name, precision="int8", runtime="engine")
+    points = evaluate_totals(Evaluator(shipped("resnet18")), [(bound, configuration)])
+    found = half_widths(points, bound, configuration, load_doubt())
+    assert_close(float(found[0][0]), latency, rel=1e-9)
+    assert_close(float(found[1][0]), energy, rel=1e-9)
+    around, seconds = find_surrounding(CATALOGUE[name]), int(points.interval_fs[0]) / FS_PER_S
+    share = around.host_w * seconds * FJ_PER_J / int(points.energy_fj[0])
+    more = (around.growth_half_width.value * (1.0 - share)) ** 2 + (around.host_half_width.value * share) ** 2
+    assert energy**2 > more > 0.0
+
+
+@pytest.mark.slow
+def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    for boundary in BOUNDARIES:
+        workspace.analyze("resnet18", "l4", precision="int8", boundary=boundary)
+    workspace.evaluate("resnet18", hardware=["hailo_8", "xeon_8490h"], precision="int8", boundary="system")
+    assert workspace.query("audit.conservation").rows == ()
+    rows = workspace.sql(
+        "SELECT DISTINCT component, basis <> '' AND source <> '' FROM energy_ledger "
+        "WHERE component IN ('host', 'chassis', 'psu') ORDER BY ALL"
+    ).rows
+    assert rows == (("chassis", True), ("host", True), ("psu", True))
+    widths: dict[str, float] = dict(
+        workspace.sql("SELECT boundary, energy_half_width FROM runs WHERE hardware = 'l4' ORDER BY ALL").rows
+    )
+    assert widths["board"] < widths["system"]
+
+
+@pytest.mark.slow
+def test_a_host_is_in_the_energy_at_the_wall_and_in_no_share_of_it(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=("h100_sxm5", "l4", "apple_m4_pro"), precision=("fp16",), batch=(8,), tf32="allowed")
+    settings = attrs.evolve(settings, runtime=("engine",))
+    at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
+    usage = Usage(utilization=0.5)
+    rows = {row.hardware: row for row in workspace.cost("resnet50", at_wall, usage=usage).rows}
+    board = {row.hardware: row for row in workspace.cost("resnet50", settings, usage=usage).rows}
+    for name, host_w in (("h100_sxm5", 87.5), ("l4", 45.0)):
+        run, plain = rows[name], board[name]
+        assert run.energy_per_inference_j and plain.energy_per_inference_j and run.throughput_per_s
+        assert_close(
+            run.energy_per_inference_j, 1.25 * plain.energy_per_inference_j + host_w / run.throughput_per_s, rel=1e-6
+        )
+        assert_close(run.idle_power_w or 0.0, 1.25 * (plain.idle_power_w or 0.0) + host_w, rel=1e-9)
+        assert run.kwh_per_million and plain.kwh_per_million
+        assert run.kwh_per_million > plain.kwh_per_million
+    assert rows["apple_m4_pro"].energy_per_inference_j == board["apple_m4_pro"].energy_per_inference_j
+    assert workspace.cost("resnet50", hardware=["h100_sxm5", "apple_m2"]).scope.boundaries == ("board", "system")
+    chosen = workspace.recommend("resnet50", attrs.evolve(settings, hardware=("l4", "hailo_8"), boundary="system"))
+    assert all(row.host_energy_per_inference_j == 0.0 for row in chosen.rows if row.status == "ok")
+
+
+@pytest.mark.slow
+def test_the_wall_on_the_command_line(joulemap: Run) -> None:
+    asked = ("compare", "resnet18", "--precision", "int8", "--runtime", "engine", "--boundary")
+    told = joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--notes")
+    assert told.stdout.startswith("resnet18, batch 1, int8, engine, system\n")
+    assert "1/8 of 700 W of a server of eight boards" in " ".join(told.stdout.split())
+    assert "+ host" not in told.stdout
+    rows = json.loads(joulemap(*asked, "system", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)
+    assert rows["boundaries"] == ["system"]
+    refused = joulemap(*asked, "wall", "--hardware", "samsung_galaxy_s24_npu")
+    assert refused.returncode == ExitCode.USAGE
+    assert len(refused.stderr.strip().splitlines()) == 1
+    prices = joulemap("hardware", "show", "l4", "--energy", "--boundary", "wall", "--format", "csv").stdout
+    assert "conversion_loss" in prices
+
+
+@pytest.mark.slow
+def test_follow_up_commands_ask_at_the_boundary_of_the_answer(joulemap: Run) -> None:
+    def steps(*words: str) -> list[list[str]]:
+        found: list[str] = json.loads(joulemap(*words, "--format", "json").stdout)["next_steps"]
+        assert found
+        return [one.split() for one in found]
+
+    model = ("cost", "mlperf_tiny_kws", "--precision", "int8", "--batch", "1")
+    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*model, "raspberry_pi_5", "stm32u575"))
+    assert all("--boundary" not in one for one in steps(*model, "--purchase-price", "stm32u575=1USD", "stm32u575"))
+    for one in steps(*model, "raspberry_pi_5", "--boundary", "wall"):
+        assert one[one.index("--boundary") + 1] == "wall"
+        assert one.count("--boundary") == 1
+    fleet = ("fleet", "resnet18", "l4", "t4", "--rate", "100/s", "--p99", "50ms", "--precision", "int8")
+    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*fleet))
+
+
+@pytest.mark.slow
+def test_a_microcontroller_costs_at_its_board(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=("stm32u575", "raspberry_pi_5"), precision=("int8",), batch=(1,), runtime=("engine",))
+    at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
+    found = workspace.cost("mlperf_tiny_kws", at_wall)
+    energies = {row.hardware: row.energy_per_inference_j for row in found.rows}
+    board = {row.hardware: row.energy_per_inference_j for row in workspace.cost("mlperf_tiny_kws", settings).rows}
+    assert energies["stm32u575"] == board["stm32u575"]
+    assert (energies["raspberry_pi_5"] or 0.0) > (board["raspberry_pi_5"] or 0.0)
+    assert found.scope.unplugged.keys() == {"stm32u575"}
+    with pytest.raises(UsageError, match="stm32u575 has no boundary system"):
+        workspace.compare("mlperf_tiny_kws", attrs.evolve(settings, boundary="system"))
