@@ -36,8 +36,13 @@ from joulemap.workspace import Workspace
 from models import KEY, shipped
 
 CATALOGUE = load_catalogue().hardware
-SOLD = [one for one in CATALOGUE.values() if LIMIT_SHARE in one.coefficients]
-"""Hardware whose power limit says what its prices miss."""
+LEAST_CAPACITY = 100e6
+"""Bytes that a large product needs."""
+
+SOLD = [
+    one for one in CATALOGUE.values() if LIMIT_SHARE in one.coefficients and one.memory_capacity.value > LEAST_CAPACITY
+]
+"""Hardware whose power limit says what its prices miss, with room for a large product."""
 
 FJ_PER_J = 1e15
 
