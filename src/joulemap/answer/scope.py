@@ -12,7 +12,6 @@ import attrs
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat
-from joulemap.answer.surrounding import Plugged, describe_plugged, find_plugged
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
@@ -45,6 +44,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.surrounding import Plugged
     from joulemap.plan.budget import Budget
     from joulemap.row.run import Fallback
 
@@ -350,7 +350,7 @@ class Scope:
             *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
             *(text.SET(change=told) for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
-            *describe_plugged(self.plugged, self.unplugged, self.fallback_boundary),
+            *self._describe_plugged(),
             *self._describe_hosts(),
             *self._describe_launches(),
             *describe_fallen(self.fallen, self.mark),
@@ -368,6 +368,14 @@ class Scope:
         more = max(0, len(told) - SHOWN_LEFT_OUT) or None
         no_mode = text.NO_MODE(budget=self.budget.power_w, names=told[:SHOWN_LEFT_OUT], more=more)
         return [text.BUDGET(budget=self.budget), *([no_mode] if told else [])]
+
+    def _describe_plugged(self) -> list[str]:
+        """Return the notes on the boundary `system`; empty for answers at another boundary."""
+        if not self.plugged and not self.unplugged:
+            return []
+        from joulemap.answer.surrounding import describe_plugged
+
+        return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary)
 
     def _describe_hosts(self) -> list[str]:
         """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
@@ -577,6 +585,12 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
     )
 
 
+def _find_plugged(connection: Connection, ids: list[int]) -> tuple[Plugged, ...]:
+    from joulemap.answer.surrounding import find_plugged
+
+    return find_plugged(connection, ids)
+
+
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
     runs = find_outlines(connection, ids)
     find = fetch if any(run.is_calibrated for run in runs.values()) else fetch_none
@@ -598,7 +612,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
-        "plugged": find_plugged(connection, ids) if any(run.boundary == SYSTEM for run in runs.values()) else (),
+        "plugged": _find_plugged(connection, ids) if any(run.boundary == SYSTEM for run in runs.values()) else (),
         "assumed": find_assumed(connection, ids),
         "named": {run_id: run.configured_hardware for run_id, run in runs.items()},
         "tf32": name_tf32(run.runtime for run in runs.values() if run.tf32),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.catalog.sheet import find_scenario, load_scenarios
-from joulemap.catalog.surrounding import find_surrounding
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import BOARD, SYSTEM
@@ -68,8 +67,11 @@ class Hosting:
         """
         is_at_wall = boundary == SYSTEM
         host = calibration.target(self.entry, self.power_mode, BOARD if is_at_wall else boundary)
-        around = find_surrounding(self.entry) if is_at_wall and self.is_counted else None
-        return InHost(host=host, is_counted=self.is_counted, around=around)
+        if not (is_at_wall and self.is_counted):
+            return InHost(host=host, is_counted=self.is_counted)
+        from joulemap.catalog.surrounding import find_surrounding
+
+        return InHost(host=host, is_counted=self.is_counted, around=find_surrounding(self.entry))
 
 
 def find_hosts(

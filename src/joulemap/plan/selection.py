@@ -14,7 +14,6 @@ import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.catalog.surrounding import explain_missing
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
@@ -231,6 +230,8 @@ def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict
     """Return name -> reason for hardware that lacks a boundary: at `system`, unless its power at the wall is known."""
     if boundary != SYSTEM:
         return {}
+    from joulemap.catalog.surrounding import explain_missing
+
     reasons = {
         entry.id: explain_missing(entry) if find_kind(entry.architecture) is None else BOXED for entry in entries
     }
