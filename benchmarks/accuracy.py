@@ -95,8 +95,8 @@ Agreement with a row that was used for fitting says little. The splits are:
 | unseen hardware | no row of its hardware was in view |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. `joulemap validate
---by split` also prints ranks, worst rows and groups of fewer than five rows. Four GPU coefficients were chosen with
-errors of rows that count as unseen in view: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
+--by split` also prints ranks, worst rows and groups of fewer than five rows. Four GPU timing constants were
+tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
 `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
@@ -112,7 +112,8 @@ LADDER_TEXT: Final = """\
 The GPU class was fitted with one set of coefficients for all boards: to all rows, to all but a quarter of the shapes,
 and to all but one board, and scored on what was held out. Beside it are two rooflines: one of 72 % of the peak, 80 % of
 the bandwidth and 2 µs per kernel, and one with three fitted numbers per kind, held out in the same way. The table shows
-mean / median absolute relative errors in per cent. `make ladder` prints them by board.
+mean / median absolute relative errors in per cent. `make ladder` breaks them down by board and shows how much each
+modelled effect reduces the error.
 
 The forms of the model were chosen with all of these rows in view, so other sources may have somewhat larger errors. A
 coefficient that depends on one board alone keeps its built-in value when that board is held out. Whole models come
@@ -127,8 +128,8 @@ For each of these, a correction did not lower held-out errors, or a single board
   %, so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
   suggests an epilogue of scales that is not overlapped. Products on H200 show none.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
-  takes 1.1x to 1.3x. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on this board, where
-  3.0 to 3.2 are predicted: a quarter of the difference. The rest is unexplained.
+  takes 1.1x to 1.3x the prediction. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
+  this board, where 3.0 to 3.2 are predicted: a quarter of the difference. The rest is unexplained.
 - **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of
   the same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On that L40, a product of 0.46 s
   runs at 54 TFLOP/s, where the power cap allows 135. Heat or a lower power limit may have slowed the boards.

@@ -274,7 +274,7 @@ def test_a_page_without_what_draws_images_has_its_figures_in_characters(
     assert "text charts; `pip install 'joulemap[plot]'`" in done.stderr
     text = (tmp_path / "page.html").read_text()
     assert "<script" not in text and "script-src" not in text and "<svg" not in text
-    assert "Figures are drawn in characters" in text and text.count("<pre aria-label=") >= 3
+    assert "Figures are drawn as text" in text and text.count("<pre aria-label=") >= 3
     assert "<td" in text and "l4" in text
 
 

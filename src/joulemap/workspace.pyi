@@ -436,7 +436,7 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[RunKeywords],
     ) -> FlipAnswer:
-        """Compute by which factor each constant must be wrong for the other hardware to be better.
+        """Compute by which factor each constant must be wrong for the other chip to win.
 
         Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
         the metric is a cost. Raises as `explain`; UsageError if the two are the same.

@@ -50,7 +50,7 @@ DRAWN_TITLE: Final = Template("{model}: {use}")
 BEST: Final = Template(
     "{name} {row.way} is the cheapest[ configuration of {own}]{available}, at {cost} per million {unit}"
     "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
-    "[Electricity is {electricity:%} of the cost. ]{carbon} of CO2 ({place}, on average)."
+    "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place}, average)."
 )
 IF_AVAILABLE: Final = ", but is not available"
 GIVEN_GRID: Final = "the grid that is given"
@@ -109,10 +109,11 @@ SCOPE_NOTE: Final = (
     "A rent includes all of these. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
-UTILIZATION_NOTE: Final = "energy and rent of idle hours are part of each inference"
+UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
 PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
-    "the usual spread of that kind. A published price adds 1.2x, a recalled one 1.3x, an assumed one 2x. "
+    "the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
+    "1.3 for recalled and 2 for assumed prices. "
     "37 % of the variance is common to the prices of one seller (from the offers). A given price is exact. "
     "The view `offers` lists every offer with its date and source"
 )
@@ -195,7 +196,7 @@ class CostAnswer(CandidateAnswer):
         return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, told)), texts),)
 
     def _each(self) -> list[CostOption]:
-        """Return the cheapest configuration of each hardware in the selected way of paying: ranked, or named."""
+        """Return each chip's cheapest configuration under the selected payment option, for ranked or named chips."""
         named = bool(self.scope.settings.hardware)
         asked = (row for row in self.rows if self._is_asked(row))
         return first_of_each(row for row in asked if row.rank is not None or named)

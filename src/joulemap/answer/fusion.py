@@ -75,10 +75,10 @@ LARGEST: Final = Template(
     "{saved_edp_share_fraction:%} of the energy x delay saved"
 )
 BYTES: Final = Template(
-    "{saved_moved_fraction:%} of the bytes that operators read and write stay inside kernels; off chip, "
-    "[{less:B} less are moved ({saved_dram_fraction:%})][{more:B} more are moved][{same}]"
+    "{saved_moved_fraction:%} of the bytes that operators read and write stay inside kernels; "
+    "[off chip, {less:B} less are moved ({saved_dram_fraction:%})][off chip, {more:B} more are moved][{same}]"
 )
-SAME_BYTES: Final = "as many bytes are moved as separately"
+SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
 
 PASSED: Final = (
     "operators after a library's product run in a pass of their own, which writes and reads its result again"

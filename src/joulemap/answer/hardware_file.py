@@ -161,7 +161,8 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
-    """Run the trial models in every precision, power mode and runtime; faults of the description are refusals.
+    """Run the trial models in every precision, power mode and runtime; errors in the description are
+    reported as refusals.
 
     The hardware is prepared as for other answers: anchored, calibrated, with its fallback host.
     """

@@ -1,4 +1,4 @@
-"""Build grids for people; a string lists the columns of a table, and templates the cells of a line."""
+"""Build tables for display: a string names a table's columns, templates define a row's cells."""
 
 from __future__ import annotations
 

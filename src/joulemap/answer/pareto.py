@@ -66,7 +66,7 @@ DOMINATED_TITLE: Final = Template("Dominated ({count:#})")
 
 DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in both metrics and better in one"
 FRONT_NOTE: Final = (
-    "front confidence: share of random draws within the errors in which no other configuration is better in both"
+    "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
 WITHOUT_PLACE: Final = "without a place"
 

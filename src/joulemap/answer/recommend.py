@@ -93,10 +93,10 @@ MISS_NOTE: Final = (
     "throughput limit / value - 1"
 )
 HOST_NOTE: Final = (
-    "Ranked and limited energies include a host. USB and M.2 chips get one, whose static power counts between batches "
-    "as with --host. Other chips add the host share that fleet and cost use; complete computers add nothing. "
-    "A host set with --host is already in the energy. energy_j stays that of the board; compare, pareto and explain "
-    "count a host with --host only"
+    "Ranked and limited energies include a host. USB and M.2 accelerators are charged a host, including its static "
+    "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
+    "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
+    "compare, pareto and explain count a host with --host only"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"

@@ -665,7 +665,8 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
     told = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
     fit = text.FIT(row, errors=told)
     is_own = row.hardware in hardware
-    inherited = text.INHERITED(row=row, place=None if is_own else row.place, fit=fit)
+    verb = "uses" if len(row.inheritors) == 1 else "use"
+    inherited = text.INHERITED(row=row, verb=verb, place=None if is_own else row.place, fit=fit)
     return [
         *([text.CALIBRATED(row=row, fit=fit), *describe_weight(row)] if is_own else []),
         *([inherited] if row.inheritors else []),

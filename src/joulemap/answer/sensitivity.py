@@ -53,7 +53,9 @@ FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
 ELASTICITY_NOTE: Final = "elasticity: percent of the metric per percent of the constant, each constant alone"
-LINEAR_NOTE: Final = "at full clock, an energy per action changes energy by exactly its share, and no time"
+LINEAR_NOTE: Final = (
+    "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"
+)
 CAPPED_NOTE: Final = Template(
     "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
 )

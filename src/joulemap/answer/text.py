@@ -54,7 +54,7 @@ WEIGHTS: Final = Template(
     "weights of products are stored as {formats}; the kernel that multiplies by them converts them, and norms, biases "
     "and tables keep the precision of activations"
 )
-TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32} (--tf32 never)")
+TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never` turns this off")
 PLACED: Final = Template("{hardware} runs it {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
@@ -95,8 +95,8 @@ CALIBRATED: Final = Template(
     "{row.hardware} is calibrated by {row.calibration} ({row.place}), {fit}; `--calibration none` disables it"
 )
 INHERITED: Final = Template(
-    "the calibration of {row.hardware} applies to {row.inheritors:and}, of the same generation "
-    "({row.hardware_generation}): {row.calibration}[ ({place}), {fit}]; `--calibration own` disables that"
+    "{row.inheritors:and} {verb} the calibration of {row.hardware} (same generation, {row.hardware_generation}): "
+    "{row.calibration}[ ({place}), {fit}]; `--calibration own` disables this"
 )
 FIT: Final = Template(
     "fitted to {measurement_count:n measurement} of {family_count:n family|families}[, median error {errors:and}]"

@@ -24,7 +24,7 @@ def flip(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Find how far each constant must change to reverse a winner.
+    """Find how far each constant must change for the other chip to win.
 
     Shows the break-even value of each constant of A and B, and the probability that it is reached. Also shows the
     confidence in the winner and the most useful measurement. `--details` lists the names for `--set`.

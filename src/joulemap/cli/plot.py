@@ -51,7 +51,7 @@ def plot(
     model: Model,
     *,
     metric: MetricName | None = option(None, "Metric of a waterfall, tornado, flip or heatmap.", shown="energy"),
-    theme: Theme = option("light", "Background of the page; not in json.", panel=OUTPUT),
+    theme: Theme = option("light", "Page background; ignored for json.", panel=OUTPUT),
     width: int | None = option(
         None,
         "Width of an svg in pixels; a png has twice as many.",

@@ -39,7 +39,7 @@ def validate(
     model: str = option("", "Model or operator type to score.", metavar="NAME", shown=False, complete=complete_models),
     precision: str = option("", "Precision to score.", metavar="NAME", shown=False),
     by: Literal[ScoreDivision, "operator"] = option("runtime", "Grouping of the measurements."),
-    source: str = option("", "Text that the source of a measurement contains.", metavar="TEXT", shown=False),
+    source: str = option("", "Score only measurements whose source contains this text.", metavar="TEXT", shown=False),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
     trust: TrustRows = False,
     output: OutputOptions,

@@ -220,7 +220,7 @@ def number_field(field: int, value: int) -> bytes:
 
 
 def bytes_field(field: int, content: bytes) -> bytes:
-    """Return a field with a text, a message or packed numbers."""
+    """Return a field with a string, a message or packed numbers."""
     return varint(field << 3 | DELIMITED) + varint(len(content)) + content
 
 

@@ -215,7 +215,7 @@ def _joins(
 
 
 def describe_loop(loop: Loop, operators: Sequence[Operator]) -> Subgraph:
-    """Return a loop as a subgraph, named by its operator with the most work, the first of equals."""
+    """Return a loop as a subgraph, named by its operator with the most work; ties go to the first."""
     found = max(
         loop.operator_indices,
         key=lambda index: (operators[index].mac_count, operators[index].elementwise_count, -index),

@@ -58,7 +58,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return the calibration of a hardware, its own or an inherited one."""
+        """Return a chip's calibration, its own or inherited; None if it has none."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id

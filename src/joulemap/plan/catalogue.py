@@ -59,7 +59,7 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError, on behalf of a file, where its hardware takes a name of the catalogue."""
+    """Raise CatalogueError if hardware in a file reuses a name of the catalogue."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
         if find_class(name):

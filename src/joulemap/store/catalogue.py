@@ -73,7 +73,7 @@ def write_catalogue(
 
 
 def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
-    """Store the program's metrics, or others, for use in SQL."""
+    """Store the built-in metrics, or the given ones, for SQL."""
     columns = [one.column for one in metrics]
     replace_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))

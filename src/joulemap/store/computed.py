@@ -87,7 +87,7 @@ def place_none(sql: str) -> str:
 def _fetch_taken(
     connection: duckdb.DuckDBPyConnection, sql: str, calls: Sequence[re.Match[str]], parameters: Mapping[str, Any]
 ) -> list[Records]:
-    """Return the rows of what each call takes."""
+    """Read the rows that each call takes as input."""
     start = max((one.start() for one in _EXPRESSION.finditer(sql, 0, calls[0].start())), default=0)
     before = sql[:start].rstrip().removesuffix(",")
     lists = ", ".join(f"(SELECT list(t) FROM {call[2]} AS t)" for call in calls)

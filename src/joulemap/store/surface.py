@@ -93,7 +93,7 @@ def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
-    """Replace the macros and views that joulemap made by those of this version, inside the transaction that is open."""
+    """Replace joulemap's macros and views with this version's, inside the open transaction."""
     for kind, name in _find_made(connection):
         connection.execute(f"DROP {kind} {quote_name(name)}")
     surface = load_surface()

@@ -76,7 +76,7 @@ def to_polars(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Draw the first of `count` rows as lines that fit the terminal."""
+    """Draw the first rows (of `count` in total) as lines that fit the terminal."""
     width = shutil.get_terminal_size().columns
     cells = [[_shorten(value) for value in row] for row in rows[:SHOWN]]
     columns = [list(column) for column in zip(names, *cells, strict=True)]

@@ -52,7 +52,7 @@ SHOWN_ROWS: Final = 14
 SHOWN_FEW_ROWS: Final = 6
 """Rows of the table behind each other figure of an exhibit."""
 
-IN_CHARACTERS: Final = f"Figures are drawn in characters: {INSTALL} draws images."
+IN_CHARACTERS: Final = f"Figures are drawn as text: {INSTALL} draws images."
 """Line at the top of a page without images."""
 
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}

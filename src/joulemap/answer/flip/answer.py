@@ -1,4 +1,4 @@
-"""Compute by how much each constant must be wrong for another hardware to be better."""
+"""Compute by how much each constant must be wrong for the other chip to win."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def flip(
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
 ) -> FlipAnswer:
-    """Compute by which factor each constant must be wrong for the other hardware to be better.
+    """Compute by which factor each constant must be wrong for the other chip to win.
 
     Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
     the metric is a cost. Raises as `explain`; UsageError if the two are the same.

@@ -70,8 +70,8 @@ class Flip(Varied):
     flip_value: float | None = told("constant at that factor, in unit")
     spread_count: float | None = told("distance to that factor in spreads of the constant; null for an exact constant")
     likelihood: float | None = told(
-        "probability that the constant is that wrong on that side, if all constants together have the error of "
-        "similar predictions; null for an exact constant"
+        "probability that the constant is wrong by this much in this direction, if all constants together have the "
+        "error of similar predictions; null for an exact constant"
     )
     low_ratio: float = told("factor one spread down")
     high_ratio: float = told("factor one spread up")

@@ -37,8 +37,8 @@ SIDE: Final = Template(
     "{name} contributes {share:%} of the uncertainty[; the order reverses with its {word} at {flip}][; {no_flip}]"
 )
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
-FLIP: Final = Template("{there} instead of {value} ({factor}[, {chance:odds}])")
-FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction ({chance:odds})")
+FLIP: Final = Template("{there} instead of {value} ({factor}[; chance {chance:odds}])")
+FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
 MEASURE_NEXT: Final = Template(
@@ -53,8 +53,8 @@ TIED: Final = "statistically tied"
 
 NOTES: Final = (
     "each constant alone, all others unchanged, between 1/100 and 100 times its value",
-    "chance: probability that this constant is that wrong on that side; all constants together have the error of "
-    "similar predictions, each by its share of the uncertainty",
+    "chance: probability that the constant is wrong by this much in this direction. The total error is that of "
+    "similar predictions, divided among constants by their share of the uncertainty",
     "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants count as "
     "independent, and one common to both as one",
     "--details has each constant's name for --set",

@@ -168,14 +168,14 @@ class EdpAnswer(PartsAnswer):
             text.EDP_COLUMNS.format(by=by, kind=kind, fused=fused),
             limit=limit,
             keep=text.EDP_KEEP.format(by=by),
-            ranked="EDP share",
+            ranked="additive EDP",
             noun=noun,
         )
         rest = sum(row.share_fraction for row in rows.rows[limit:])
         return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest))
 
     def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
-        """Return a row per subgraph and a column per hardware: EDP share, and its share of that run."""
+        """Return a row per subgraph and a column per hardware: additive EDP, and its share of that run."""
         names: dict[int, str] = {}
         subgraphs: dict[int, dict[int, EdpComparison]] = {}
         for row in self.comparison:

@@ -38,7 +38,7 @@ RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
     "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
     "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
-    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
+    "*additive EDP edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
     "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
     "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
 }
@@ -160,20 +160,20 @@ EDP_HEADLINE: Final = Template(
 
 BESIDE_TABLE: Final = "Each subgraph on each hardware"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
-BESIDE_MEANING: Final = "cells: EDP share in Js, and in percent of the energy x delay of that run"
+BESIDE_MEANING: Final = "cells: additive EDP in Js, and in percent of the energy x delay of that run"
 LOWEST: Final = "lowest"
-EDP_TABLE: Final = Template("By {by}, largest EDP share first")
+EDP_TABLE: Final = Template("By {by}, largest additive EDP first")
 EDP_COLUMNS: Final = (
     "# rank | {by} name |{kind} pattern fusion_pattern |{fused} energy energy_j | latency latency_s | own EDP edp_js | "
-    "EDP share edp_share_js | run share share_fraction | cumulative share cumulative_fraction | "
+    "additive EDP edp_share_js | run share share_fraction | cumulative share cumulative_fraction | "
     "compute compute_share_fraction | memory memory_share_fraction | control control_share_fraction | "
     "static static_share_fraction | saved by halving halving_fraction | bottleneck"
 )
-EDP_KEEP: Final = "{by} | EDP share | run share | energy | latency | cumulative share | bottleneck"
+EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck"
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
 
-WINS: Final = Template("of {total:n subgraph}, {first} has the lowest EDP share in {count}[, {others:list}]")
+WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP in {count}[, {others:list}]")
 WIN: Final = Template("{name} in {count}")
 BOUNDS: Final = {
     "roofline": Template("with every subgraph at its roofline, energy x delay would be {edp_js:Js}, {saving:%} less"),
@@ -203,7 +203,7 @@ EDP_FACTS: Final = (
     "kernels | {subgraph_count} | subgraphs, {operator_count} operators",
 )
 CUT_TABLE: Final = Template("Concentration by {by}")
-CUT_COLUMNS: Final = "EDP share cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last"
+CUT_COLUMNS: Final = "additive EDP cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last"
 CUT_COUNT: Final = Template("top {top_count} of {total_count}")
 PATTERN_TABLE: Final = "By fusion pattern"
 PATTERN_COLUMNS: Final = (

@@ -136,7 +136,7 @@ class ReportAnswer(Answer):
         )
 
     def html(self) -> str:
-        """Return one page that needs no network; figures are text drawings without vl-convert-python."""
+        """Return one page that needs no network; figures fall back to text if vl-convert-python is missing."""
         return write_page(self.report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

@@ -106,7 +106,7 @@ class UtilizationAnswer(RunAnswer):
         bound, _, time = describe_bound(worst).partition(" ")
         given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "better": ""}
         if (remedy := self._find_better(worst)) is not None:
-            given["better"] = text.BETTER(remedy=self._name(remedy), gain=_describe_gain(remedy))
+            given["better"] = text.BETTER(name=given["name"], remedy=self._name(remedy), gain=_describe_gain(remedy))
         if best is worst:
             return text.HEADLINE(worst, **given)
         return text.HEADLINE_OF_SEVERAL(worst, best=best, best_name=self.scope.mark(best.hardware), **given)

@@ -8,15 +8,15 @@ from typing import Final
 from joulemap.present.template import Template
 
 HEADLINE: Final = Template(
-    "{name} uses {compute_utilization_fraction:%} of its peak ({compute_grade})[, and {bound} bounds {time} of "
-    "its time][. {better}]."
+    "{name} uses {compute_utilization_fraction:%} of its peak ({compute_grade})[, and is {bound}-bound {time} of the "
+    "time][. {better}]."
 )
 HEADLINE_OF_SEVERAL: Final = Template(
     "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
-    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[, and {bound} bounds {time} of its time]"
-    "[. {better}]."
+    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[, and is {bound}-bound {time} of the "
+    "time][. {better}]."
 )
-BETTER: Final = Template("Better: {remedy}, with {gain}")
+BETTER: Final = Template("On {name}, {remedy} would give {gain}")
 GAIN: Final = Template("{gains:list}")
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
@@ -50,7 +50,7 @@ ROOF_COLUMNS: Final = (
     "*roofline grade roofline_grade | *idle units idle_units_fraction | attained attained_ops_per_s | "
     "peak peak_ops_per_s | bandwidth bandwidth_utilization_fraction | "
     "share of sustained bandwidth sustained_bandwidth_fraction | ops per off-chip byte dram_intensity_ops_per_byte | "
-    "ridge, ops per byte ridge_ops_per_byte | roof | units used units_used_count | units units_total_count | "
+    "ridge ops per byte ridge_ops_per_byte | roof | units used units_used_count | units units_total_count | "
     "power average_power_w | efficiency ops_per_j | flags"
 )
 

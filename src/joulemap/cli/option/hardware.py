@@ -62,7 +62,7 @@ class ScenarioOptions(ModeOptions):
     )
     power_budget: str = option(
         "",
-        "Maximum power per device, e.g. 15W; each runs in its largest mode within it.",
+        "Maximum power per device, e.g. 15W; each runs in its highest power mode within it.",
         metavar="POWER",
         shown="that of the scenario or deployment",
         is_advanced=True,
@@ -87,7 +87,7 @@ class FilterOptions(ScenarioOptions):
     )
     deployment: str = option(
         "",
-        "All hardware for datacenter, edge or embedded.",
+        "Include all hardware of these deployments: datacenter, edge, embedded.",
         metavar="NAME,...",
         shown=False,
         complete=complete_deployments,

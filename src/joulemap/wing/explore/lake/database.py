@@ -134,7 +134,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
 
 
 def _list_current() -> set[str]:
-    """Return the folders of shards of the current formulas, with the current design rules or independent of any."""
+    """Return the shard folders for the current formulas that use the current design rules or none."""
     return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 

@@ -173,7 +173,7 @@ class FleetAnswer(RunAnswer):
             self.title(),
             (show_under("", fleets, *below) if shown else Section("", below),),
             self.rows,
-            answer=self._find_headline(),
+            answer=f"{self._find_headline()}.",
             insights=self._list_insights(),
             sure=self._describe_interval(),
             details=[Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)],

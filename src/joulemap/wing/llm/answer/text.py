@@ -136,12 +136,12 @@ NOTES: Final = (
     "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
     "(time per output token): mean over the output, while the cache grows; tokens/s: output tokens of all sequences "
     "over the time of the whole requests",
-    "J/token: energy of an output token after the first, which belongs to prefill; all devices and their share of the "
-    "host's waiting are included; runs and their ledgers are of one device",
+    "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and their "
+    "share of idle host energy. Stored runs cover one device",
     "memory: share of a device's memory that weights, cache of the whole batch at its end, activations and the "
     "engine's reserve take; largest batch: maximum sequences of this length that fit",
-    "limit: what takes most of the time: memory, compute, operands (moving through the chip to units that compute for "
-    "less than a tenth of the time), launch (kernel launch overhead), communication between devices, or engine (its "
+    "limit: what takes most of the time: memory, compute, operands (on-chip data movement, with units computing "
+    "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
     "own work around the passes)",
 )
 SHARED_RUNS: Final = Template(

@@ -122,7 +122,8 @@ class PlaceAnswer(Answer):
         if ties := self._list_ties():
             answer += f"; {text.TIES(count=len(ties))}"
         if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
-            answer += f". {share}."
+            answer += f". {share}"
+        answer += "."
         return Document(
             title=self.title(),
             answer=answer,

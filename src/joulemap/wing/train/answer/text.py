@@ -36,7 +36,7 @@ SAMPLES: Final = Template("{samples_per_s:~} samples/s")
 COLUMNS: Final = Template(
     "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
     "*energy per sample sample_j | power device_power_w | *memory share memory_fraction | "
-    "exposed exchange exchange_seen_fraction? | USD per million samples #usd_per_million"
+    "exchange not overlapped exchange_seen_fraction? | USD per million samples #usd_per_million"
 )
 
 TOTAL: Final = Template(

@@ -139,7 +139,7 @@ class VerifyAnswer(Answer):
             if _find_factor(furthest) >= FAR:
                 is_first = furthest.quantity == "time_to_first_token_s"
                 parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
-        return "; ".join(parts)
+        return f"{'; '.join(parts)}."
 
 
 def _find_factor(row: VerifiedRow) -> float:
@@ -291,7 +291,7 @@ def _describe(row: Measurement | ServingRow) -> str:
     devices = "" if (row.device_count or 1) == 1 else f" x{row.device_count}"
     lengths = f"{row.prompt_tokens or 0:.0f}+{row.output_tokens or 0:.0f} tokens"
     scope, count = row.scope.replace("_", " "), f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}"
-    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {count} at a time"
+    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {count} requests in flight"
 
 
 def _calibrate(
