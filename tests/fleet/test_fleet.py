@@ -264,7 +264,7 @@ def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., F
     watts = [row.total_power_w or 0.0 for row in answer.rows]
     assert watts == sorted(watts)
     assert not answer.is_met
-    assert answer.document().answer == NO_LIMITS(answer.rows[0])
+    assert answer.document().answer == f"{NO_LIMITS(answer.rows[0])}."
 
 
 def station_of(device: float, idle_w: float = 0.0, **more: float | None) -> Station:

@@ -356,7 +356,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"] == wording.INSIDE(inside=4, judged=4)
+    assert data["answer"] == f"{wording.INSIDE(inside=4, judged=4)}."
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
     assert data["kept"] == wording.STORED(fresh=1, known=0)
     slow = tmp_path / "slow.json"

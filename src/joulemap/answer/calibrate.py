@@ -57,10 +57,10 @@ ERROR_COLUMNS: Final = "quantity | *runtime | *precision | *batch size batch | *
 BY_FAMILY: Final = "By model family"
 FAMILY_COLUMNS: Final = "quantity | *family | *measurements measurement_count"
 SHARES: Final = (
-    "class defaults, mean uncalibrated_mean_fraction | class defaults, median uncalibrated_median_fraction | "
-    "*fitted, mean fitted_mean_fraction | fitted, median fitted_median_fraction | "
-    "*held out, mean cross_validated_mean_fraction | held out, median cross_validated_median_fraction | "
-    "held out, worst cross_validated_worst_fraction | rank correlation rank_correlation"
+    "class defaults mean uncalibrated_mean_fraction | class defaults median uncalibrated_median_fraction | "
+    "*fitted mean fitted_mean_fraction | fitted median fitted_median_fraction | "
+    "*held-out mean cross_validated_mean_fraction | held-out median cross_validated_median_fraction | "
+    "held-out worst cross_validated_worst_fraction | rank correlation rank_correlation"
 )
 ALL: Final = "all"
 COEFFICIENTS: Final = "Coefficients"

@@ -50,10 +50,11 @@ DRAWN_TITLE: Final = Template("{model}: {use}")
 BEST: Final = Template(
     "{name} {row.way} is the cheapest[ configuration of {own}]{available}, at {cost} per million {unit}"
     "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
-    "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place}, average)."
+    "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
 IF_AVAILABLE: Final = ", but is not available"
-GIVEN_GRID: Final = "the grid that is given"
+GIVEN_GRID: Final = "given grid"
+AVERAGE_GRID: Final = Template("{region} average grid")
 NO_PRICE: Final = Template("No {noun} is known for any of this hardware.")
 PRICE_NOUNS: Final = {"rented": "rent", "bought": "purchase price"}
 PRICE: Final = "price"
@@ -255,6 +256,7 @@ class CostAnswer(CandidateAnswer):
         is_equal = ratio is not None and ratio < TIE_RATIO
         other = None if second is None else self.scope.mark(find_chip(second))
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
+        region = "" if grid is None else grid.note.partition(",")[0]
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
         return BEST(
             row=best,
@@ -269,7 +271,7 @@ class CostAnswer(CandidateAnswer):
             chance=None if second is None else self._chances("probability_cheapest").get(find_chip(best)),
             electricity=share if best.way == "bought" else None,
             carbon=show(best.gco2_per_million, "", "g"),
-            place="" if grid is None else grid.note.partition(",")[0] or GIVEN_GRID,
+            place=AVERAGE_GRID(region=region) if region else GIVEN_GRID,
         )
 
     def _insights(self) -> list[str]:

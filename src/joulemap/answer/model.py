@@ -66,12 +66,12 @@ FACTS: Final = (
     "uncounted operators | {uncounted_count:#}",
     "weights | {weight_bytes:B}",
     "weights read | {weight_read_bytes:B}",
-    "moved, unfused | {moved_bytes:B}",
-    "moved, fused | {fused_moved_bytes:B}",
-    "peak activations, unfused | {peak_activation_bytes:B}",
-    "peak activations, fused | {fused_peak_activation_bytes:B}",
-    "operations per byte, unfused |[{arithmetic_intensity_ops_per_byte:1}]",
-    "operations per byte, fused |[{fused_arithmetic_intensity_ops_per_byte:1}]",
+    "bytes moved unfused | {moved_bytes:B}",
+    "bytes moved fused | {fused_moved_bytes:B}",
+    "peak activations unfused | {peak_activation_bytes:B}",
+    "peak activations fused | {fused_peak_activation_bytes:B}",
+    "operations per byte unfused |[{arithmetic_intensity_ops_per_byte:1}]",
+    "operations per byte fused |[{fused_arithmetic_intensity_ops_per_byte:1}]",
     "assumptions of the trace | {assumption_count}",
     "torch | {torch_version}",
     "torchvision | {torchvision_version}",
@@ -80,7 +80,7 @@ FACTS: Final = (
 BY_PATTERN: Final = "By fusion pattern"
 PATTERNS: Final = (
     "fusion pattern fusion_pattern | subgraphs subgraph_count | operators operator_count | *MACs mac_count | "
-    "*MAC share mac_fraction | *moved, unfused moved_bytes | *moved, fused fused_moved_bytes | "
+    "*MAC share mac_fraction | *bytes moved unfused moved_bytes | *bytes moved fused fused_moved_bytes | "
     "*saved share saved_fraction"
 )
 FOLDED: Final = Template(

@@ -79,20 +79,20 @@ PURPOSES: Final[Mapping[str, str]] = {
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
     "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | *count A count_a | "
-    "*count B count_b | *energy each, A price_a_j | *energy each, B price_b_j | by count by_count_fj | "
+    "*count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | by count by_count_fj | "
     "by energy each by_price_fj | actions A actions_a | actions B actions_b"
 )
 
 TERM_TABLE: Final = "Terms: action by action"
 TERM_COLUMNS: Final = (
     "term | category category_a | *action | *difference +difference_j | *share share_fraction | *count A count_a | "
-    "*count B count_b | *energy each, A energy_per_action_a_j | *energy each, B energy_per_action_b_j | per | "
+    "*count B count_b | *energy each of A energy_per_action_a_j | *energy each of B energy_per_action_b_j | per | "
     "basis basis_a"
 )
 METRIC_TERM_TABLE: Final = "Terms"
 METRIC_TERM_COLUMNS: Final = (
     "term | *place | *+difference | *share share_fraction | subgraphs part_count | *count A count_a | "
-    "*count B count_b | *cost each, A price_a | *cost each, B price_b | per"
+    "*count B count_b | *cost each of A price_a | *cost each of B price_b | per"
 )
 NO_TERM: Final = "No term differs."
 SMALLER: Final = Template("{count} smaller terms")

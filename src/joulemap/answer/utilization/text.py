@@ -17,7 +17,7 @@ HEADLINE_OF_SEVERAL: Final = Template(
     "time][. {better}]."
 )
 BETTER: Final = Template("On {name}, {remedy} would give {gain}")
-GAIN: Final = Template("{gains:list}")
+GAIN: Final = Template("{gains:and}")
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
 USE_TABLE: Final = "Utilization"
@@ -63,7 +63,7 @@ ADVICE: Final = Template("{name}: {distribution}. {better}[ No gain: {vain}.]")
 REMEDIES: Final = Template("Better: {remedies}.")
 NO_REMEDY: Final = "None of the remedies that were tried helps."
 REMEDY: Final = Template("{remedy} ({gain})")
-OTHER_REMEDY: Final = Template("{remedy}, {choice}")
+OTHER_REMEDY: Final = Template("{choice} ({remedy})")
 
 ZONE_TABLE: Final = "Efficient batch sizes"
 ZONE_COLUMNS: Final = (

@@ -87,7 +87,7 @@ class FilterOptions(ScenarioOptions):
     )
     deployment: str = option(
         "",
-        "Include all hardware of these deployments: datacenter, edge, embedded.",
+        "All hardware for datacenter, edge or embedded.",
         metavar="NAME,...",
         shown=False,
         complete=complete_deployments,
