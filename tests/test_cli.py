@@ -652,6 +652,6 @@ def test_verbose_of_a_comparison_ranks_and_talks_and_v_only_talks(joulemap: Run,
     plain, talking, verbose = joulemap(*asked), joulemap(*asked, "-v"), joulemap(*asked, "--verbose")
     assert talking.stdout == plain.stdout
     assert "query compare.ranking" not in talking.stderr
-    assert "Allocation on" in verbose.stdout
+    assert "Subgraphs on" in verbose.stdout
     for spoken in (talking, verbose):
         assert re.search(r"s: query compare\.\w+@1: \d+ rows", spoken.stderr)

@@ -14,7 +14,7 @@ basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's price" }
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's price" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A, exact" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have it, and it is not static power" }
-by_count_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks it" }
+by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks it" }
 */
 WITH side AS (
     SELECT
@@ -64,7 +64,7 @@ SELECT
     CASE
         WHEN price_a = price_b THEN difference_fj
         WHEN count_a = count_b THEN 0
-        ELSE CAST((count_b - count_a) * ((price_a + price_b) / 2e0) AS BIGINT)
+        ELSE CAST((count_b - count_a) * ((price_a + price_b) / 2e0) AS HUGEINT)
     END AS by_count_fj
 FROM joined
 ORDER BY component, action, part, per

@@ -15,7 +15,7 @@ energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "p
 energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on B, at the voltage of its run" }
 basis_a = { type = "VARCHAR", null = true, meaning = "basis of the price on A" }
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of the price on B" }
-difference_fj = { type = "BIGINT", unit = "fJ", meaning = "term of B minus A" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */

@@ -5,7 +5,8 @@ grain = "one row per ordered pair of evaluated runs, each also with itself"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs resemble; refused ones are omitted" }
 [columns]
-other_run_id = { type = "INTEGER", meaning = "run whose chip the other design is like" }
+run_id = { type = "BIGINT", meaning = "number of the run" }
+other_run_id = { type = "BIGINT", meaning = "run whose chip the other design is like" }
 latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's latency" }
 energy_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's energy" }
 latency_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two latencies" }

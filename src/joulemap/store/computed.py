@@ -371,8 +371,8 @@ COMPUTED: Final[Mapping[str, Computed]] = {
     "differences_of": Computed(
         ("run_id", "other_run_id", "metric"),
         {
-            "run_id": "INTEGER",
-            "other_run_id": "INTEGER",
+            "run_id": "BIGINT",
+            "other_run_id": "BIGINT",
             "metric": "VARCHAR",
             "latency_square": "DOUBLE",
             "energy_square": "DOUBLE",
@@ -390,7 +390,7 @@ COMPUTED: Final[Mapping[str, Computed]] = {
     ),
     "front_among": Computed(
         ("run_id", "x_metric", "x_cost", "y_metric", "y_cost", "price_half_width", "price_key", "seller"),
-        {"run_id": "INTEGER", "probability_front": "DOUBLE"},
+        {"run_id": "BIGINT", "probability_front": "DOUBLE"},
         remembering(_compute_front, "run_id"),
     ),
 }
