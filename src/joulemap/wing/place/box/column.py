@@ -38,7 +38,7 @@ from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
 from joulemap.wing.place.box.line import Copy, Lines, keep_bytes
 from joulemap.wing.place.box.member import find_ways
-from joulemap.wing.place.box.problem import Problem, converts, is_dynamic, build_problem
+from joulemap.wing.place.box.problem import Problem, build_problem, converts, is_dynamic
 from joulemap.wing.place.box.run import PlacedRun, run_placement
 
 LIMITS: Final = {"one by one": ONE_BY_ONE, "shared memory": BANDWIDTH, "power budget": POWER_CAP, "devices": DEVICES}
