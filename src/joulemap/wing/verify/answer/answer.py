@@ -247,7 +247,7 @@ def verify(
         _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
     )
     return VerifyAnswer(
-        rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
+        rows=make_table("verify", VerifiedRow, _list_rows(readings, found, after)),
         causes=make_table("verify cause", CauseRow, causes),
         calibration=calibrated,
         kept=kept,
@@ -256,13 +256,15 @@ def verify(
     )
 
 
-def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]) -> list[VerifiedRow]:
+def _list_rows(
+    readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]
+) -> list[VerifiedRow]:
     rows = []
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
         unstated = f"; {text.ONE_DEVICE}" if text.ONE_DEVICE in one.notes else ""
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
-            refusal = found.refusal or f"{_name(name)} is not predicted for this scope"
+            refusal = found.refusal or text.OUT_OF_SCOPE(quantity=_name(name))
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
@@ -270,7 +272,7 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     case_index=index + 1,
                     model=one.row.model,
                     hardware=one.row.hardware,
-                    configuration=_describe(one.row),
+                    configuration=_name_configuration(one.row),
                     quantity=name,
                     measured=value,
                     predicted=figure.value if figure else None,
@@ -285,13 +287,18 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
     return rows
 
 
-def _describe(row: Measurement | ServingRow) -> str:
+def _name_configuration(row: Measurement | ServingRow) -> str:
     if not isinstance(row, ServingRow):
-        return f"{row.precision}, batch {row.batch}, {row.runtime}"
-    devices = "" if (row.device_count or 1) == 1 else f" x{row.device_count}"
-    lengths = f"{row.prompt_tokens or 0:.0f}+{row.output_tokens or 0:.0f} tokens"
-    scope, count = row.scope.replace("_", " "), f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}"
-    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {count} requests in flight"
+        return text.SINGLE_RUN(row)
+    return text.SERVED_RUN(
+        row,
+        devices=row.device_count if (row.device_count or 1) > 1 else None,
+        weights=row.weight_precision or text.WIDE,
+        scope=row.scope.replace("_", " "),
+        prompt=round(row.prompt_tokens or 0),
+        output=round(row.output_tokens or 0),
+        batch=f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}",
+    )
 
 
 def _calibrate(
