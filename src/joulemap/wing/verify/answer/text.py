@@ -12,7 +12,9 @@ from joulemap.present.template import Template
 ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
 SEVERAL: Final = Template("{case_index:n configuration} ({format})")
 SINGLE_RUN: Final = Template("{precision}, batch {batch}, {runtime}")
-SERVED_RUN: Final = Template("{engine}[ x{devices}], {weights}, {scope}, {prompt}+{output} tokens, {batch} requests in flight")
+SERVED_RUN: Final = Template(
+    "{engine}[ x{devices}], {weights}, {scope}, {prompt}+{output} tokens, {batch} requests in flight"
+)
 WIDE: Final = "16 bits"
 OUT_OF_SCOPE: Final = Template("{quantity} is not predicted for this scope")
 
