@@ -24,6 +24,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 @pytest.mark.parametrize("view", ["runs", "energy_parts"])
+@pytest.mark.wings
 def test_a_pass_has_its_phase_engine_and_devices_in_every_view(view: str, workspace: Workspace) -> None:
     found = workspace.sql(
         f"SELECT DISTINCT split_part(model, '(', 1) AS name, phase, split_part(engine, '@', 1), device_count "
@@ -33,11 +34,13 @@ def test_a_pass_has_its_phase_engine_and_devices_in_every_view(view: str, worksp
     assert found.rows == tuple(expected)
 
 
+@pytest.mark.wings
 def test_runs_of_other_devices_are_other_series(workspace: Workspace) -> None:
     rows = workspace.sql("SELECT series FROM run_figures").rows
     assert len({series for (series,) in rows}) == len(rows)
 
 
+@pytest.mark.wings
 def test_a_wing_declares_only_entries_of_workloads() -> None:
     core = {one.name for one in DIMENSIONS}
     own = [one for one in list_dimensions() if one.name not in core]

@@ -19,7 +19,7 @@ from joulemap.cli.app import EPILOG, build
 from joulemap.present.document import table_document
 from joulemap.present.format import write
 from joulemap.system.errors import ExitCode
-from joulemap.tools.count import read_counts, tell_formula
+from joulemap.tools.count import describe_formula, read_counts
 from joulemap.tools.page import IN_DOCS, write_parts
 from joulemap.workspace import Workspace
 from sample import each
@@ -174,7 +174,9 @@ def test_parts_that_restate_code_are_as_the_code() -> None:
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_counts_of_the_catalogue_are_those_of_the_code(architecture: str) -> None:
     actions = load_class(architecture, "the test").actions
-    told = {one.component + "." + one.action: tell_formula(architecture, one.component, one.action) for one in actions}
+    told = {
+        one.component + "." + one.action: describe_formula(architecture, one.component, one.action) for one in actions
+    }
     assert {one.component + "." + one.action: one.count for one in actions} == told, "make pages"
 
 

@@ -26,7 +26,6 @@ from joulemap.model.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.fleet.demand import Demand
 from joulemap.workspace import Workspace
 from tiny import MACS
 
@@ -141,8 +140,11 @@ def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) 
     assert {trial.reason for trial in checked.trials} == {""}
 
 
+@pytest.mark.wings
 def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> None:
     """One inference a second: its energy, and the power asleep in the rest of the second."""
+    from joulemap.wing.fleet.demand import Demand
+
     workspace = Workspace(tmp_path / "own.duckdb")
     chosen = workspace.recommend("mlperf_tiny_kws", scenario="coin_cell", precision="int8", batch=1)
     assert chosen.best is not None and chosen.best.hardware.startswith("ndp120")

@@ -35,7 +35,6 @@ from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
-from joulemap.wing.explore.design.doubt import half_widths
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 
@@ -268,7 +267,10 @@ def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
+@pytest.mark.wings
 def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
+    from joulemap.wing.explore.design.doubt import half_widths
+
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate(
         "resnet18", hardware=[name], precision="int8", runtime="engine", calibration="none", boundary="system"

@@ -52,7 +52,6 @@ from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
-from joulemap.answer.surrounding import Plugged as Plugged
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
@@ -267,6 +266,7 @@ from joulemap.row.run import (
     Allocation as Allocation,
     Fallback as Fallback,
     LedgerLine as LedgerLine,
+    PluggedHardware as PluggedHardware,
     Setting as Setting,
 )
 from joulemap.row.sweep import (

@@ -15,8 +15,8 @@ from joulemap.system.errors import JoulemapError
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""
 
-REMEMBERED: Final = frozenset({"cache/code.json", "cache/queries.json", "cache/wings.txt"})
-"""What any command may keep of the package's files; a folder that another command prepared holds them already."""
+REMEMBERED: Final = frozenset({"cache/code.json", "cache/computed.json", "cache/queries.json", "cache/wings.txt"})
+"""What any command may keep of the package's files and of what it computed; a prepared folder may hold them already."""
 
 CHECKED_EVERY: Final = 3
 """Every so many trials the database is checked as a person would; it takes as long as all else, which reads it too."""

@@ -222,7 +222,7 @@ class RunAnswer(Answer):
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
-        sure = self.scope.say_spread() if sure is None else sure
+        sure = self.scope.describe_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
         found = (
             self.scope.warn_unlisted(answer),

@@ -127,7 +127,7 @@ class DiffAnswer(RunAnswer):
         settings = self.scope.title.removeprefix(", ".join(self.scope.models))
         return self._compose(
             TITLE(before=self.before, after=self.after, settings=settings),
-            (Section("", (drawn, *self.scope.say_left_out())), *parts[:1]),
+            (Section("", (drawn, *self.scope.describe_left_out())), *parts[:1]),
             self.rows,
             answer=HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))]),
             insights=self.failures or ([KEPT(limits=limits)] if limits else []),

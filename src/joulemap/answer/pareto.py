@@ -93,13 +93,13 @@ class ParetoAnswer(CandidateAnswer):
 
     def figures(self) -> Figures:
         """Return the figure of every configuration in both metrics with the front marked; empty without a front."""
-        from joulemap.figure.figure import tell_metric
+        from joulemap.figure.figure import describe_metric
 
         front = self.select("front")
         if not front.rows:
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
-        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": self._drawn_name}
+        texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_"), "label": self._drawn_name}
         subject = DRAWN_TITLE(model=self.scope.model, x=x, y=y)
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 

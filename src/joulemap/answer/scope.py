@@ -44,9 +44,8 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.surrounding import Plugged
     from joulemap.plan.budget import Budget
-    from joulemap.row.run import Fallback
+    from joulemap.row.run import Fallback, PluggedHardware
 
 
 SHOWN_FRACTION: Final = 0.0005
@@ -129,7 +128,7 @@ class Scope:
     """Hardware without the boundary that was asked for -> reason."""
     fallback_boundary: str = ""
     """Boundary of that hardware; empty if it is left out."""
-    plugged: tuple[Plugged, ...] = ()
+    plugged: tuple[PluggedHardware, ...] = ()
     """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]
     """Ids of the runs' hardware, in alphabetical order."""
@@ -273,7 +272,7 @@ class Scope:
             groups.setdefault(told, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
 
-    def say_spread(self) -> str:
+    def describe_spread(self) -> str:
         """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
         spans = []
         for quantity in ("energy", "latency"):
@@ -285,10 +284,10 @@ class Scope:
         return ", ".join((
             *([text.SPREAD(spans=spans)] if spans else []),
             *([text.NEW(hardware=new)] if self.new else []),
-            *self.say_own_doubts(is_yours=True),
+            *self.describe_own_uncertainty(is_yours=True),
         ))  # fmt: skip
 
-    def say_own_doubts(self, *, is_yours: bool = False) -> list[str]:
+    def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
         """Return the uncertainty due to the assumed numbers of each hardware that has any.
 
         `is_yours` restricts the result to hardware from the user's own files.
@@ -326,7 +325,7 @@ class Scope:
         """Return the name of a hardware in a question."""
         return self.spelling.get(hardware, hardware)
 
-    def say_left_out(self) -> tuple[Text, ...]:
+    def describe_left_out(self) -> tuple[Text, ...]:
         """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
         told = [text.REFUSED(count=len(self.refused), first=self.mark(self.refusals[0]))] if self.refused else []
         if self.left_out and self.budget is not None:
@@ -357,7 +356,7 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
-            *(text.OWN_NOTE(line=line.removeprefix("of which ")) for line in self.say_own_doubts()),
+            *(text.OWN_NOTE(line=line.removeprefix("of which ")) for line in self.describe_own_uncertainty()),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 
@@ -585,10 +584,10 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
     )
 
 
-def _find_plugged(connection: Connection, ids: list[int]) -> tuple[Plugged, ...]:
-    from joulemap.answer.surrounding import find_plugged
+def _find_plugged(connection: Connection, ids: list[int]) -> tuple[PluggedHardware, ...]:
+    from joulemap.row.run import PluggedHardware
 
-    return find_plugged(connection, ids)
+    return fetch(connection, PluggedHardware, run_ids=ids).rows
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:

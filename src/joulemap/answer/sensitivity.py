@@ -128,7 +128,7 @@ class SensitivityAnswer(RunAnswer):
 
     def figures(self) -> Figures:
         """Return a figure for each hardware that any constant affects."""
-        from joulemap.figure.figure import tell_metric
+        from joulemap.figure.figure import describe_metric
 
         metric = METRIC[self.metric]
         made = []
@@ -142,7 +142,7 @@ class SensitivityAnswer(RunAnswer):
             value = show_quantity(first.metric_value, metric.unit)
             subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=self.scope.mark(name), value=value)
             table = attrs.evolve(self.rows, rows=rows)
-            made.append(self._draw_figure("tornado", table, subject, told, tell_metric(metric)))
+            made.append(self._draw_figure("tornado", table, subject, told, describe_metric(metric)))
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:

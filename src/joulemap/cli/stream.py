@@ -163,7 +163,7 @@ class StreamOptions(OutputOptions):
                 emit(
                     self._draw_first(statement, batches, most), self.output, self.guarded(self.output), force=self.force
                 )
-            for note in statement.tell_most(done[0]):
+            for note in statement.describe_most(done[0]):
                 voice.inform(note)
             self._print_sql((statement.head(),), queries)
 

@@ -122,7 +122,7 @@ def make_figure(
     )
 
 
-def tell_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
+def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
     """Return the texts of a metric on an axis: its name, its title with the unit, and the ending of each number.
 
     `unit` follows a number with an SI prefix if the unit takes one; `scale` is the form of a value in a sketch.

@@ -100,3 +100,14 @@ class Setting(Row, query="run.setting"):
     setting: str
     value_a: str
     value_b: str
+
+
+class PluggedHardware(Row, query="run.surrounding"):
+    """Surroundings of each hardware of some runs at the boundary system: growth and host of the power at the wall
+    plug; one row per hardware version at the boundary system.
+    """
+
+    hardware: str
+    growth_ratio: float
+    host_power_w: float | None
+    host_source: str

@@ -14,7 +14,6 @@ installed, which takes longer than most questions do.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
@@ -23,8 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.store import literal
-from joulemap.system.cache import cache_folder
-from joulemap.system.draft import drafting
+from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import SqlError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code
@@ -90,7 +88,7 @@ def _fetch_taken(
     """Read the rows that each call takes as input."""
     start = max((one.start() for one in _EXPRESSION.finditer(sql, 0, calls[0].start())), default=0)
     before = sql[:start].rstrip().removesuffix(",")
-    lists = ", ".join(f"(SELECT list(t) FROM {call[2]} AS t)" for call in calls)
+    lists = ", ".join(f"(SELECT list(t ORDER BY t) FROM {call[2]} AS t)" for call in calls)
     statement = f"{before}\nSELECT {lists}"
     names = set(_PARAMETER.findall(statement))
     used = {name: value for name, value in parameters.items() if name in names}
@@ -184,18 +182,21 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
         text = json.dumps([code, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = cache_folder() / "computed.json"
-        known: dict[str, Rows] = {}
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(kept.read_text(encoding="utf-8"))
-        if key not in known:
-            known[key] = compute(rows, facts)
-            newest = dict(list(known.items())[-REMEMBERED:])
-            with contextlib.suppress(OSError), drafting(kept.parent) as draft:
-                (draft / kept.name).write_text(json.dumps(newest), encoding="utf-8")
-                (draft / kept.name).replace(kept)
-        return known[key]
+        known = read_cached(kept)
+        match known.get(key):
+            case [[*found], seal] if seal == _seal(found):
+                return found
+        computed = compute(rows, facts)
+        known = {**known, key: [computed, _seal(computed)]}
+        write_cached(kept, dict(list(known.items())[-REMEMBERED:]))
+        return computed
 
     return find
+
+
+def _seal(rows: Rows) -> str:
+    """Return a digest of remembered rows, so that a damaged file is computed again."""
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _compute_standings(rows: Records, facts: Facts) -> Rows:

@@ -111,7 +111,7 @@ class Statement:
             projected=self.projected,
         )
 
-    def tell_most(self, row_count: int) -> tuple[str, ...]:
+    def describe_most(self, row_count: int) -> tuple[str, ...]:
         """Return the note on a result of `row_count` rows that the parameter `most` cut off."""
         most = self.parameters.get("most")
         return (f"{most:,} rows at most: -p most=0 for all",) if most and most == row_count else ()
@@ -125,7 +125,7 @@ class Statement:
             while batch := fetch():
                 rows += batch
                 count.add(batch)
-        return attrs.evolve(self.head(rows), notes=self.tell_most(len(rows)))
+        return attrs.evolve(self.head(rows), notes=self.describe_most(len(rows)))
 
     def batches(self) -> Iterator[Batch]:
         """Yield batches of rows as they arrive; the consumer's own time is not limited.

@@ -1,10 +1,15 @@
-"""Folder of the expendable cache."""
+"""Folder of the expendable cache, and files of JSON in it."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from joulemap.system.draft import drafting
 
 CACHE: Final = "JOULEMAP_CACHE"
 """Environment variable that names another cache folder."""
@@ -16,3 +21,21 @@ def cache_folder() -> Path:
     if named:
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulemap"
+
+
+def read_cached(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a cache file; empty if the file is missing or holds anything else."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def write_cached(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a cache file by a JSON object as a whole; nothing is written to a folder that refuses it."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with drafting(path.parent) as draft:
+            (draft / path.name).write_text(json.dumps(content), encoding="utf-8")
+            (draft / path.name).replace(path)

@@ -5,10 +5,8 @@ Results that depend only on these files are cached until one of the files change
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
-import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -16,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from joulemap.system.cache import cache_folder
-from joulemap.system.draft import drafting
+from joulemap.system.cache import cache_folder, read_cached, write_cached
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -107,11 +104,7 @@ def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list
     new = {name: make() for name, make in makes.items() if name not in values}
     if new:
         values |= new
-        with contextlib.suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with drafting(kept.parent) as draft:
-                (draft / kept.name).write_text(json.dumps([seen, values]), encoding="utf-8")
-                (draft / kept.name).replace(kept)
+        write_cached(kept, {"seen": seen, "values": values})
     return [values[name] for name in makes]
 
 
@@ -119,11 +112,9 @@ def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list
 def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
     """Return a hash of the state of all files below a folder, and the cached values (name -> value) for it."""
     seen = hashlib.sha256(repr(sorted(_look(str(top)))).encode()).hexdigest()
-    with contextlib.suppress(OSError, ValueError):
-        before, values = json.loads(kept.read_text(encoding="utf-8"))
-        if before == seen and isinstance(values, dict):
-            return seen, values
-    return seen, {}
+    found = read_cached(kept)
+    values = found.get("values")
+    return seen, values if found.get("seen") == seen and isinstance(values, dict) else {}
 
 
 def _look(top: str) -> Iterator[tuple[object, ...]]:

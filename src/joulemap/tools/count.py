@@ -145,11 +145,11 @@ def write_counts() -> None:
         parts = ENTRY.split(path.read_text(encoding="utf-8"))
         for index in range(1, len(parts), 4):  # head, component, action, text before the next entry
             head, component, action = parts[index : index + 3]
-            parts[index : index + 3] = head, f'count = "{tell_formula(path.stem, component, action)}"', ""
+            parts[index : index + 3] = head, f'count = "{describe_formula(path.stem, component, action)}"', ""
         path.write_text("".join(parts), encoding="utf-8")
 
 
-def tell_formula(architecture: str, component: str, action: str) -> str:
+def describe_formula(architecture: str, component: str, action: str) -> str:
     """Return the formula of an action, with its definition if it is a single name."""
     formula = find_formula(architecture, component, action)
     made = read_counts(architecture)[1].get(formula)

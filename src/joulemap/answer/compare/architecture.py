@@ -261,7 +261,7 @@ class ArchitecturesAnswer(RunAnswer):
                 Section(self._title(row), (*self._introduce(row, by), *self._lay_actions(row, most)))
                 for row in self.answered
             ]
-        summary = show_under(SUMMARY_TABLE, self._lay_summary(), *self.scope.say_left_out())
+        summary = show_under(SUMMARY_TABLE, self._lay_summary(), *self.scope.describe_left_out())
         return self._compose(
             self.scope.title,
             (summary,) if by == "class" else sections,

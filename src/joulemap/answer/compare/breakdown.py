@@ -92,7 +92,7 @@ class BreakdownAnswer(RunAnswer):
         ]  # fmt: skip
         return self._compose(
             scope.title,
-            (show_under(FIGURES_TABLE, self._lay_figures(answered, FIGURES), *scope.say_left_out()),),
+            (show_under(FIGURES_TABLE, self._lay_figures(answered, FIGURES), *scope.describe_left_out()),),
             self.rows,
             answer=self._describe(LEAST, first, among=AVAILABLE if is_part else "")
             if is_choice

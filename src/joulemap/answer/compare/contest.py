@@ -52,7 +52,7 @@ class ContestAnswer(RunAnswer):
         sections = [
             Section(
                 rows[0].model if len(workloads) > 1 else text.PARTS_HEADING(part=self.by),
-                (lay_out(rows, self.scope, self.by, limit), *self.scope.say_left_out()),
+                (lay_out(rows, self.scope, self.by, limit), *self.scope.describe_left_out()),
                 is_tight=True,
             )
             for rows in workloads

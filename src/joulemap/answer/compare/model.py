@@ -44,7 +44,7 @@ class ModelsAnswer(RunAnswer):
         heading = text.MODELS_HEADING(metric=METRIC[self.metric].label.capitalize())
         return self._compose(
             self.scope.title,
-            (show_under(heading, self._cross(), *self.scope.say_left_out()),),
+            (show_under(heading, self._cross(), *self.scope.describe_left_out()),),
             self.rows,
             answer=self.describe_best(),
             insights=self.insights()[1:],

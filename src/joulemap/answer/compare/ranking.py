@@ -82,7 +82,7 @@ class RankingAnswer(RunAnswer):
         )
         return self._compose(
             self.scope.title,
-            (show_under(text.RANKED_BY(sort=self.sort), ranking, *self.scope.say_left_out()), *parts),
+            (show_under(text.RANKED_BY(sort=self.sort), ranking, *self.scope.describe_left_out()), *parts),
             self.rows,
             answer=self.describe_best(),
             insights=self.describe_strengths(),
@@ -92,9 +92,9 @@ class RankingAnswer(RunAnswer):
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return a text drawing of the metric that ranks the hardware."""
-        from joulemap.figure.figure import tell_metric
+        from joulemap.figure.figure import describe_metric
 
-        return (self._sketch("ranking", self.rows, {**tell_metric(self._metric), "column": self._metric.column}),)
+        return (self._sketch("ranking", self.rows, {**describe_metric(self._metric), "column": self._metric.column}),)
 
     @property
     def _metric(self) -> Metric:

@@ -86,7 +86,7 @@ class CompareAnswer(RunAnswer):
         )
         return self._compose(
             self.scope.title,
-            (show_under(title, self._figures(limit), *self.scope.say_left_out()),),
+            (show_under(title, self._figures(limit), *self.scope.describe_left_out()),),
             self.rows,
             answer=self.describe_best(),
             insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
@@ -152,7 +152,7 @@ class CompareAnswer(RunAnswer):
 
     def describe_uncertainty(self) -> str:
         """Return the interval of the figures, and the winners that are tied with others."""
-        lines = [self.scope.say_spread()]
+        lines = [self.scope.describe_spread()]
         for row in _find_goals(self.available) if self.available.rows else ():
             if row.rivals:
                 names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)

@@ -12,7 +12,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.answer.explain.pair import PairAnswer, find_role, name_category
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
-from joulemap.figure.figure import Figure, make_figure, tell_metric
+from joulemap.figure.figure import Figure, describe_metric, make_figure
 from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
@@ -87,7 +87,7 @@ def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
 
 def draw_steps(steps: Table[Step], metric: PartMetricName, subject: str, facts: str) -> Figure:
     """Return the figure of steps in a metric."""
-    return make_figure("waterfall", steps, subject, facts, tell_metric(METRIC[metric]))
+    return make_figure("waterfall", steps, subject, facts, describe_metric(METRIC[metric]))
 
 
 def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:

@@ -149,6 +149,7 @@ class FlipAnswer(RunAnswer):
             loser=self.scope.mark(self.names[1 - place]),
             ratio=self.ratio,
             metric=metric,
+            direction=text.HIGHER if metric.is_higher_better else text.LOWER,
             value=value,
             other=other,
             chance=self.probability,

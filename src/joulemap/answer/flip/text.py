@@ -12,10 +12,12 @@ TITLE: Final = Template(
 DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
 
 WINNER: Final = Template(
-    "{winner} is {ratio:x} better in {metric.label} than {loser}: {value} against {other}"
-    "[ ({chance:chance} confidence)][; the order reverses at batch {reversed:list}]"
+    "{winner} has {ratio:x} {direction} {metric.label} than {loser}: {value} against {other}"
+    "[ ({chance:chance} confidence)][; the order reverses at batch {reversed:and}]"
     "[; the order is the same from batch {first} to {last}][; {no_flip}]."
 )
+LOWER: Final = "lower"
+HIGHER: Final = "higher"
 NO_FLIP: Final = "no single constant reverses the order"
 
 COLUMNS: Final = (

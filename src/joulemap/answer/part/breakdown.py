@@ -88,7 +88,7 @@ class PartAnswer(PartsAnswer):
             title = text.INSIDE_TABLE if self.subgraph else text.PARTS_TABLE
             named = title(**subject, model=model if len(self.scope.models) > 1 else "")
             drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)
-            shown.append(Section(named, (drawn, *self.scope.say_left_out()), is_tight=True))
+            shown.append(Section(named, (drawn, *self.scope.describe_left_out()), is_tight=True))
         return self._compose(
             text.PART_TITLE(
                 title=self.scope.title, hardware=list(dict.fromkeys(map(self._name, runs.values()))), **subject

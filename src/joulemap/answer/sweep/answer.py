@@ -87,7 +87,7 @@ class SweepAnswer(RunAnswer):
         drawn = self._draw(by, tables[by], limit)
         return self._compose(
             self._title(),
-            (show_under(text.HEADINGS[by], drawn, *self.scope.say_left_out()),),
+            (show_under(text.HEADINGS[by], drawn, *self.scope.describe_left_out()),),
             self.series if by == "hardware" else tables[by],
             answer=self.describe_best(),
             insights=self.changes(),

@@ -80,7 +80,7 @@ class UtilizationAnswer(RunAnswer):
         """Return the document with `limit` hardware; csv holds the rows."""
         return self._compose(
             self.scope.title,
-            (show_under(text.USE_TABLE, self._lay_use(limit), *self.scope.say_left_out()),),
+            (show_under(text.USE_TABLE, self._lay_use(limit), *self.scope.describe_left_out()),),
             self.rows,
             answer=self._describe_use(),
             insights=self._list_insights(),

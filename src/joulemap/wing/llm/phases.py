@@ -107,7 +107,7 @@ class PhasesAnswer(RunAnswer):
         )
         return self._compose(
             TITLE(self),
-            (show_under(HEADING, energies, *self.scope.say_left_out()),),
+            (show_under(HEADING, energies, *self.scope.describe_left_out()),),
             self.rows,
             answer=self._find_headline(),
             insights=self._list_insights(),

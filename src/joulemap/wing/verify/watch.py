@@ -132,7 +132,7 @@ class WatchAnswer(Answer):
             title=text.WATCHED(title=found.document().title if found else self.model),
             answer=text.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
             sections=(Section(text.BY_MODULE, drawn, is_tight=True),),
-            sure=self._describe_disagreement() or (found.scope.say_spread() if found else ""),
+            sure=self._describe_disagreement() or (found.scope.describe_spread() if found else ""),
             notes=(*self.calls, SPLIT, *(found.scope.describe() if found else ())),
             data=self.data(),
             table=self.rows,

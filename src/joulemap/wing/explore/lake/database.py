@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.sharing import Kind
-from joulemap.system.cache import cache_folder
+from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
 from joulemap.system.file import FileError
@@ -141,21 +140,14 @@ def _list_current() -> set[str]:
 def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
     """Return the damaged shards by path, with the reason."""
     kept = cache_folder() / f"lake-{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
-    seen: dict[str, list[int]] = {}
-    if not is_thorough:
-        with contextlib.suppress(OSError, ValueError):
-            seen = json.loads(kept.read_text(encoding="utf-8"))
+    seen = {} if is_thorough else read_cached(kept)
     sights = {one.path.name: _sight(one.path) for one in shards}
     new = [one for one in shards if seen.get(one.path.name) != sights[one.path.name]]
     with ThreadPoolExecutor(2) as pool:
         reasons = {one.path: why for one, why in zip(new, pool.map(_judge, new), strict=True) if why}
     if new:
         sound = {name: at for name, at in sights.items() if name not in {path.name for path in reasons}}
-        with contextlib.suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with drafting(kept.parent) as draft:
-                (draft / kept.name).write_text(json.dumps(sound), encoding="utf-8")
-                (draft / kept.name).replace(kept)
+        write_cached(kept, sound)
     return reasons
 
 
@@ -321,7 +313,7 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
         )
 
 
-def tell_absent(connection: Connection, sql: str) -> str:
+def describe_absent(connection: Connection, sql: str) -> str:
     """Return a note on a statement that reads parts of runs, which a lake does not hold; empty for others."""
     with contextlib.suppress(duckdb.Error):
         ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()

@@ -23,9 +23,9 @@ class LakeFolder:
 
     def describe_absent(self, connection: Connection, sql: str) -> str:
         """Return a note on parts of a statement that are empty because a lake does not hold them; empty for none."""
-        from joulemap.wing.explore.lake.database import tell_absent
+        from joulemap.wing.explore.lake.database import describe_absent
 
-        return tell_absent(connection, sql)
+        return describe_absent(connection, sql)
 
 
 FOLDER: Final = LakeFolder()

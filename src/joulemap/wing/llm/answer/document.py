@@ -102,7 +102,9 @@ class LlmAnswer(RunAnswer):
         """Return the document with `limit` configurations; JSON has every one, CSV the rows."""
         lengths = text.LENGTHS(self.serving) if self.serving.requests else ""
         heading = text.BATCHES_HEADING(lengths=lengths) if self.loads.rows else ""
-        batches = show_under(heading, self._lay_batches(limit), *self.scope.say_left_out(), *self._list_unsupported())
+        batches = show_under(
+            heading, self._lay_batches(limit), *self.scope.describe_left_out(), *self._list_unsupported()
+        )
         loaded = [Section("", self._lay(self.pools, text.POOLS_TABLE, balance=text.BALANCE))] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
         served = attrs.evolve(self.rows, rows=self.served)
@@ -124,7 +126,7 @@ class LlmAnswer(RunAnswer):
             self.loads if loaded else self.rows,
             answer=self._find_headline(),
             insights=[self._describe_winners()] if loaded else self._list_insights(),
-            sure=", ".join([*self._describe_widths(), *self.scope.say_own_doubts(is_yours=True)]),
+            sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
