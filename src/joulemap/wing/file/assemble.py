@@ -19,7 +19,8 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.wing.file.call import AtenCall, Turned, find_call
-from joulemap.wing.file.graph import Node, Program, Value
+from joulemap.wing.file.graph import Program
+from joulemap.wing.file.value import Node, Value
 
 CHANGES: Final = frozenset({"view", "squeeze", "unsqueeze", "split", "expand", "select", "slice", "permute"})
 
@@ -299,9 +300,9 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     paths = [find_path(node) for node, _ in calls]
     alone = Counter(path for path, (node, told) in zip(paths, calls, strict=True) if told is None or not told.is_view)
     for path, (node, told) in zip(paths, calls, strict=True):
-        if all(one is not None and one.is_weight for one in node.outputs):
-            _store(made, node)
-        elif node.op == "Attention":
+        if all(one.is_weight for one in node.outputs):
+            continue  # an engine computes it once, and keeps it as a weight
+        if node.op == "Attention":
             made.add_attention(node, path)
         elif told is None:
             made.places[id(node.outputs[0])] = made.place(node.given(0))
@@ -314,15 +315,6 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
             except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
                 raise ModelError(f"{name}: {node.op} {node.name!r} cannot be counted: {error}") from error
     return _finish(made, program, name, key, batch, notes)
-
-
-def _store(made: Assembly, node: Node) -> None:
-    """Keep a value that follows from weights as a weight: an engine computes it once."""
-    source = node.given(0)
-    place = made.place(source)
-    for output in node.outputs:
-        made.held.append(output)
-        made.places[id(output)] = Place(place.base, lie_densely(output.shape), place.base)
 
 
 def find_path(node: Node) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
-from joulemap.wing.file.graph import Node, Value
+from joulemap.wing.file.value import Node, Value
 
 VIEW: Final = "view"
 
@@ -217,7 +217,7 @@ def _top(node: Node) -> AtenCall:
 
 
 def _scatter(node: Node) -> AtenCall:
-    return AtenCall("index_put", (node.given(0), [node.given(1)], node.given(2)))
+    return AtenCall("index_copy", (node.given(0), 0, node.given(1), node.given(2)))
 
 
 def _variadic(aten: str) -> Rule:

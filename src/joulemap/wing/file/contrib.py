@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from joulemap.wing.file.graph import Value
+    from joulemap.wing.file.value import Value
 
 FLOAT: Final = 1
 INT32: Final = 6

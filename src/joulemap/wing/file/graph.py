@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.wing.file.contrib import infer_contrib
+from joulemap.wing.file.value import DTYPES, MOST_ELEMENTS, Node, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,20 +27,10 @@ if TYPE_CHECKING:
 MOST_COMPUTED: Final = 65_536
 """Maximum elements of a value that is computed while a file is read."""
 
-MOST_ELEMENTS: Final = 2**48
-"""Maximum elements of a value."""
+BROKEN: Final = (RuntimeError, ValueError, TypeError)
+"""Errors of the library for an operator whose inputs or attributes are not those of its kind."""
 
 MOST_NODES: Final = 1_000_000
-
-DTYPES: Final[Mapping[int, tuple[str, int]]] = {
-    1: ("fp32", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
-    7: ("int64", 8), 8: ("string", 8), 9: ("bool", 1), 10: ("fp16", 2), 11: ("fp64", 8), 12: ("uint32", 4),
-    13: ("uint64", 8), 16: ("bf16", 2), 17: ("fp8_e4m3fn", 1), 19: ("fp8_e5m2", 1), 21: ("uint4", 1), 22: ("int4", 1),
-}  # fmt: skip
-"""Type of elements in ONNX -> dtype here, bytes of an element."""
-
-FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
-"""Dtypes whose bytes a precision scales."""
 
 GROWING: Final = frozenset({"Range", "Tile", "Expand", "ConstantOfShape", "Resize", "OneHot", "EyeLike"})
 """Operators whose output is bounded by values rather than by the sizes of their inputs."""
@@ -47,69 +39,7 @@ CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
 )  # fmt: skip
-"""Operators whose result, of weights, is stored in place of the weights."""
-
-
-@attrs.define(eq=False)
-class Value:
-    """Tensor of a graph."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str = "fp32"
-    item_size: int = 4
-    known: NDArray[Any] | None = None
-    """Elements, where they are few and depend on no input."""
-    is_weight: bool = False
-    """True if it is stored in the file, or follows from what is."""
-    stored: str = ""
-    """Dtype in which a weight is stored, if products read it at another one."""
-    is_input: bool = False
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes of its elements."""
-        return self.count * self.item_size
-
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element that a precision scales; 0 for any other."""
-        return self.item_size if self.dtype in FLOATS else 0
-
-
-@attrs.define(eq=False)
-class Node:
-    """Operator of a graph, with its attributes as numbers, texts and lists."""
-
-    op: str
-    name: str
-    inputs: list[Value | None]
-    outputs: list[Value]
-    attributes: dict[str, Any]
-
-    def value(self, index: int) -> Value | None:
-        """Return an input; None if it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def given(self, index: int) -> Value:
-        """Return an input that the operator must have; ModelError if it is left out."""
-        found = self.value(index)
-        if found is None:
-            raise ModelError(f"{self.op} {self.name!r} lacks its input {index + 1}")
-        return found
-
-    def numbers(self, index: int, attribute: str = "") -> list[float] | None:
-        """Return the known elements of an input, or of the attribute that older operator sets have instead."""
-        value = self.value(index)
-        if value is not None:
-            return None if value.known is None else [float(one) for one in value.known.reshape(-1)]
-        found = self.attributes.get(attribute)
-        return None if found is None else [float(one) for one in found]
+"""Operators whose result, of weights, is a weight: an engine computes it once."""
 
 
 @attrs.define
@@ -246,7 +176,6 @@ class _Reader:
         if told and all(one.is_weight for one in told) and proto.op_type in CARRIED:
             for output in outputs:
                 output.is_weight = True
-                output.stored = told[0].stored or told[0].dtype
         name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
@@ -353,9 +282,7 @@ class _Reader:
 
     def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
         """Return the outputs of an operator with their shapes; ModelError if these are not known."""
-        from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
-
-        from joulemap.wing.file.contrib import infer_contrib
+        from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
         outputs = [one for one in proto.output if one]
         if proto.domain not in ("", "ai.onnx"):
@@ -368,10 +295,11 @@ class _Reader:
             ]
         try:
             schema = defs.get_schema(proto.op_type, self.opsets.get("", self.opsets.get("ai.onnx", 1)), "")
+            values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
             data = {
-                one: numpy_helper.from_array(self.values[one].known)
-                for one in proto.input
-                if one and self.values[one].known is not None and self.values[one].count <= MOST_COMPUTED
+                one.name: numpy_helper.from_array(one.known)
+                for one in values
+                if one.known is not None and one.count <= MOST_COMPUTED
             }
             types = shape_inference.infer_node_outputs(
                 schema,
@@ -381,7 +309,7 @@ class _Reader:
                 opset_imports=[helper.make_opsetid(domain, version) for domain, version in self.opsets.items()],
                 ir_version=self.ir_version,
             )
-        except (defs.SchemaError, shape_inference.InferenceError, RuntimeError, ValueError, TypeError) as error:
+        except (checker.ValidationError, defs.SchemaError, shape_inference.InferenceError, *BROKEN) as error:
             reason = str(error).strip().splitlines()[-1][:120]
             raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
         made = []

@@ -8,16 +8,15 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan.model import Model
 from joulemap.plan.name import ModelNames
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.trace.source import ModelRequest, check_batch, parse_input
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
+    from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.wing.file.graph import Program
 
@@ -37,13 +36,15 @@ class FileNames(ModelNames):
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the model of a file at a batch; ModelError for one that cannot be read."""
+        from joulemap.plan.model import Model
+        from joulemap.trace.source import ModelRequest, check_batch, parse_input
+        from joulemap.wing.file.version import file_version
+
         if settings.arguments or settings.config:
             raise UsageError(f"{name} takes no {'--config' if settings.config else 'arguments'}: it is built already")
         inputs = tuple(parse_input(text) for text in settings.inputs)
         sizes = " ".join(map(str, inputs))
         digest = hashlib.sha256(f"{_read(Path(name))[1]} {sizes}".encode()).hexdigest()[:16]
-        from joulemap.wing.file.version import file_version
-
         request = ModelRequest(
             model=name,
             kind=KIND,
@@ -80,8 +81,8 @@ def describe_reading(program: Program) -> tuple[str, ...]:
     made_by = f" by {program.producer}" if program.producer else ""
     stored = sorted({one.dtype for one in program.weights if one.dtype in ("fp16", "bf16", "int8", "uint8")})
     notes = [
-        f"read from an ONNX graph of operator set {program.opset}{made_by}: it does not show what eager execution would "
-        "run, and batch norms may be folded"
+        f"read from an ONNX graph of operator set {program.opset}{made_by}: batch norms may be folded, and it does not "
+        "show what eager execution would run"
     ]
     if stored:
         notes.append(f"the file stores weights as {' and '.join(stored)}; --precision sets what a run reads")

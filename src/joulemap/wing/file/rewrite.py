@@ -12,7 +12,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.wing.file.graph import Node, Program, Value
+from joulemap.wing.file.graph import Program
+from joulemap.wing.file.value import Node, Value
 
 SCALED: Final = ("Mul", "Div")
 
@@ -54,7 +55,7 @@ class Links:
 
     def reader(self, value: Value, *ops: str) -> Node | None:
         """Return the only reader of a value if it is one of these operators."""
-        found = self.readers.get(id(value), ())
+        found = self.readers.get(id(value), [])
         return found[0] if self.is_inner(value) and (not ops or found[0].op in ops) else None
 
 
@@ -112,7 +113,7 @@ def join_bias(links: Links, node: Node) -> Found:
     weight = node.given(1)
     added = links.reader(node.outputs[0], "Add")
     bias = _other(added, node.outputs[0]) if added is not None else None
-    inputs = [node.inputs[0], weight]
+    inputs: list[Value | None] = [node.inputs[0], weight]
     if added is not None and bias is not None and bias.is_weight and bias.shape == (weight.shape[1],):
         return Node("Linear", node.name, [*inputs, bias], added.outputs, {}), (node, added)
     return Node("Linear", node.name, list(inputs), node.outputs, {}), (node,)
@@ -242,11 +243,11 @@ def join_norm(links: Links, node: Node) -> Found:
     axis = sum(a != b for a, b in zip(x.shape, mean.outputs[0].shape, strict=False)) if rank == len(x.shape) else 1
     if axis != 1:
         return None
-    last, weights = divided, []
+    last = divided
+    weights: list[Value] = []
     width = x.shape[-1]
     for op in ("Mul", "Add") if is_layer else ("Mul",):
         following = _read_through(links, last.outputs[0], op)
-        weight = _other(following[-1], following[-1].inputs[0]) if following else None
         if not following:
             break
         weight = next((one for one in following[-1].inputs if one is not None and one.is_weight), None)
@@ -335,8 +336,8 @@ def join_attention(links: Links, node: Node) -> Found:
             key, transposed = turned.given(0), True
         elif rank == 4 and order == [0, 2, 3, 1]:
             transposed = False
-    inputs = [query, key, total.value(1), mask]
-    return Node("Attention", total.name, inputs, total.outputs, {"keys_last": not transposed}), chain
+    operands: list[Value | None] = [query, key, total.value(1), mask]
+    return Node("Attention", total.name, operands, total.outputs, {"keys_last": not transposed}), chain
 
 
 def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
