@@ -61,6 +61,8 @@ MAIN: Final[Mapping[str, str]] = {
     "tdp": "power cap",
     "idle_power": "idle power",
     "static_power": "static power",
+    "context_power": "power with a context",
+    "loaded_power": "power with a loaded model",
     "process_node": "process node",
     "launch_year": "launch year",
     "price_purchase": "purchase price",

@@ -148,6 +148,11 @@ class Deployment:
         return self.world * self.hardware.waiting_w
 
     @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests, with the model loaded."""
+        return self.world * self.hardware.resting_w
+
+    @property
     def awake_w(self) -> float:
         """Power in watts of one device's links while it has peers, whatever the links carry."""
         joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
