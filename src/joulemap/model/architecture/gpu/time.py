@@ -335,7 +335,23 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     found = _Passes(
         start_s=start, busy_s=smooth_max(issue, stream_seconds(engine, moved)), issue_s=issue, moved_bytes=moved
     )
+    if work.is_unpacked.any():
+        found = _unpack(kernels, engine, light, found)
     return _quantize(kernels, engine, quantizes, found) if quantizes.any() else found
+
+
+def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
+    """Return the passes, including those that write dequantized weights to memory, from which their products read."""
+    work = kernels.work
+    unpacks = work.is_unpacked & (kernels.stored_share < 1.0)
+    products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
+    moved = np.where(unpacks, 2.0 * products * kernels.carried_bytes, 0.0)
+    return _Passes(
+        start_s=passes.start_s + np.where(unpacks, light_s + stream_seconds(engine, moved), 0.0),
+        busy_s=passes.busy_s,
+        issue_s=passes.issue_s,
+        moved_bytes=passes.moved_bytes + moved,
+    )
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
