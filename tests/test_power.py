@@ -138,7 +138,7 @@ def static_fj(found: RunColumns) -> int:
 
 
 def test_a_lower_cap_is_slower_and_costs_less_dynamic_energy() -> None:
-    hardware = gpu()
+    hardware = attrs.evolve(gpu(), power_limit_lowest=None)  # this small load draws less than the board's lowest limit
     free = run(hardware.in_mode("400W"))
     caps = [round(free.uncapped_power_w * share) for share in (0.95, 0.8, 0.65)]
     runs = [free, *(run(hardware.in_mode(f"{cap}W")) for cap in caps)]
@@ -205,8 +205,8 @@ def test_cores_that_a_cpu_has_not_are_refused(name: str) -> None:
     [
         ("2000MHz", "unknown power mode '2000MHz'; the clock of a100_sxm4_80gb is locked at 141 to 1410 MHz"),
         ("90MHz", "is locked at 141 to 1410 MHz"),
-        ("401W", "a100_sxm4_80gb takes a cap above its 78 W of static power, up to 400 W"),
-        ("78W", "unknown power mode '78W'"),
+        ("401W", "a100_sxm4_80gb takes a power limit of 100 to 400 W"),
+        ("99W", "unknown power mode '99W'"),
     ],
 )
 def test_what_a_board_cannot_be_set_to_is_refused(mode: str, told: str) -> None:
@@ -215,6 +215,18 @@ def test_what_a_board_cannot_be_set_to_is_refused(mode: str, told: str) -> None:
         entry.find_mode(mode)
     with pytest.raises(UnknownNameError, match=told):
         gpu().in_mode(mode)
+
+
+def test_any_limit_within_the_range_of_the_board_is_a_mode() -> None:
+    catalogue = load_catalogue()
+    board = catalogue.find("a40")  # set from 100 to 300 W by Zeus
+    for name in ("100W", "173.5W", "300W"):
+        assert HardwareEntry.of(board).find_mode(name) == name
+        assert_close(board.in_mode(name).tdp.value, float(name[:-1]), rel=1e-12)
+    above = catalogue.find("rtx_5090")  # 575 W as delivered, up to 600 W on request
+    assert above.in_mode("600W").tdp.value == 600.0
+    with pytest.raises(UnknownNameError, match=r"of static power, up to 300 W \(assumed: no source states its range\)"):
+        HardwareEntry.of(catalogue.find("l40")).find_mode("20W")
 
 
 def test_a_named_mode_comes_before_a_cap_of_the_same_name() -> None:
