@@ -23,7 +23,7 @@ from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, WorkloadColumns, columns_of
 from joulemap.system.errors import UnknownNameError
 from joulemap.trace.single import describe
-from models import trace_zoo
+from models import shipped, trace_zoo
 from variants import uncapped, with_power
 
 FJ_PER_PJ = 1e3
@@ -262,3 +262,17 @@ def test_a_flop_of_a_large_product_costs_what_boards_drew(hardware: str, precisi
     assert found.voltage_factor == 1.0
     # as measured under a cap, divided by the voltage factor there
     assert_close((found.energy_fj - static_fj(found)) / FJ_PER_PJ / (2 * 8192**3), pj_per_flop, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("mode", "images_per_s", "core_w", "measured_w"),
+    [("MAXN", 21.015, 1.27, 14.78), ("50W", 15.27, 0.5, 12.18), ("30W", 16.91, 0.7, 12.72), ("15W", 10.64, 0.4, 10.16)],
+)
+def test_a_module_that_waits_between_images_draws_what_its_sensors_read(
+    mode: str, images_per_s: float, core_w: float, measured_w: float
+) -> None:
+    """ResNet-152 as a pipeline (BroncoSpace-Lab/scales-hardware): static power, work at its rate and one busy core."""
+    module = load_catalogue().find("jetson_agx_orin_64gb_gpu").in_mode(mode).with_tf32()
+    found = evaluate(shipped("resnet152"), module, Configuration(hardware=module.id, precision="fp32", runtime="eager"))
+    dynamic_j = (found.energy_fj - static_fj(found)) / 1e15
+    assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.13)
