@@ -681,9 +681,9 @@ COMMENT ON COLUMN internal.run_total.dram_bytes IS 'Over subgraphs';
 COMMENT ON COLUMN internal.run_total.moved_bytes IS 'Over subgraphs';
 COMMENT ON COLUMN internal.run_total.latency_half_width IS 'Of an 80 % interval of the logarithm of measured over predicted; null where no table of errors is stored';
 COMMENT ON COLUMN internal.run_total.energy_half_width IS 'The same of energy';
-COMMENT ON COLUMN internal.run_total.edp_half_width IS 'The same of energy x latency: the two err together';
+COMMENT ON COLUMN internal.run_total.edp_half_width IS 'The same of energy x latency, in which the error of the latency counts twice';
 COMMENT ON COLUMN internal.run_total.power_half_width IS 'The same of energy / latency';
-COMMENT ON COLUMN internal.run_total.price_half_width IS 'What the bases of its prices leave open of the energy';
+COMMENT ON COLUMN internal.run_total.price_half_width IS 'What the bases of its prices leave open of the power';
 COMMENT ON COLUMN internal.run_total.latency_own_half_width IS 'The part of latency_half_width that the hardware''s own numbers leave open, which errors of other hardware do not know; 0 where they are no less sure than those of hardware that was scored';
 COMMENT ON COLUMN internal.run_total.energy_own_half_width IS 'The same of energy';
 COMMENT ON COLUMN internal.run_total.latency_basis IS 'Whose errors the interval of the latency is made of';
@@ -699,6 +699,8 @@ CREATE TABLE internal.measurement (
     batch INTEGER NOT NULL CHECK (batch > 0),
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     scope VARCHAR NOT NULL,
+    boundary VARCHAR NOT NULL CHECK (boundary IN ('', 'chip', 'board', 'system')),
+    idle_power_w DOUBLE CHECK (idle_power_w > 0),
     latency_s DOUBLE CHECK (latency_s > 0),
     throughput_per_s DOUBLE CHECK (throughput_per_s > 0),
     energy_j DOUBLE CHECK (energy_j > 0),
@@ -720,6 +722,8 @@ COMMENT ON COLUMN internal.measurement.precision IS 'As measured';
 COMMENT ON COLUMN internal.measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.measurement.runtime IS 'eager, graph or fused';
 COMMENT ON COLUMN internal.measurement.scope IS 'What the measurement covers, e.g. whole board';
+COMMENT ON COLUMN internal.measurement.boundary IS 'What energy_j and power_w contain: chip or board; empty without them';
+COMMENT ON COLUMN internal.measurement.idle_power_w IS 'Idle power that was subtracted from energy_j; null for an energy that contains it';
 COMMENT ON COLUMN internal.measurement.latency_s IS 'Per batch';
 COMMENT ON COLUMN internal.measurement.throughput_per_s IS 'Inferences per second of one device, one batch after another without a pause';
 COMMENT ON COLUMN internal.measurement.energy_j IS 'Per batch';
@@ -763,6 +767,7 @@ CREATE TABLE internal.serving_measurement (
     energy_per_request_j DOUBLE CHECK (energy_per_request_j > 0),
     power_w DOUBLE CHECK (power_w > 0),
     power_boundary VARCHAR NOT NULL,
+    idle_power_w DOUBLE CHECK (idle_power_w > 0),
     speculative VARCHAR NOT NULL,
     cached_tokens DOUBLE CHECK (cached_tokens >= 0),
     uses_cache BOOLEAN NOT NULL,
@@ -804,6 +809,7 @@ COMMENT ON COLUMN internal.serving_measurement.energy_per_output_token_j IS 'Of 
 COMMENT ON COLUMN internal.serving_measurement.energy_per_request_j IS 'Of all devices within power_boundary';
 COMMENT ON COLUMN internal.serving_measurement.power_w IS 'Average, of all devices within power_boundary';
 COMMENT ON COLUMN internal.serving_measurement.power_boundary IS 'What joules and watts contain: device, board, module, wall';
+COMMENT ON COLUMN internal.serving_measurement.idle_power_w IS 'Idle power of all devices that was subtracted from the energies; null for energies that contain it';
 COMMENT ON COLUMN internal.serving_measurement.speculative IS 'How tokens are guessed ahead; empty or none where they are not';
 COMMENT ON COLUMN internal.serving_measurement.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
 COMMENT ON COLUMN internal.serving_measurement.uses_cache IS 'Whether keys and values are kept from step to step';
@@ -1325,7 +1331,7 @@ COMMENT ON COLUMN internal.table_digest.content_digest IS 'Of all its rows, or o
 
 CREATE TABLE internal.error_scale (
     scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),
-    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'power')),
     level INTEGER NOT NULL CHECK (level >= 0),
     work VARCHAR NOT NULL,
     architecture VARCHAR NOT NULL,
@@ -1342,7 +1348,7 @@ COMMENT ON COLUMN internal.error_scale.least_ops_per_s IS 'Smallest peak of the 
 COMMENT ON COLUMN internal.error_scale.most_ops_per_s IS 'Largest peak of them; infinity likewise';
 COMMENT ON TABLE internal.error_scale IS 'How far predictions were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.error_scale.scale_index IS 'Order in the catalogue';
-COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or energy';
+COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or power';
 COMMENT ON COLUMN internal.error_scale.level IS 'How fine the group is: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision, hardware';
 COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts, training or decomposition, or the kind of a single operator';
 COMMENT ON COLUMN internal.error_scale.architecture IS 'Architecture class';
@@ -1354,7 +1360,7 @@ COMMENT ON COLUMN internal.error_scale.group_count IS 'Model families times boar
 COMMENT ON COLUMN internal.error_scale.row_count IS 'Measurements';
 
 CREATE TABLE internal.error_share (
-    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy', 'joint')),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'power')),
     factor VARCHAR NOT NULL CHECK (factor IN ('class', 'board', 'model', 'board_model', 'case', 'own')),
     share DOUBLE NOT NULL CHECK (share BETWEEN 0 AND 1),
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
@@ -1362,9 +1368,9 @@ CREATE TABLE internal.error_share (
     PRIMARY KEY (quantity, factor)
 );
 COMMENT ON TABLE internal.error_share IS 'The part of an error''s variance that runs share which are alike in something, and what is left, of the current catalogue';
-COMMENT ON COLUMN internal.error_share.quantity IS 'latency, energy, or joint: of what the two errors of one run have in common';
+COMMENT ON COLUMN internal.error_share.quantity IS 'latency or power; the error of an energy is the sum of both';
 COMMENT ON COLUMN internal.error_share.factor IS 'What they share: class, board, model (in a class), board_model, case (model, precision, runtime and batch in a class); own: no other run has it';
-COMMENT ON COLUMN internal.error_share.share IS 'Of the variance of ln(measured / predicted), together 1; joint: together the correlation of the two';
+COMMENT ON COLUMN internal.error_share.share IS 'Of the variance of ln(measured / predicted), together 1';
 COMMENT ON COLUMN internal.error_share.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.error_share.source IS 'Measurements or assumption';
 
@@ -1391,6 +1397,23 @@ COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
 COMMENT ON COLUMN internal.serving_scale.group_count IS 'Models times boards with measurements; 0 where it is assumed';
 COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements; 0 where it is assumed';
+
+CREATE TABLE internal.power_floor (
+    architecture VARCHAR NOT NULL,
+    evidence VARCHAR NOT NULL CHECK (evidence IN ('own', 'class')),
+    most_ops_per_s DOUBLE NOT NULL CHECK (most_ops_per_s > 0),
+    half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    PRIMARY KEY (architecture, evidence, most_ops_per_s)
+);
+COMMENT ON TABLE internal.power_floor IS 'Smallest half-width of a power by class and evidence, of the current catalogue';
+COMMENT ON COLUMN internal.power_floor.architecture IS 'Architecture class';
+COMMENT ON COLUMN internal.power_floor.evidence IS 'own: measurements of the hardware itself; class: of other hardware of its class';
+COMMENT ON COLUMN internal.power_floor.most_ops_per_s IS 'Peak up to which it applies; the one with the smallest peak counts';
+COMMENT ON COLUMN internal.power_floor.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN internal.power_floor.basis IS 'Where the number comes from';
+COMMENT ON COLUMN internal.power_floor.source IS 'Measurements or assumption';
 
 CREATE TABLE internal.basis_spread (
     number_basis VARCHAR PRIMARY KEY,

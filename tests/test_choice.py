@@ -174,7 +174,7 @@ def test_the_way_of_a_ranking_is_that_which_more_hardware_has_a_price_of(made_up
 def doubted() -> Iterator[Connection]:
     """Half of the variance of every error is common to all."""
     connection = open_made_up()
-    for quantity, share in (("latency", 0.5), ("energy", 0.5), ("joint", 0.35)):
+    for quantity, share in (("latency", 0.5), ("power", 0.5)):
         for factor in ("class", "own"):
             connection.execute(
                 "INSERT INTO internal.error_share VALUES (?, ?, ?, 'assumed', 's')", [quantity, factor, share]

@@ -21,14 +21,13 @@ from compare import assert_close
 from joulemap.calibrate.doubt import (
     WIDENED,
     Residual,
-    correlate_errors,
     find_scale,
     fit_scales,
     fit_shares,
 )
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, ErrorShare, find_peak
+from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, ErrorShare, find_peak
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.spread import BASIS_SPREAD
@@ -145,12 +144,12 @@ def test_many_rows_of_one_family_weigh_as_one() -> None:
 
 
 def with_shares(path: Path, shares: Sequence[ErrorShare]) -> Workspace:
-    """Return a workspace in whose database runs share these parts of the errors of latency, and none of energy."""
+    """Return a workspace in whose database runs share these parts of the errors of latency, and none of power."""
     workspace = Workspace(path)
     workspace.evaluate("alexnet", hardware=["l4"])
-    energies = (attrs.evolve(one, quantity="energy", share=attrs.evolve(one.share, value=0.0)) for one in shares)
+    powers = (attrs.evolve(one, quantity="power", share=attrs.evolve(one.share, value=0.0)) for one in shares)
     with writing(path) as connection:
-        write_doubt(connection, attrs.evolve(load_doubt(), shares=(*shares, *energies)))
+        write_doubt(connection, attrs.evolve(load_doubt(), shares=(*shares, *powers)))
     return workspace
 
 
@@ -169,23 +168,9 @@ def test_what_two_runs_share_does_not_part_them(tmp_path: Path) -> None:
         assert_close(called, 1.0 / (1.0 + math.exp(-LOGISTIC * math.log(2.0) / width)), rel=1e-12)
 
 
-def test_errors_of_latency_and_energy_are_correlated_where_there_are_both() -> None:
-    energy = attrs.evolve(A, quantity="energy")
-    rows = [
-        attrs.evolve(one, batch=batch, error=error)
-        for batch, latency, energies in ((1, 0.1, 0.3), (2, -0.2, 0.1), (4, 0.7, None))
-        for one, error in ((A, latency), (energy, energies))
-        if error is not None
-    ]
-    # 0.1 x 0.3 - 0.2 x 0.1, over the root of (0.01 + 0.04) x (0.09 + 0.01)
-    correlation, count = correlate_errors(rows)
-    assert count == 2
-    assert_close(correlation, 0.01 / math.sqrt(0.05 * 0.1), rel=1e-12)
-
-
 def test_parts_of_an_error_are_all_of_it() -> None:
     parts = load_doubt().complete_shares()
-    for quantity, whole in (("latency", 1.0), ("energy", 1.0), ("joint", CORRELATION)):
+    for quantity, whole in (("latency", 1.0), ("power", 1.0)):
         assert_close(sum(one.share.value for one in parts if one.quantity == quantity), whole, rel=1e-12)
 
 
@@ -229,7 +214,7 @@ def test_shares_and_intervals_are_found_again(tmp_path: Path) -> None:
 def test_what_ships_is_complete() -> None:
     doubt = load_doubt()
     assert {one.number_basis for one in doubt.spreads} == set(BASES)
-    for quantity in ("latency", "energy"):
+    for quantity in ("latency", "power"):
         assert 0.0 < sum(one.share.value for one in doubt.shares if one.quantity == quantity) < 1.0
         levels = {one.level for one in doubt.scales if one.quantity == quantity}
         assert levels == {0, 1, 2, 3, 4, 5, 6}

@@ -56,6 +56,9 @@ PROMISED = {
     "scored_measurements": "measurement_id run_id measured_latency_s predicted_latency_s predicted_energy_j seen",
     "prediction_errors": """measurement_id serving_measurement_id run_id hardware model precision batch runtime engine
         scope source quantity measured predicted error_fraction low high seen calibration""",
+    "energy_errors": """measurement_id serving_measurement_id run_id architecture hardware boundary subject quantity
+        model precision batch source measured predicted error_fraction half_width low high idle_power_w seen
+        calibration""",
     "serving_measurements": """serving_measurement_id source hardware model engine scope batch time_to_first_token_s
         inter_token_latency_s energy_per_output_token_j power_w split""",
     "serving_predictions": "serving_measurement_id quantity measured predicted refusal",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.domain.doubt import CORRELATION, LOGISTIC
+from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.store.computed import COMPUTED, compute, place, place_none
 from joulemap.store.connection import open_in_memory
@@ -18,6 +18,7 @@ from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
 from joulemap.uncertainty.covariance import ErrorColumns, compare_pairs, split_errors
 from joulemap.uncertainty.draw import SELLER_SHARE, draw_errors, draw_prices, hash_text, mix, price_square
+from joulemap.uncertainty.interval import Errors, Spent, combine_errors
 from joulemap.uncertainty.probability import (
     Powers,
     is_told_apart,
@@ -29,10 +30,8 @@ from joulemap.uncertainty.standing import Axis, Candidate, estimate_front, rank_
 SHARES: Final[Mapping[tuple[str, str], float]] = {
     ("latency", "class"): 0.5,
     ("latency", "own"): 0.5,
-    ("energy", "class"): 0.2,
-    ("energy", "own"): 0.8,
-    ("joint", "class"): 0.3,
-    ("joint", "own"): 0.4,
+    ("power", "class"): 0.2,
+    ("power", "own"): 0.8,
 }
 
 
@@ -95,30 +94,28 @@ def test_a_metric_names_the_stored_half_width_that_its_powers_give(name: MetricN
 
 
 def test_runs_of_one_class_share_its_part() -> None:
-    # 0.09 + 0.09 - 2 x 0.3^2 x 0.5; 0.25 + 0.25 - 2 x 0.5^2 x 0.2; 0.7 (0.15 + 0.15) - (0.15 + 0.15) 0.3
+    # latency 0.09 + 0.09 - 2 x 0.3^2 x 0.5; power, whose variance is 0.5^2 - 0.3^2, 2 x 0.16 x 0.8; energy is both
     found = compare_pairs(split(run(1), run(2)), FIRST, SECOND)
     assert_close(found.latency_square[0], 0.09, rel=1e-12)
-    assert_close(found.energy_square[0], 0.4, rel=1e-12)
-    assert_close(found.joint_square[0], 0.12, rel=1e-12)
-    assert_close(found.half_width([Powers.of(METRIC["edp"])])[0], math.sqrt(0.09 + 0.4 + 2.0 * 0.12), rel=1e-12)
-    assert_close(found.half_width([Powers.of(METRIC["power"])])[0], math.sqrt(0.09 + 0.4 - 2.0 * 0.12), rel=1e-12)
+    assert_close(found.energy_square[0], 0.09 + 0.256, rel=1e-12)
+    assert_close(found.half_width([Powers.of(METRIC["edp"])])[0], math.sqrt(4.0 * 0.09 + 0.256), rel=1e-12)
+    assert_close(found.half_width([Powers.of(METRIC["power"])])[0], math.sqrt(0.256), rel=1e-12)
 
 
 def test_runs_of_two_classes_share_nothing() -> None:
     found = compare_pairs(split(run(1), run(2, architecture="tpu")), FIRST, SECOND)
     assert_close(found.latency_square[0], 0.18, rel=1e-12)
     assert_close(found.energy_square[0], 0.5, rel=1e-12)
-    assert_close(found.joint_square[0], CORRELATION * 0.3, rel=1e-12)
 
 
 def test_a_run_differs_from_itself_in_nothing_and_from_another_design_in_its_own_part() -> None:
     errors = split(run(1))
     same = compare_pairs(errors, FIRST, FIRST)
     assert_close(1.0 + same.latency_square[0], 1.0, rel=1e-12)
-    assert_close(1.0 + same.joint_square[0], 1.0, rel=1e-12)
+    assert_close(1.0 + same.energy_square[0], 1.0, rel=1e-12)
     other = compare_pairs(errors, FIRST, FIRST, is_other=True)
     assert_close(other.latency_square[0], 2.0 * 0.09 * 0.5, rel=1e-12)
-    assert_close(other.energy_square[0], 2.0 * 0.25 * 0.8, rel=1e-12)
+    assert_close(other.energy_square[0], 2.0 * 0.09 * 0.5 + 2.0 * 0.16 * 0.8, rel=1e-12)
 
 
 def test_own_numbers_are_common_to_the_runs_of_a_hardware() -> None:
@@ -139,7 +136,7 @@ def test_the_order_of_runs_changes_no_digit() -> None:
         pairs = [(x.find([one]), x.find([8 - one])) for x in (errors, turned)]
         first, second = (compare_pairs(x, *pair) for x, pair in zip((errors, turned), pairs, strict=True))
         assert first.latency_square == second.latency_square
-        assert first.joint_square == second.joint_square
+        assert first.energy_square == second.energy_square
     (drawn,), (again,) = draw_errors(errors, 50), draw_errors(turned, 50)
     assert np.array_equal(drawn.latency, again.latency[::-1])
     assert np.array_equal(drawn.energy, again.energy[::-1])
@@ -162,13 +159,53 @@ def test_draws_are_as_wide_and_as_correlated_as_the_closed_form() -> None:
         (latency[0], 0.3),
         (energy[0], 0.5),
         (latency[0] - latency[1], 0.3),
-        (energy[0] - energy[1], math.sqrt(0.4)),
+        (energy[0] - energy[1], math.sqrt(0.346)),
     ):
         assert abs(np.mean(np.abs(drawn) < width) - 0.8) < 0.012
         assert abs(np.mean(drawn < width / 2.0) - 1.0 / (1.0 + 9.0**-0.5)) < 0.012
         # the variance of a logistic distribution
         assert abs(np.var(drawn) / ((width / LOGISTIC) ** 2 * math.pi**2 / 3.0) - 1.0) < 0.06
-    assert abs(np.corrcoef(latency[0], energy[0])[0, 1] - CORRELATION) < 0.03
+    assert abs(np.corrcoef(latency[0], energy[0])[0, 1] - 0.3 / 0.5) < 0.03
+
+
+def combine(*, level: float = 3.0, held_out: float = math.nan, prices: float = 0.0, host: float = 0.0) -> Any:
+    """Return the half-widths of a run whose latency is known within 0.3 and whose class's power within 0.4."""
+
+    def errors(half_width: float, held_out: float) -> Errors:
+        width, place, count, left, least = (np.array([one]) for one in (half_width, level, 2.0, held_out, 0.08))
+        return Errors(half_width=width, level=place, group_count=count, held_out=left, least=least)
+
+    one, none = np.ones(1), np.zeros(1)
+    spent = Spent(
+        latency_fs=one, bound_fs=np.ones((1, 3)), own_number=np.zeros((1, 3)), basis_square=prices**2 * one,
+        own_square=none, has_load=np.array([False]), host_share=host * one, growth_half_width=none,
+        host_half_width=one,
+    )  # fmt: skip
+    return combine_errors(errors(0.3, math.nan), errors(0.4, held_out), spent)
+
+
+def test_an_energy_is_as_wide_as_its_time_and_its_power() -> None:
+    found = combine()
+    assert_close(found.power[0], 0.4, rel=1e-12)
+    assert_close(found.energy[0], 0.5, rel=1e-12)
+    assert_close(found.edp[0], math.sqrt(0.36 + 0.16), rel=1e-12)
+
+
+def test_prices_without_evidence_widen_a_power_and_never_narrow_it() -> None:
+    # 0.16 + 2 / (2 + 2) (0.36 - 0.16), by two groups of evidence
+    assert FULL_GROUPS == 2.0
+    assert_close(combine(prices=0.6).power[0], math.sqrt(0.26), rel=1e-12)
+    assert_close(combine(prices=0.1).power[0], 0.4, rel=1e-12)
+    # another class's evidence says nothing of prices
+    assert_close(combine(prices=0.3, level=1.0).power[0], 0.5, rel=1e-12)
+
+
+def test_a_calibration_leaves_a_power_at_least_the_floor_and_a_host_is_added() -> None:
+    # of 0.5 for the energy 0.4 are left beside 0.3 for the time; of 0.3 the floor
+    assert_close(combine(held_out=0.5).power[0], 0.4, rel=1e-12)
+    assert_close(combine(held_out=0.3).power[0], 0.08, rel=1e-12)
+    # a host that takes half of the power and is known within 1 adds 0.5
+    assert_close(combine(host=0.5).power[0], math.hypot(0.4, 0.5), rel=1e-12)
 
 
 def test_prices_of_one_seller_go_together() -> None:

@@ -104,11 +104,11 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     factors = dict(zip(names, (0.5, 0.8, 1.25, 2.0), strict=True))
     lines = [
         f"gaudi3,{model},bf16,1,graph,{rows[model]['latency_s'] / factors[model]!r},"
-        f"{rows[model]['average_power_w']!r},made up{where}"
+        f"{rows[model]['average_power_w']!r},board,made up{where}"
         for model, where in zip(names, ("", "", ": page 1", ": page 2"), strict=True)
     ]
     path = tmp_path / "mine.csv"
-    path.write_text(HEADER + "\n".join(lines))
+    path.write_text(HEADER.replace("source", "boundary,source") + "\n".join(lines))
     assert workspace.import_measurements(path) == (4, 0)
     assert workspace.import_measurements(path) == (0, 4)
     (latency, power) = workspace.validate("Gaudi-3").records()
@@ -142,14 +142,17 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
         for model in names
     }
     path = tmp_path / "mine.csv"
-    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source\n"
+    head = (
+        "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,boundary,"
+        "source\n"
+    )
     lines = []
     for (model, factor), count in zip(names.items(), (1, 4), strict=True):
         row = rows[model]
         assert row.throughput_per_s is not None and row.average_power_w is not None and row.latency_s is not None
         assert row.throughput_per_s > 1.5 / row.latency_s
         figures = f"{row.throughput_per_s / factor!r},{row.average_power_w!r},{row.average_power_w / factor!r}"
-        lines.append(f"cloud_ai_100_pro,{model},int8,1,engine,{figures},{count},made up,a bench")
+        lines.append(f"cloud_ai_100_pro,{model},int8,1,engine,{figures},{count},made up,board,a bench")
     path.write_text(head + "\n".join(lines))
     assert workspace.import_measurements(path) == (2, 0)
     assert workspace.import_measurements(path) == (0, 2)
@@ -183,7 +186,7 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     card_w = {model: row.average_power_w or 0.0 for model, row in rows.items()}
     assert_close(walls[1], 1.25 * card_w["resnet18"] + 180.0, rel=1e-9)
     assert_close(walls[4], 1.25 * card_w["resnet34"] + 45.0, rel=1e-9)
-    path.write_text(head + "hailo_8,resnet18,int8,1,engine,-5,,,,x,y\n")
+    path.write_text(head + "hailo_8,resnet18,int8,1,engine,-5,,,,x,,y\n")
     with pytest.raises(CatalogueError, match="throughput_per_s is '-5', expected a number above 0"):
         workspace.import_measurements(path)
 

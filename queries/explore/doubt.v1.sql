@@ -11,7 +11,6 @@ latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interv
 energy_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's energy" }
 latency_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two latencies" }
 energy_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two energies" }
-joint_square = { type = "DOUBLE", meaning = "origin of the errors that both share" }
 */
 WITH known AS MATERIALIZED (
     SELECT t.run_id, t.latency_half_width, t.energy_half_width
@@ -28,7 +27,7 @@ SELECT
     d.run_id, d.other_run_id,
     k.latency_half_width,
     k.energy_half_width,
-    d.latency_square, d.energy_square, d.joint_square
+    d.latency_square, d.energy_square
 FROM difference AS d
 JOIN known AS k ON k.run_id = d.run_id
 ORDER BY d.run_id, d.other_run_id

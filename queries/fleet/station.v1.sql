@@ -34,7 +34,7 @@ SELECT
     CASE
         WHEN $engine = '' THEN t.latency_half_width
         ELSE sqrt(
-            pow(serving_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of('inter_token_latency_s', v.vendor, $engine, $work, v.hardware), 2)
             + pow(t.latency_own_half_width, 2)
         )
     END AS latency_half_width,

@@ -120,8 +120,7 @@ powered AS (
         e.each * e.batch / e.phase_s AS tokens_per_s,
         e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
         e.phase_j / (e.each * e.batch) AS energy_per_inference_j,
-        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity,
-        CASE e.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END AS energy_quantity
+        CASE e.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END AS latency_quantity
     FROM served AS e
     JOIN cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
@@ -133,11 +132,12 @@ doubted AS (
     SELECT
         p.*,
         sqrt(
-            pow(serving_half_width(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
             + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
         sqrt(
-            pow(serving_half_width(p.energy_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            pow(serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
+            + pow(serving_scale_of('power_w', v.vendor, $engine, $work, v.hardware), 2)
             + pow(t.energy_own_half_width, 2)
         ) AS energy_half_width
     FROM powered AS p

@@ -15,13 +15,15 @@ power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power" 
 wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power of the whole system at the wall plug, per device" }
 device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it" }
-scope = { type = "VARCHAR", meaning = "scope of energy and power" }
+scope = { type = "VARCHAR", meaning = "description of the measurement" }
+boundary = { type = "VARCHAR", meaning = "boundary of energy_j and power_w, chip or board; empty without them" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "idle power that was subtracted from energy_j; null for an energy that contains it" }
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
 */
 SELECT
     measurement_id, hardware, model, "precision", batch, runtime, latency_s, throughput_per_s, energy_j, power_w,
-    wall_power_w, device_count, peak_memory_bytes, scope, seen, source, conditions
+    wall_power_w, device_count, peak_memory_bytes, scope, boundary, idle_power_w, seen, source, conditions
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model OR operator_kind(model) = $model)

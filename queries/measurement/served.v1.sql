@@ -33,6 +33,7 @@ energy_per_output_token_j = { type = "DOUBLE", null = true, unit = "J", meaning 
 energy_per_request_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per request of all devices, within power_boundary" }
 power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of all devices, within power_boundary" }
 power_boundary = { type = "VARCHAR", meaning = "boundary of energy and power" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "idle power of all devices that was subtracted from energies; null for energies that contain it" }
 speculative = { type = "VARCHAR", meaning = "speculative decoding method" }
 cached_tokens = { type = "DOUBLE", null = true, meaning = "cached tokens of a sequence, in the cache before a pass over its prompt" }
 uses_cache = { type = "BOOLEAN", meaning = "true if keys and values are kept from step to step" }
@@ -47,7 +48,7 @@ SELECT
     tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, weight_precision, activation_precision,
     cache_precision, prompt_tokens, output_tokens, batch, time_to_first_token_s, inter_token_latency_s,
     request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
-    power_w, power_boundary, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, statistic,
+    power_w, power_boundary, idle_power_w, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, statistic,
     prompt_kind, notes, seen
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)

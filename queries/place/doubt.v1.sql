@@ -13,8 +13,8 @@ runtime = { type = "VARCHAR", meaning = "runtime of all devices" }
 position = { type = "BIGINT", meaning = "position of the device in the parameters, from 1" }
 latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of a latency's logarithm" }
 left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the energy interval of its calibration; null without one" }
-energy_half_width = { type = "DOUBLE", meaning = "half-width of the energy interval of its finest group of measurements" }
-energy_group_count = { type = "BIGINT", null = true, meaning = "number of measurements in that group; null for other classes" }
+power_half_width = { type = "DOUBLE", meaning = "half-width of the power interval of its finest group of measurements" }
+power_group_count = { type = "BIGINT", null = true, meaning = "number of measurements in that group; null for other classes" }
 */
 WITH device AS (
     SELECT
@@ -48,9 +48,9 @@ SELECT
     t.place AS position,
     coalesce(t.held_out_half_width, t.half_width) AS latency_half_width,
     e.held_out_half_width AS left_out_energy_half_width,
-    e.half_width AS energy_half_width,
-    CASE WHEN e.level >= 2 THEN CAST(e.group_count AS BIGINT) END AS energy_group_count
+    e.half_width AS power_half_width,
+    CASE WHEN e.level >= 2 THEN CAST(e.group_count AS BIGINT) END AS power_group_count
 FROM scale AS t
 JOIN scale AS e ON e.place = t.place
-WHERE t.quantity = 'latency' AND e.quantity = 'energy'
+WHERE t.quantity = 'latency' AND e.quantity = 'power'
 ORDER BY position

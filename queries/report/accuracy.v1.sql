@@ -84,6 +84,6 @@ SELECT
 FROM uncertain AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN run_configurations AS f ON f.run_id = u.run_id
-JOIN scale AS s ON s.place = u.run_id AND s.quantity = u.one.quantity
+JOIN scale AS s ON s.place = u.run_id AND s.quantity = CASE u.one.quantity WHEN 'energy' THEN 'power' ELSE u.one.quantity END
 LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest
 ORDER BY list_position($run_ids, u.run_id), u.run_id, u.one.position

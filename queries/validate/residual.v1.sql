@@ -2,14 +2,14 @@
 summary = "Logarithmic error of each prediction, with the groups that intervals are made from"
 grain = "one row per measurement and quantity with a prediction"
 [columns]
-quantity = { type = "VARCHAR", meaning = "quantity: latency, of a batch or where a rate was measured, between batches; or energy" }
+quantity = { type = "VARCHAR", meaning = "quantity: latency, of a batch or where a rate was measured, between batches; energy; or power, also at the wall plug of hardware whose energies are those of the plug" }
 work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model, else the kind of a single operator" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model; a single operator is one of its own" }
-measured = { type = "DOUBLE", meaning = "value in s or J, per batch" }
-predicted = { type = "DOUBLE", meaning = "value in s or J, per batch" }
+measured = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
+predicted = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
 seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for nothing" }
 is_calibrated = { type = "BOOLEAN", meaning = "true for a calibration of its own hardware with rows of this runtime, whose errors with families held out are known" }
@@ -42,7 +42,26 @@ WITH pair AS (
                     p.measured_energy_j,
                     p.measured_power_w * coalesce(p.batch / p.measured_throughput_per_s, p.measured_latency_s)
                 ),
-                'predicted': p.predicted_energy_j
+                'predicted': CASE
+                    WHEN p.measured_energy_j IS NOT NULL THEN p.predicted_energy_j
+                    WHEN p.measured_throughput_per_s IS NOT NULL
+                        THEN p.predicted_power_w * p.batch / p.predicted_throughput_per_s
+                    ELSE p.predicted_power_w * p.predicted_latency_s
+                END
+            },
+            {
+                'quantity': 'power',
+                'measured': CASE
+                    WHEN p.measured_power_w IS NOT NULL THEN p.measured_power_w
+                    WHEN p.measured_energy_j IS NULL AND a.hardware IS NOT NULL THEN p.measured_wall_power_w
+                    ELSE p.measured_energy_j / coalesce(p.measured_latency_s, p.batch / p.measured_throughput_per_s)
+                END,
+                'predicted': CASE
+                    WHEN p.measured_power_w IS NOT NULL THEN p.predicted_power_w
+                    WHEN p.measured_energy_j IS NULL AND a.hardware IS NOT NULL THEN p.predicted_wall_power_w
+                    WHEN p.measured_latency_s IS NOT NULL THEN p.predicted_energy_j / p.predicted_latency_s
+                    ELSE p.predicted_energy_j / p.batch * p.predicted_throughput_per_s
+                END
             }
         ], recursive := TRUE)
     FROM (
@@ -51,6 +70,14 @@ WITH pair AS (
     ) AS p
     LEFT JOIN internal.run AS r ON r.run_id = p.run_id
     LEFT JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    -- nothing is added to these boards at the wall plug, so that an error there is one of the board
+    LEFT JOIN (
+        SELECT v.hardware
+        FROM internal.hardware_version AS v
+        JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest
+        WHERE f.quantity = 'coefficient.system_growth_half_width' AND f.value = 0e0
+        GROUP BY v.hardware
+    ) AS a ON a.hardware = split_part(p.hardware, '@', 1)
     WHERE $hardware = '' OR p.hardware = $hardware
 ),
 fitted AS (
@@ -63,7 +90,11 @@ SELECT
     p.quantity, p.architecture, p.work, p.runtime, p.precision, p.hardware, p.model, p.batch, p.family, p.measured,
     p.predicted,
     ln(p.measured / p.predicted) AS log_error,
-    CASE WHEN p.quantity = 'latency' THEN u.latency_half_width ELSE u.energy_half_width END AS half_width,
+    CASE p.quantity
+        WHEN 'latency' THEN u.latency_half_width
+        WHEN 'energy' THEN u.energy_half_width
+        ELSE u.power_half_width
+    END AS half_width,
     coalesce(p.seen, '') AS seen,
     p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
     p.measurement_id

@@ -104,9 +104,9 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in. An engine is
--- its name and its release, of which the name alone is a group too.
-CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
+-- Half-width of the finest group of measurements that a prediction of a served model is in. An engine is its name and its
+-- release, of which the name alone is a group too.
+CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
     SELECT max_by(s.half_width, s.level)
     FROM internal.serving_scale AS s
     WHERE s.quantity = of_quantity
@@ -115,6 +115,32 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_h
         AND s.work IN ('', of_work)
         AND s.hardware IN ('', of_hardware)
 );
+
+-- Boundary of the joules and watts of a served model: MEASURED_AT of domain/configuration.py; the board where none is stated.
+CREATE MACRO boundary_of(stated) AS CASE
+    WHEN stated = 'chip' THEN 'chip'
+    WHEN stated IN ('system', 'wall', 'node') THEN 'system'
+    ELSE 'board'
+END;
+
+-- Time or rate that an energy of a served model grows with: find_served_time of domain/doubt.py.
+CREATE MACRO served_time_of(of_quantity, of_scope) AS CASE of_quantity
+    WHEN 'energy_per_output_token_j' THEN 'output_tokens_per_s'
+    WHEN 'energy_per_request_j'
+        THEN CASE of_scope WHEN 'prefill_step' THEN 'time_to_first_token_s' ELSE 'request_latency_s' END
+END;
+
+-- Half-width of what is predicted of a served model. That of an energy is of its time and of the power together; `power_part`
+-- is the power over what is left of it where a measurement has its idle power subtracted, else 1.
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, of_scope, power_part) AS
+    CASE
+        WHEN served_time_of(of_quantity, of_scope) IS NULL
+            THEN serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_hardware)
+        ELSE sqrt(
+            pow(serving_scale_of(served_time_of(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware), 2)
+            + pow(power_part * serving_scale_of('power_w', of_vendor, of_engine, of_work, of_hardware), 2)
+        )
+    END;
 
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);

@@ -1054,6 +1054,8 @@ SELECT
     batch,
     runtime,
     scope,
+    boundary,
+    idle_power_w,
     latency_s,
     throughput_per_s,
     energy_j,
@@ -1232,13 +1234,15 @@ SELECT
     n.batch,
     n.runtime,
     n.scope,
+    n.boundary,
+    n.idle_power_w,
     n.source,
     n.measured_latency_s,
     seconds(n.latency_fs) AS predicted_latency_s,
     n.measured_throughput_per_s,
     n.batch / seconds(n.interval_fs) AS predicted_throughput_per_s,
     n.measured_energy_j,
-    joules(n.energy_fj) AS predicted_energy_j,
+    CASE WHEN n.left_part > 0e0 THEN n.left_part * joules(n.energy_fj) END AS predicted_energy_j,
     n.measured_power_w,
     n.measured_wall_power_w,
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
@@ -1250,7 +1254,12 @@ SELECT
             THEN CAST(n.peak_memory_bytes + least(n.stream_count, o.stream_limit) * o.workspace_bytes AS BIGINT)
     END AS predicted_memory_bytes,
     n.latency_half_width,
-    n.energy_half_width,
+    CASE
+        WHEN n.left_part > 0e0
+            THEN sqrt(
+                pow(n.energy_half_width, 2) + (1e0 / pow(n.left_part, 2) - 1e0) * pow(n.power_half_width, 2)
+            )
+    END AS energy_half_width,
     n.power_half_width,
     y.wall_power_half_width,
     y.wall_power_seen,
@@ -1270,6 +1279,9 @@ FROM (
         r.measurement_id,
         r.run_id,
         CAST(NULL AS INTEGER) AS estimate_id,
+        r.boundary,
+        r.idle_power_w,
+        1e0 - coalesce(r.idle_power_w * CAST(x.interval_fs AS DOUBLE) / CAST(x.energy_fj AS DOUBLE), 0e0) AS left_part,
         r.hardware,
         r.model,
         r.precision,
@@ -1301,6 +1313,8 @@ FROM (
             m.measurement_id,
             r.run_id,
             r.workload_id,
+            m.boundary,
+            m.idle_power_w,
             m.hardware,
             m.model,
             m.precision,
@@ -1331,7 +1345,7 @@ FROM (
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
-        WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = coalesce(nullif(m.boundary, ''), 'board') AND r.host = '' AND r.tf32 = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
         )
@@ -1342,6 +1356,9 @@ FROM (
         m.measurement_id,
         NULL,
         s.estimate_id,
+        m.boundary,
+        m.idle_power_w,
+        1e0 - coalesce(m.idle_power_w * CAST(s.interval_fs AS DOUBLE) / CAST(s.energy_fj AS DOUBLE), 0e0),
         m.hardware,
         m.model,
         m.precision,
@@ -1465,7 +1482,7 @@ LEFT JOIN (
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN internal.model_entry AS e ON e.model = n.model
 LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest;
-COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration under each calibration, per batch and at the boundary of the measurement (board where it has none); idle power that was subtracted from a measured energy is subtracted from the predicted one; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW serving_measurements AS
 SELECT
@@ -1498,6 +1515,7 @@ SELECT
     energy_per_request_j,
     power_w,
     power_boundary,
+    idle_power_w,
     speculative,
     cached_tokens,
     uses_cache,
@@ -1537,18 +1555,22 @@ SELECT
     p.formula_version,
     p.package_version,
     p.created_at,
-    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
+    serving_half_width(
+        p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1), p.scope, 1e0 / p.left_part
+    ) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
+        n.left_part,
+        m.scope,
         unnest([
             {'quantity': 'time_to_first_token_s', 'measured': m.time_to_first_token_s, 'predicted': n.time_to_first_token_s},
             {'quantity': 'inter_token_latency_s', 'measured': m.inter_token_latency_s, 'predicted': n.inter_token_latency_s},
             {'quantity': 'request_latency_s', 'measured': m.request_latency_s, 'predicted': n.request_latency_s},
             {'quantity': 'output_tokens_per_s', 'measured': m.output_tokens_per_s, 'predicted': n.output_tokens_per_s},
             {'quantity': 'total_tokens_per_s', 'measured': m.total_tokens_per_s, 'predicted': n.total_tokens_per_s},
-            {'quantity': 'energy_per_output_token_j', 'measured': m.energy_per_output_token_j, 'predicted': n.energy_per_output_token_j},
-            {'quantity': 'energy_per_request_j', 'measured': m.energy_per_request_j, 'predicted': n.energy_per_request_j},
+            {'quantity': 'energy_per_output_token_j', 'measured': m.energy_per_output_token_j, 'predicted': n.left_part * n.energy_per_output_token_j},
+            {'quantity': 'energy_per_request_j', 'measured': m.energy_per_request_j, 'predicted': n.left_part * n.energy_per_request_j},
             {'quantity': 'power_w', 'measured': m.power_w, 'predicted': n.power_w}
         ], recursive := TRUE),
         n.refusal,
@@ -1561,7 +1583,13 @@ FROM (
         n.formula_version,
         n.package_version,
         n.created_at
-    FROM internal.serving_prediction AS n
+    FROM (
+        SELECT
+            n.*,
+            nullif(greatest(1e0 - coalesce(m.idle_power_w / n.power_w, 0e0), 0e0), 0e0) AS left_part
+        FROM internal.serving_prediction AS n
+        JOIN internal.serving_measurement AS m ON m.serving_measurement_id = n.serving_measurement_id
+    ) AS n
     JOIN internal.serving_measurement AS m ON m.serving_measurement_id = n.serving_measurement_id
 ) AS p
 WHERE p.measured IS NOT NULL;
@@ -1735,6 +1763,143 @@ COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, en
 COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
 COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
 COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
+
+CREATE VIEW energy_errors AS
+WITH single AS (
+    SELECT
+        s.*,
+        coalesce(s.batch / s.measured_throughput_per_s, s.measured_latency_s) AS measured_s,
+        CASE
+            WHEN s.measured_throughput_per_s IS NULL THEN s.predicted_latency_s
+            ELSE s.batch / s.predicted_throughput_per_s
+        END AS predicted_s
+    FROM scored_measurements AS s
+    QUALIFY row_number() OVER (PARTITION BY s.measurement_id ORDER BY s.run_id DESC, s.estimate_id DESC) = 1
+),
+served AS (
+    SELECT
+        m.*,
+        p.architecture,
+        p.calibration,
+        p.predicted,
+        p.measured,
+        p.half_width,
+        CASE WHEN p.quantity = 'power_w' THEN 'power' ELSE 'energy' END AS quantity,
+        p.quantity AS unit
+    FROM serving_predictions AS p
+    JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
+    WHERE p.quantity IN ('energy_per_output_token_j', 'energy_per_request_j', 'power_w') AND p.predicted IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY p.serving_measurement_id
+        ORDER BY list_position(['energy_per_output_token_j', 'energy_per_request_j', 'power_w'], p.quantity)
+    ) = 1
+)
+SELECT
+    e.measurement_id,
+    e.serving_measurement_id,
+    e.run_id,
+    e.architecture,
+    e.hardware,
+    e.boundary,
+    e.subject,
+    e.quantity,
+    e.model,
+    e.precision,
+    e.batch,
+    e.source,
+    e.measured,
+    e.predicted,
+    e.predicted / e.measured - 1e0 AS error_fraction,
+    e.half_width,
+    e.predicted * exp(-e.half_width) AS low,
+    e.predicted * exp(e.half_width) AS high,
+    e.idle_power_w,
+    e.seen,
+    e.calibration
+FROM (
+    SELECT
+        measurement_id,
+        NULL AS serving_measurement_id,
+        run_id,
+        architecture,
+        hardware,
+        CASE WHEN at_plug THEN 'system' ELSE boundary END AS boundary,
+        CASE family WHEN 'operator' THEN 'operators' ELSE 'models' END AS subject,
+        CASE WHEN measured_j IS NULL THEN 'power' ELSE 'energy' END AS quantity,
+        model,
+        precision,
+        CAST(batch AS DOUBLE) AS batch,
+        source,
+        coalesce(measured_j, measured_w) AS measured,
+        CASE WHEN measured_j IS NULL THEN predicted_w ELSE predicted_j END AS predicted,
+        CASE WHEN measured_j IS NULL THEN width_w ELSE width_j END AS half_width,
+        idle_power_w,
+        seen,
+        calibration
+    FROM (
+        SELECT
+            one.*,
+            unnest([
+                {
+                    'at_plug': FALSE,
+                    'measured_w': measured_power_w,
+                    'measured_j': coalesce(measured_energy_j, measured_power_w * measured_s),
+                    'predicted_w': predicted_power_w,
+                    'predicted_j': CASE
+                        WHEN measured_energy_j IS NULL THEN predicted_power_w * predicted_s
+                        ELSE predicted_energy_j
+                    END,
+                    'width_w': power_half_width,
+                    'width_j': energy_half_width,
+                    'seen': one.seen
+                },
+                {
+                    'at_plug': TRUE,
+                    'measured_w': measured_wall_power_w,
+                    'measured_j': measured_wall_power_w * measured_s,
+                    'predicted_w': predicted_wall_power_w,
+                    'predicted_j': predicted_wall_power_w * predicted_s,
+                    'width_w': wall_power_half_width,
+                    'width_j': sqrt(pow(latency_half_width, 2) + pow(wall_power_half_width, 2)),
+                    'seen': concat_ws('; ', nullif(one.seen, ''), nullif(wall_power_seen, ''))
+                }
+            ], recursive := TRUE)
+        FROM (SELECT * FROM single) AS one
+    )
+    WHERE coalesce(measured_j, measured_w) IS NOT NULL
+    UNION ALL
+    SELECT
+        NULL,
+        serving_measurement_id,
+        NULL,
+        architecture,
+        hardware,
+        boundary_of(power_boundary),
+        'served',
+        quantity,
+        model,
+        weight_precision,
+        batch,
+        source,
+        measured,
+        predicted,
+        half_width,
+        idle_power_w,
+        seen,
+        calibration
+    FROM served
+) AS e
+WHERE e.predicted IS NOT NULL;
+COMMENT ON VIEW energy_errors IS 'Measured energy of each measurement against the newest prediction at its boundary, or its power where no time was measured';
+COMMENT ON COLUMN energy_errors.boundary IS 'Boundary of the measurement: chip, board or system';
+COMMENT ON COLUMN energy_errors.subject IS 'models, operators or served';
+COMMENT ON COLUMN energy_errors.quantity IS 'energy (J per batch; of what is served, J per output token, or per request where that was not measured) or power (W)';
+COMMENT ON COLUMN energy_errors.measured IS 'Measured energy or power; idle power is subtracted where idle_power_w says so';
+COMMENT ON COLUMN energy_errors.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted); null for single operators';
+COMMENT ON COLUMN energy_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON COLUMN energy_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
+COMMENT ON COLUMN energy_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
+COMMENT ON COLUMN energy_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW operator_measurements AS
 SELECT

@@ -285,6 +285,7 @@ from joulemap.row.utilization import (
     UtilizationFlag as UtilizationFlag,
 )
 from joulemap.row.validate import (
+    EnergyEvidence as EnergyEvidence,
     OperatorScore as OperatorScore,
     PredictionScore as PredictionScore,
     ServingRefusal as ServingRefusal,

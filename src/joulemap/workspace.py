@@ -90,6 +90,7 @@ class Workspace:
     validate = Question("joulemap.answer.validate")
     serving_refusals = Question("joulemap.answer.validate")
     validate_operators = Question("joulemap.answer.validate")
+    energy_evidence = Question("joulemap.answer.evidence")
     calibrate = Question("joulemap.answer.calibrate")
     difference = Question("joulemap.answer.difference")
     diff = Question("joulemap.answer.diff", "SettingsKeywords", is_shared=True)

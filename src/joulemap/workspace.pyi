@@ -76,7 +76,7 @@ from joulemap.question import ExampleInputs
 from joulemap.row.hardware import ActionPrice, ListedHardware
 from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.row.model import ListedOperator
-from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
+from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
@@ -1022,6 +1022,20 @@ class Workspace:
         """Score predicted device times inside models against measured ones, by kind of operator.
 
         Runs and errors are those of `validate`.
+        """
+    def energy_evidence(
+        self,
+        hardware: str = "",
+        *,
+        source: str = "",
+        calibration: str | Calibration = "auto",
+        trust: bool = False,
+    ) -> Table[EnergyEvidence]:
+        """Return the number of measured energies and powers, their sources and the errors of their predictions.
+
+        One row is a hardware at one boundary; classes without measurements have a row each, unless `hardware` or `source`
+        selects some. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
+        energies that the database does not hold. Raises NoMeasurementError if nothing matches.
         """
     def calibrate(
         self,

@@ -28,13 +28,14 @@ from joulemap.wing.llm.serving.predict import Prediction
 from joulemap.workspace import Workspace
 
 HEAD = "source,hardware,model,scope,engine,batch,prompt_tokens,output_tokens,device_count,weight_precision,"
-FIGURES = "inter_token_latency_s,output_tokens_per_s,energy_per_output_token_j,power_w\n"
+FIGURES = "inter_token_latency_s,output_tokens_per_s,energy_per_output_token_j,power_w,power_boundary\n"
 ROWS = (
-    "one stand,H100,meta-llama/Llama-3.1-8B,steady_serving,vllm,8,1000,500,1,bf16,0.01,800,0.5,400\n"
-    "one stand,h100_sxm5,meta-llama/Llama-3.1-8B,steady_serving,vllm,16,1000,500,1,bf16,0.02,800,,\n"
-    "other stand,a100_sxm4_80gb,meta-llama/Llama-3.1-8B,steady_serving,vllm,7.5,1000,500,1,bf16,0.02,400,0.8,300\n"
-    "other stand,abacus_9000,own/model,request,vllm,1,1000,500,1,bf16,1,1,,\n"
-    "other stand,h100_sxm5,own/model,request,vllm,1,1000,,1,bf16,1,1,,\n"
+    "one stand,H100,meta-llama/Llama-3.1-8B,steady_serving,vllm,8,1000,500,1,bf16,0.01,800,0.5,400,board\n"
+    "one stand,h100_sxm5,meta-llama/Llama-3.1-8B,steady_serving,vllm,16,1000,500,1,bf16,0.02,800,,,board\n"
+    "other stand,a100_sxm4_80gb,meta-llama/Llama-3.1-8B,steady_serving,vllm,7.5,1000,500,1,bf16,0.02,400,0.8,300,"
+    "board\n"
+    "other stand,abacus_9000,own/model,request,vllm,1,1000,500,1,bf16,1,1,,,board\n"
+    "other stand,h100_sxm5,own/model,request,vllm,1,1000,,1,bf16,1,1,,,board\n"
 )
 
 
@@ -132,7 +133,7 @@ WRONG = {
 def test_a_wrong_line_is_named_and_nothing_is_stored(case: str, tmp_path: Path) -> None:
     line, reason = WRONG[case]
     path = tmp_path / "wrong.csv"
-    path.write_text(HEAD + FIGURES + ROWS.splitlines()[0] + "\n" + line + "\n")
+    path.write_text(HEAD + FIGURES + ROWS.splitlines()[0] + "\n" + line + (",board\n" if line.count(",") > 1 else "\n"))
     workspace = Workspace(tmp_path / "own.duckdb")
     with pytest.raises(CatalogueError) as raised:
         workspace.import_measurements(path)
@@ -220,8 +221,9 @@ def test_rows_that_ship_say_what_they_are() -> None:
 
 
 A = ServingResidual(
-    quantity="power_w", vendor="N", engine="e 2024", work="model", hardware="h", model="m", source="s", error=0.1
-)
+    quantity="output_tokens_per_s", vendor="N", engine="e 2024", work="model", hardware="h", model="m", source="s",
+    error=0.1,
+)  # fmt: skip
 
 
 def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> None:
@@ -238,6 +240,17 @@ def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> No
     both = fit_served([A, attrs.evolve(A, hardware="i", error=-0.4)])
     boards = {one.hardware: one.half_width for one in both if one.level == 5}
     assert boards["h"] < next(one.half_width for one in both if one.level == 4) < boards["i"]
+
+
+def test_a_power_is_no_surer_than_sources_differ() -> None:
+    # sources that err by 0.1 and 0.4: another errs by the root of their mean square, on a board that one measured too
+    power = attrs.evolve(A, quantity="power_w")
+    many = [attrs.evolve(power, model=str(number)) for number in range(100)]
+    scales = fit_served([*many, attrs.evolve(power, source="t", hardware="i", error=0.4)])
+    least = math.sqrt((0.1**2 + 0.4**2) / 2.0)
+    assert_close(min(one.half_width for one in scales), least, rel=1e-9)
+    # an energy has no scale of its own
+    assert fit_served([attrs.evolve(A, quantity="energy_per_output_token_j")]) == ()
 
 
 @pytest.mark.slow
@@ -266,7 +279,7 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
     for quantity, vendor, engine, work, hardware in [*asked, ("power_w", "nobody", "none", "model", "none")]:
         named = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
         texts = ", ".join(f"'{text}'" for text in (quantity, *named.values()))
-        ((found,),) = workspace.sql(f"SELECT serving_half_width({texts})").rows
+        ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, '', 1e0)").rows
         assert found == load_doubt().serving_half_width(quantity, **named)
 
 

@@ -18,7 +18,7 @@ from joulemap.answer.measurement import (
     served_measurements,
 )
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.configuration import BOARD, SYSTEM, Boundary, Precision
+from joulemap.domain.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
@@ -89,19 +89,30 @@ def validate(
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
-    measured = list_measurements(database, which["hardware"], which["model"], source)
+    used, notes = evaluate_measured(database, which, calibration, trust=trust)
+    with reading(database) as connection:
+        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
+        return attrs.evolve(find_projected(connection, scores), notes=notes)
+
+
+def evaluate_measured(
+    database: Source, which: Mapping[str, str], calibration: str | Calibration, *, trust: bool
+) -> tuple[list[str], tuple[str, ...]]:
+    """Predict the selected measurements that have no stored prediction; return calibrations and notes.
+
+    `which` has hardware, model, precision and source, empty texts for all. Raises NoMeasurementError without any.
+    """
+    measured = list_measurements(database, which["hardware"], which["model"], which["source"])
     served = {
         row.serving_measurement_id: row.hardware
-        for row in served_measurements(database, which["hardware"], which["model"], source)
-        if precision in ("", row.weight_precision)
+        for row in served_measurements(database, which["hardware"], which["model"], which["source"])
+        if which["precision"] in ("", row.weight_precision)
     }
     named, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
     used = sorted({*named, *_ensure_served(database, served, calibration)})
     with reading(database) as connection:
-        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
         refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
-        notes = (*notes, *_describe_refused(refused.rows, len(served)))
-        return attrs.evolve(find_projected(connection, scores), notes=notes)
+    return used, (*notes, *_describe_refused(refused.rows, len(served)))
 
 
 def describe_total(scores: Table[PredictionScore]) -> str:
@@ -199,7 +210,8 @@ def _ensure_runs(
         if is_operator(row["model"]):
             operators.setdefault(configuration, []).append((row["model"], row["batch"]))
         else:
-            for boundary in (BOARD, SYSTEM) if row.get("wall_power_w") is not None else (BOARD,):
+            own = row.get("boundary") or BOARD
+            for boundary in (own, SYSTEM) if row.get("wall_power_w") is not None else (own,):
                 groups.setdefault((*configuration, row["batch"], boundary), []).append(row["model"])
     use = use_calibration(calibration)
     use.check({HardwareRef.read(name).label for name in (*(row["hardware"] for row in rows), *beside)})
@@ -243,7 +255,7 @@ def _ensure_runs(
         else:
             lost.setdefault(UNKNOWN_HARDWARE(hardware=name), []).extend(models)
     failed: dict[str, ModelError] = {}
-    for boundary in (BOARD, SYSTEM):
+    for boundary in BOUNDARIES:
         some = [plan for plan in plans if plan.settings.boundary == boundary]
         failed |= ensure_all(attrs.evolve(source, progress=None), some)
     names = [row["model"] for row in rows]

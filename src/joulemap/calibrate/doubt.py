@@ -231,16 +231,6 @@ def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> t
     )
 
 
-def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
-    """Return the correlation about zero of latency and energy errors measured together, and the number of pairs."""
-    errors: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in residuals:
-        errors[one.key(len(PARTS)), one.model, one.batch][one.quantity].append(one.error)
-    pairs = np.array([[np.mean(row["latency"]), np.mean(row["energy"])] for row in errors.values() if len(row) == 2])
-    squares = pairs.T @ pairs
-    return float(squares[0, 1] / np.sqrt(squares[0, 0] * squares[1, 1])), len(pairs)
-
-
 def find_quantile(rows: Sequence[Grouped], least: float) -> float:
     """Return the 80 % quantile of a group's absolute errors, with equal weight for each of its parts, or at least
     `least`.

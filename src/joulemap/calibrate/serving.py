@@ -7,7 +7,8 @@ their parent group, as for single runs (`calibrate.doubt`), where n is the numbe
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-The coarsest group is shrunk towards an assumed value.
+The coarsest group is shrunk towards an assumed value. An energy has no scale of its own: its half-width is that of its
+time and of the power. The half-width of a power is at least the spread between sources.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.calibrate.doubt import Key, find_quantile
-from joulemap.domain.doubt import FULL_GROUPS, ServingScale
+from joulemap.domain.doubt import FULL_GROUPS, ServingScale, find_served_time
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("vendor", "name", "engine", "work", "hardware")
@@ -68,8 +70,25 @@ def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]
     """Return the half-width of every group with rows, by quantity, coarsest first."""
     quantities: dict[str, list[ServingResidual]] = defaultdict(list)
     for one in residuals:
-        quantities[one.quantity].append(one)
-    return tuple(scale for rows in quantities.values() for scale in _fit_quantity(rows))
+        if find_served_time(one.quantity, "") is None:
+            quantities[one.quantity].append(one)
+    return tuple(
+        attrs.evolve(scale, half_width=max(scale.half_width, least))
+        for quantity, rows in quantities.items()
+        for least in [_spread_sources(rows) if quantity == "power_w" else 0.0]
+        for scale in _fit_quantity(rows)
+    )
+
+
+def _spread_sources(residuals: Sequence[ServingResidual]) -> float:
+    """Return the half-width of an unseen source: the root mean square of the 80 % quantiles of all sources.
+
+    One source measured each board's power, so that groups of one board do not show how sources differ.
+    """
+    sources: dict[str, list[ServingResidual]] = defaultdict(list)
+    for one in residuals:
+        sources[one.source.casefold()].append(one)
+    return float(np.sqrt(np.mean([find_quantile(rows, LEAST) ** 2 for rows in sources.values()])))
 
 
 def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:

@@ -15,13 +15,14 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import read_records
-from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, ServingScale
+from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, PowerFloor, ServingScale
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
 SHARES: Final = FOLDER / "share.csv"
 SPREADS: Final = FOLDER / "spread.csv"
 SERVED: Final = FOLDER / "serving.csv"
+FLOORS: Final = FOLDER / "power.csv"
 
 SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if not field.name.endswith("ops_per_s"))
 SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
@@ -39,6 +40,7 @@ def load_doubt() -> Doubt:
         shares=read_records(ErrorShare, SHARES),
         spreads=read_records(BasisSpread, SPREADS),
         served=read_records(ServingScale, SERVED),
+        floors=read_records(PowerFloor, FLOORS),
     )
 
 

@@ -25,7 +25,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, find_entry, find_model_name
-from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.domain.configuration import BOUNDARIES, MEASURED_AT, PRECISION_BYTES, RUNTIMES, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
@@ -42,6 +42,10 @@ FOLDER: Final = DATA / "measurement"
 
 BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled": "fused"}
 """Mode of a bench -> runtime."""
+
+IDLE: Final = "idle_power_w"
+DRAWN: Final = ("energy_j", "power_w")
+"""Columns that have a boundary."""
 
 FIGURES: Final = ("latency_s", "throughput_per_s", "energy_j", "power_w", "wall_power_w", "peak_memory_bytes")
 WHOLE: Final[Mapping[str, int]] = {
@@ -125,6 +129,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
                 **{name: row.get(name, "") for name in ("hardware", "model", "precision", *COUNTS, *FIGURES)},
                 "runtime": BENCH_RUNTIME[row["mode"]],
                 "scope": "board",
+                "boundary": "board",
                 "source": told["source"],
                 "conditions": "; ".join(details),
             },
@@ -132,14 +137,22 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
         )
 
 
+def find_boundary(told: str) -> str:
+    """Return the boundary that a text ends with, such as `streaming, board`; empty for any other text."""
+    word = told.split()[-1] if told.strip() else ""
+    return MEASURED_AT.get(fold_into(word, MEASURED_AT), "")
+
+
 def make_measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     """Build a measurement from a row; `seen` names the fitted coefficients if the row does not."""
-    given = (name for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, ""))
+    given = (name for name in (*FIGURES, IDLE, *COUNTS) if row.get(name) not in (None, ""))
     numbers: dict[str, Any] = {name: int(float(row[name])) if name in WHOLE else float(row[name]) for name in given}
+    drawn = not numbers.keys().isdisjoint(DRAWN)
     return Measurement(
         **{name: row[name] for name in (*TEXTS, "runtime")},
         **numbers,
         scope=row.get("scope") or "not given",
+        boundary=row.get("boundary") or (find_boundary(row.get("scope") or "") if drawn else ""),
         conditions=row.get("conditions") or "not given",
         seen=row.get("seen") or seen,
     )
@@ -259,12 +272,25 @@ def _check_served(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -
     found = read_serving_row(cells)
     if not found.measured():
         raise ValueError(f"none of {', '.join(QUANTITIES)} is given")
+    _check_drawn(found)
     for name in COLUMNS:
         value = getattr(found, name)
         is_needed = name in SERVED_LENGTHS and found.scope in SERVED_SCOPES
         if isinstance(value, int | float) and not isinstance(value, bool) and (value or is_needed):
             check_range(name, float(value))
     return attrs.evolve(found, hardware=name_hardware(found.hardware))
+
+
+def _check_drawn(row: ServingRow) -> None:
+    """Raise ValueError for energies of a served model without a boundary, and for an idle power without energies."""
+    drawn = [name for name in row.measured() if name.endswith(("_j", "_w"))]
+    if drawn and row.power_boundary not in MEASURED_AT:
+        fault = (
+            f"power_boundary is {row.power_boundary!r}" if row.power_boundary else f"{drawn[0]} has no power_boundary"
+        )
+        raise ValueError(f"{fault}, expected {', '.join(BOUNDARIES)}")
+    if row.idle_power_w is not None and not any(name.endswith("_j") for name in drawn):
+        raise ValueError(f"{IDLE} is given without energies, which it was subtracted from")
 
 
 def check_range(name: str, value: float) -> None:
@@ -291,6 +317,10 @@ def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
 
 def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
     surplus = sorted(set(row) - NUMBERS.union(known))
+    for name in surplus:
+        meant = [one for one in known if one.rpartition("_")[0] == name or one.partition("_per_")[0] == name]
+        if meant:
+            raise ValueError(f"{name} has no unit in its name, expected {' or '.join(meant)}")
     if surplus:
         raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
 
@@ -302,9 +332,11 @@ def _checked(
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
-    for name in (*TEXTS, "runtime", "scope", "conditions", "seen"):
+    for name in (*TEXTS, "runtime", "scope", "boundary", "conditions", "seen"):
         check_text(name, "" if row.get(name) is None else row[name])
     figures = {name: _number(row, name) for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, "")}
+    boundary = _read_boundary(row, figures)
+    idle = _read_idle(row, figures)
     for name, most in WHOLE.items():
         count = figures.get(name)
         if count is not None and not (1 <= count <= most and (count == int(count) or name not in COUNTS)):
@@ -331,7 +363,52 @@ def _checked(
         "precision": precision,
         "runtime": runtime,
     }
-    return make_measurement({**row, **figures, **counts, **names})
+    if boundary == SYSTEM:
+        figures = _move_to_wall(figures, counts)
+        boundary = ""
+    return make_measurement(
+        {**row, **dict.fromkeys(DRAWN, ""), **figures, **counts, **names, "boundary": boundary, IDLE: idle}
+    )
+
+
+def _read_boundary(row: Mapping[str, Any], figures: Collection[str]) -> str:
+    """Return the boundary of a row's energy and power; ValueError if they have none."""
+    stated = str(row.get("boundary") or "")
+    drawn = next((name for name in DRAWN if name in figures), "")
+    known = find_boundary(stated or str(row.get("scope") or ""))
+    if (stated and not known) or (drawn and not known):
+        fault = f"boundary is {stated!r}" if stated else f"{drawn} is given without a boundary"
+        raise ValueError(f"{fault}, expected {', '.join(BOUNDARIES)}")
+    return known if drawn else ""
+
+
+def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
+    """Return the idle power that was subtracted from a row's energy, or an empty text; ValueError if not usable."""
+    if row.get(IDLE) in (None, ""):
+        return ""
+    if "energy_j" not in figures:
+        raise ValueError(f"{IDLE} is given without energy_j, which it was subtracted from")
+    try:
+        found = _number(row, IDLE)
+    except ValueError:
+        raise ValueError(f"{IDLE} is {row[IDLE]!r}, expected the idle power in W that was subtracted") from None
+    if not found > 0.0:
+        raise ValueError(f"{IDLE} is {row[IDLE]!r}, expected a number above 0")
+    return found
+
+
+def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures of a system with its power as `wall_power_w`; ValueError without a time for its energy."""
+    moved = {name: value for name, value in figures.items() if name not in DRAWN}
+    if "wall_power_w" in figures:
+        raise ValueError("wall_power_w is given beside a boundary system, expected one of the two")
+    power = figures.get("power_w")
+    if power is None:
+        batches = figures["throughput_per_s"] / counts["batch"] if "throughput_per_s" in figures else None
+        if batches is None and "latency_s" not in figures:
+            raise ValueError("energy_j at the boundary system needs latency_s or throughput_per_s")
+        power = figures["energy_j"] * (batches or 1.0 / figures["latency_s"])
+    return moved | {"wall_power_w": power / counts.get("device_count", 1.0)}
 
 
 def check_text(name: str, value: object) -> None:

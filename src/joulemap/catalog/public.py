@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -42,12 +42,16 @@ class PublicTable:
     runtime: str = ""
     """Runtime; empty for a table of served models, whose rows state their own engines and scopes."""
     scope: str = ""
+    boundary: str = ""
+    """Boundary of energies and powers; empty for a scope that is a boundary's name."""
     conditions: str
     """Conditions common to all rows."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
     """Key in the column `condition`, or `source` in served models -> further conditions of a row."""
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Parts of the source that were omitted, with reasons."""
+    holds_energy: bool = False
+    """True if rows have energies."""
     doubt: str = ""
     """Reason why the rows score no prediction; empty if they do."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
@@ -57,6 +61,16 @@ class PublicTable:
     def address(self) -> str:
         """Argument that selects the table where a file is expected."""
         return PREFIX + self.name
+
+    @property
+    def has_energy(self) -> bool:
+        """True if the table has measured energies that score predictions."""
+        return self.holds_energy and not self.doubt
+
+    def keys(self) -> set[tuple[str, str, str, float]]:
+        """Return the source, hardware, model and batch of each row."""
+        rows: Iterable[Measurement | ServingRow] = self.read_served() if self.is_served else self.read()
+        return {(row.source, row.hardware, row.model, float(row.batch)) for row in rows}
 
     @property
     def is_served(self) -> bool:
@@ -86,7 +100,13 @@ class PublicTable:
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")
         told = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
-        shared = {"runtime": self.runtime, "scope": self.scope, "source": self.source, "conditions": told}
+        shared = {
+            "runtime": self.runtime,
+            "scope": self.scope,
+            "boundary": self.boundary,
+            "source": self.source,
+            "conditions": told,
+        }
         seen = self.seen.get(HardwareRef.read(row["hardware"]).label, "")
         return make_measurement({"batch": "1", **row, **shared}, seen)
 

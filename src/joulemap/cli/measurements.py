@@ -15,8 +15,8 @@ from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
-    "hardware", "model", "precision", "batch", "runtime", "latency_s", "throughput_per_s", "energy_j", "power_w",
-    "wall_power_w", "peak_memory_bytes", "seen",
+    "hardware", "model", "precision", "batch", "runtime", "latency_s", "throughput_per_s", "boundary", "energy_j",
+    "power_w", "wall_power_w", "peak_memory_bytes", "seen",
 )  # fmt: skip
 
 
@@ -73,9 +73,11 @@ def import_(
 
     Required columns are hardware, model, precision, batch, runtime and source. At least one result is required:
     latency_s, energy_j and peak_memory_bytes are per batch. throughput_per_s is the steady rate of one device, power_w
-    its power, and wall_power_w the wall power of a system divided by its devices. Optional columns are device_count (of
-    the system), scope, conditions, seen and stream_count. The peak memory of a GPU includes a workspace per stream, so
-    it is scored only with stream_count.
+    its power, and wall_power_w the wall power of a system divided by its devices. Energy and power need a boundary:
+    chip, board or system, where energy_j and power_w of a system are those of all its devices. If idle power was
+    subtracted from energy_j, idle_power_w states it, and the prediction subtracts the same; power_w is never net.
+    Optional columns are device_count (of the system), scope, conditions, seen and stream_count. The peak memory of a
+    GPU includes a workspace per stream, so it is scored only with stream_count.
 
     A model is any MODEL of `compare`; an operator such as gemm(m=128,n=4096,k=4096) needs quotes in a CSV. The code of
     a model file runs only if `validate` or `calibrate` is called with `--trust`.
@@ -84,8 +86,9 @@ def import_(
     hardware, model and scope (prefill_step, decode_step, request, offline or steady_serving). At least one result of
     all devices together is required: time_to_first_token_s, inter_token_latency_s (one step of the whole batch),
     request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j or
-    power_w. Optional columns describe the run: batch, prompt_tokens, output_tokens, engine, date, device_count,
-    tensor_parallel, weight_precision and others.
+    power_w. Energy and power need power_boundary (chip, board or system); idle_power_w is as above. Optional columns
+    describe the run: batch, prompt_tokens, output_tokens, engine, date, device_count, tensor_parallel, weight_precision
+    and others.
 
     public:NAME imports a published table, mostly of single operators; docs/accuracy.md lists them.
 

@@ -26,6 +26,13 @@ KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_
 
 KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bias_fraction", "covered_fraction")
 
+EVIDENCE: Final = (
+    "architecture", "hardware", "boundary", "subject", "quantity", "measurement_count", "held_out_count", "net_count",
+    "mean_error_fraction", "median_error_fraction", "bias_fraction", "covered_fraction", "sources",
+)  # fmt: skip
+
+KEPT_EVIDENCE: Final = ("architecture", "hardware", "boundary", "measurement_count", "mean_error_fraction")
+
 SOURCES: Final = 2
 """Maximum sources per quantity on a screen; those with the most rows come first."""
 
@@ -39,6 +46,7 @@ def validate(
     model: str = option("", "Model or operator type to score.", metavar="NAME", shown=False, complete=complete_models),
     precision: str = option("", "Precision to score.", metavar="NAME", shown=False),
     by: Literal[ScoreDivision, "operator"] = option("runtime", "Grouping of the measurements."),
+    evidence: bool = option(False, "Count the measured energies of each class, hardware and boundary instead."),
     source: str = option("", "Score only measurements whose source contains this text.", metavar="TEXT", shown=False),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
     trust: TrustRows = False,
@@ -59,6 +67,9 @@ def validate(
     times of operators inside models. Each quantity of a served language model has its own score; unpredicted
     measurements are counted below with the reason. `--by source` and `--by quantity` combine all hardware.
 
+    `--evidence` lists how many energies of each hardware were measured at which boundary and by whom, with the error
+    and the coverage of their predictions. Classes without measured energy are listed as such.
+
     \b
     joulemap validate --hardware h200_sxm
     joulemap validate --hardware A100-40GB --by model
@@ -66,8 +77,15 @@ def validate(
     joulemap validate --by hardware --source MLPerf
     joulemap validate --by source --model llama
     joulemap validate --hardware h200_sxm --by operator --precision fp16
+    joulemap validate --evidence
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
+    if evidence:
+        from joulemap.answer.evidence import describe_evidence
+
+        told = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
+        output.write_table(told, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(told))
+        return
     if by == "operator":
         operators = workspace.validate_operators(
             hardware, model, precision=chosen, calibration=calibration, trust=trust

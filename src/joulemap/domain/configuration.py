@@ -89,6 +89,15 @@ BOARD: Final[Boundary] = "board"
 SYSTEM: Final[Boundary] = "system"
 
 BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+
+MEASURED_AT: Final[Mapping[str, Boundary]] = {
+    "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
+    **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
+}  # fmt: skip
+"""Word that sources of measurements use for a boundary -> the boundary.
+
+The board of a processor or system on a chip without a board of its own is its package with the regulators in it.
+"""
 """Other name of a boundary -> boundary."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import attrs
 
@@ -55,14 +55,14 @@ FULL_GROUPS: Final = 2.0
 TOLD_APART: Final = 0.8
 """Probability from which on one run is said to be better than another."""
 
-CORRELATION: Final = 0.7
-"""Correlation of the latency and energy errors of one run; 0.73 on 1,038 configurations of three boards with both."""
+DoubtQuantity = Literal["latency", "power", "energy"]
+"""Quantity of an error. Latency and power err independently; the error of an energy is the sum of both."""
 
-DoubtQuantity = Literal["latency", "energy", "joint"]
-"""`joint`: what the errors of latency and energy of one run have in common."""
+DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
+"""Quantities with error scales of their own."""
 
-DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "energy")
-"""Kinds of work that have separate errors."""
+Evidence = Literal["own", "class"]
+"""Measurements behind a power: of the hardware itself, or of other hardware of its class."""
 
 OWN: Final = "own"
 """Factor that a run shares with itself alone."""
@@ -74,6 +74,16 @@ MODEL: Final = "model"
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that a class computes by; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
+
+
+def find_served_time(quantity: str, scope: str) -> str | None:
+    """Return the time or rate that an energy of a served model grows with; None for any other quantity.
+
+    A prefill without decode steps ends with its first token.
+    """
+    if quantity == "energy_per_request_j":
+        return "time_to_first_token_s" if scope == "prefill_step" else "request_latency_s"
+    return "output_tokens_per_s" if quantity == "energy_per_output_token_j" else None
 
 
 @frozen(kw_only=True)
@@ -102,6 +112,18 @@ class ErrorScale:
     def is_of_size(self, ops_per_s: float) -> bool:
         """Return True if this peak is within the size range of the measured boards."""
         return self.least_ops_per_s / SAME_SIZE <= ops_per_s <= self.most_ops_per_s * SAME_SIZE
+
+
+@frozen(kw_only=True)
+class PowerFloor:
+    """Smallest half-width of a power, by class and evidence."""
+
+    architecture: str
+    evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
+    most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
+    """Peak up to which it applies; of several floors, the one with the smallest peak applies."""
+    half_width: Quantity
+    """Half-width of the natural logarithm."""
 
 
 @frozen(kw_only=True)
@@ -157,13 +179,20 @@ class Doubt:
     shares: tuple[ErrorShare, ...]
     spreads: tuple[BasisSpread, ...]
     served: tuple[ServingScale, ...] = ()
+    floors: tuple[PowerFloor, ...] = ()
 
-    def serving_half_width(self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str) -> float | None:
+    def serving_half_width(
+        self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
+    ) -> float | None:
         """Return the half-width of what is predicted of a served model: the SQL's macro of this name.
 
         None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
-        operating point.
+        operating point. An energy has the half-widths of its time and of the power.
         """
+        if (time := find_served_time(quantity, scope)) is not None:
+            like = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
+            parts = [self.serving_half_width(one, **like) for one in (time, "power_w")]
+            return None if None in parts else math.hypot(*(one or 0.0 for one in parts))
         asked = {"vendor": (vendor,), "engine": (engine, engine.partition(" ")[0]), "work": (work,)}
         asked["hardware"] = (hardware,)
         found = [
@@ -193,25 +222,12 @@ class Doubt:
         )
 
     def complete_shares(self) -> tuple[ErrorShare, ...]:
-        """Return the shares, what they leave to each run, and how `CORRELATION` divides among them.
-
-        A factor has of it as much as the geometric mean of its shares of latency and of energy.
-        """
+        """Return the shares, and what they leave to each run."""
         known = {(one.quantity, one.factor): one.share.value for one in self.shares}
-        factors = [*dict.fromkeys(factor for _, factor in known), OWN]
         left = {
             name: 1.0 - sum(share for (quantity, _), share in known.items() if quantity == name) for name in DOUBTED
         }
-        joint = {
-            factor: math.sqrt(math.prod(known.get((name, factor), left[name]) for name in DOUBTED))
-            for factor in factors
-        }
-        scale = CORRELATION / sum(joint.values())
-        return (
-            *self.shares,
-            *(_derived(name, OWN, share) for name, share in left.items()),
-            *(_derived("joint", factor, share * scale) for factor, share in joint.items()),
-        )
+        return (*self.shares, *(_derived(name, OWN, share) for name, share in left.items()))
 
 
 def _derived(quantity: DoubtQuantity, factor: str, share: float) -> ErrorShare:

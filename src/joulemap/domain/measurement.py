@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.configuration import BOUNDARIES, RUNTIMES
 from joulemap.system.record import frozen
 
 Shape = tuple[int, ...]
@@ -28,7 +28,11 @@ class Measurement:
     batch: int = attrs.field(validator=attrs.validators.ge(1))
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
     scope: str
-    """Boundary of the measurement, e.g. `board`."""
+    """Description of the measurement, e.g. `MLPerf Inference, offline`."""
+    boundary: str = attrs.field(default="", validator=attrs.validators.in_(("", *BOUNDARIES)))
+    """Boundary of `energy_j` and `power_w`: `chip` or `board`; empty without them."""
+    idle_power_w: float | None = None
+    """Idle power that was subtracted from `energy_j` (`power_w` contains it); None for an energy that contains it."""
     latency_s: float | None = None
     """Latency per batch."""
     throughput_per_s: float | None = None

@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from joulemap.domain.configuration import BOARD, MEASURED_AT, Boundary
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -31,6 +32,8 @@ QUANTITIES: Final = (
     "power_w",
 )
 """Measured quantities; tokens per second, joules and watts are of all devices together."""
+
+IDLE: Final = "idle_power_w"
 
 _COUNTS: Final = (
     "device_count",
@@ -102,7 +105,9 @@ class ServingRow:
     energy_per_request_j: float | None = attrs.field(default=None, validator=_positive)
     power_w: float | None = attrs.field(default=None, validator=_positive)
     power_boundary: str = ""
-    """Boundary of joules and watts: `device`, `board`, `module`, `wall`."""
+    """Boundary of joules and watts: `chip`, `board` (also `device`, `module`) or `system` (also `wall`)."""
+    idle_power_w: float | None = attrs.field(default=None, validator=_positive)
+    """Idle power of all devices that was subtracted from the joules; None for joules that contain it."""
     speculative: str = ""
     """Method of speculative decoding; empty or `none` without it."""
     cached_tokens: float | None = attrs.field(default=None, validator=_any)
@@ -120,6 +125,11 @@ class ServingRow:
     notes: str = ""
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
+
+    @property
+    def boundary(self) -> Boundary:
+        """Boundary of joules and watts; the board's where none that is known is stated."""
+        return MEASURED_AT.get(self.power_boundary, BOARD)
 
     def measured(self) -> dict[str, float]:
         """Return quantity -> value for every quantity in the row."""
@@ -164,12 +174,13 @@ def _read(name: str, text: str) -> object:
         if text.lower() not in SAID:
             raise UsageError(f"{name} is {text!r}, expected yes or no")
         return SAID[text.lower()]
-    if name not in _COUNTS + _LENGTHS + QUANTITIES:
+    if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):
         return text
     try:
         value = int(text) if name in _COUNTS else float(text)
     except ValueError as error:
-        raise UsageError(f"{name} is {text!r}, expected a number") from error
+        expected = "the idle power in W that was subtracted" if name == IDLE else "a number"
+        raise UsageError(f"{name} is {text!r}, expected {expected}") from error
     if not math.isfinite(value):
         raise UsageError(f"{name} is {text!r}, expected a finite number")
     return value

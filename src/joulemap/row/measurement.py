@@ -23,6 +23,8 @@ class ListedMeasurement(Row, query="measurement.list"):
     device_count: int | None
     peak_memory_bytes: int | None
     scope: str
+    boundary: str
+    idle_power_w: float | None
     seen: str
     source: str
     conditions: str
@@ -60,6 +62,7 @@ class ServedMeasurement(Row, query="measurement.served"):
     energy_per_request_j: float | None
     power_w: float | None
     power_boundary: str
+    idle_power_w: float | None
     speculative: str
     cached_tokens: float | None
     uses_cache: bool

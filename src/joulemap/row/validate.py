@@ -6,6 +6,27 @@ from __future__ import annotations
 from joulemap.row import Row
 
 
+class EnergyEvidence(Row, query="validate.evidence"):
+    """Measured energies and powers by class, hardware and boundary, and the errors of their predictions; one row
+    per class, hardware, boundary, subject and quantity with a measurement, and one per class without any.
+    """
+
+    architecture: str
+    hardware: str | None
+    boundary: str | None
+    subject: str | None
+    quantity: str | None
+    measurement_count: int
+    held_out_count: int
+    net_count: int
+    sources: list[str] | None
+    mean_error_fraction: float | None
+    median_error_fraction: float | None
+    bias_fraction: float | None
+    covered_fraction: float | None
+    class_energy_count: int
+
+
 class OperatorScore(Row, query="validate.operator"):
     """Predicted against measured device time of operators inside models, by kind of operator; one row per hardware
     and operator kind, and one for all kinds.

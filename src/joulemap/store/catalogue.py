@@ -135,6 +135,14 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
     replace_records(connection, "serving_scale", doubt.served, scale_index=range(len(doubt.served)))
     replace_records(
         connection,
+        "power_floor",
+        doubt.floors,
+        half_width=[one.half_width.value for one in doubt.floors],
+        basis=[one.half_width.basis for one in doubt.floors],
+        source=[one.half_width.source for one in doubt.floors],
+    )
+    replace_records(
+        connection,
         "error_share",
         shares,
         share=[one.share.value for one in shares],

@@ -239,7 +239,7 @@ def _compute_differences(rows: Records, facts: Facts) -> Rows:
         ahead = np.log(np.array([row.get("better_ratio") for row in known], dtype=float))
     better = probability_above(ahead, widths)
     columns = (
-        found.latency_square, found.energy_square, found.joint_square, widths, better, is_told_apart(better),
+        found.latency_square, found.energy_square, widths, better, is_told_apart(better),
     )  # fmt: skip
     return [
         (row["run_id"], row["other_run_id"], row["metric"], *values)
@@ -309,7 +309,7 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
         subject = Subject(**{name: row[name] for name in SUBJECT})
         held_out = record.find_held_out(row["calibration_digest"], subject)
         for quantity, width in zip(DOUBTED, held_out, strict=True):
-            scale = find_scale(record.scales, quantity, subject)
+            scale = find_scale(record.scales, quantity, subject, record.floors)
             known = (scale.level, scale.half_width, scale.group_count, scale.row_count) if scale else (None,) * 4
             found.append((row["place"], quantity, *known, width))
     return found
@@ -377,7 +377,6 @@ COMPUTED: Final[Mapping[str, Computed]] = {
             "metric": "VARCHAR",
             "latency_square": "DOUBLE",
             "energy_square": "DOUBLE",
-            "joint_square": "DOUBLE",
             "half_width": "DOUBLE",
             "probability_better": "DOUBLE",
             "is_told_apart": "BOOLEAN",

@@ -10,10 +10,11 @@ import attrs
 import duckdb
 
 from joulemap.domain.address import SOURCE
-from joulemap.domain.doubt import DOUBTED, MODEL, ErrorScale, find_peak
+from joulemap.domain.doubt import DOUBTED, MODEL, ErrorScale, PowerFloor, find_peak
+from joulemap.domain.quantity import Quantity
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
-from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_scale
+from joulemap.uncertainty.scale import BASES, CALIBRATED, OWN_LEVEL, Subject, find_least, find_scale
 
 if TYPE_CHECKING:
     from joulemap.uncertainty.interval import Errors, HalfWidths
@@ -38,6 +39,7 @@ class ErrorRecord:
     """Errors of predictions that a database holds."""
 
     scales: tuple[ErrorScale, ...]
+    floors: tuple[PowerFloor, ...]
     held_out: Mapping[tuple[str, str, str], Mapping[str, HeldOut]]
     """(calibration, hardware, runtime) -> precision -> half-widths of model families that a fit had not seen."""
 
@@ -69,14 +71,32 @@ def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
         latency, energy = (None if one is None else MEAN_TO_WIDTH * one for one in errors)
         held_out.setdefault((calibration, hardware, runtime), {})[precision] = (latency, energy)
     return ErrorRecord(
-        scales=tuple(ErrorScale(**dict(zip(SCALE_COLUMNS, row, strict=True))) for row in rows), held_out=held_out
+        scales=tuple(ErrorScale(**dict(zip(SCALE_COLUMNS, row, strict=True))) for row in rows),
+        floors=_load_floors(connection),
+        held_out=held_out,
+    )
+
+
+def _load_floors(connection: duckdb.DuckDBPyConnection) -> tuple[PowerFloor, ...]:
+    rows = connection.execute(
+        "SELECT architecture, evidence, most_ops_per_s, half_width, basis, source "
+        "FROM internal.power_floor ORDER BY ALL"
+    ).fetchall()
+    return tuple(
+        PowerFloor(
+            architecture=architecture,
+            evidence=evidence,
+            most_ops_per_s=most,
+            half_width=Quantity(value=width, unit="1", basis=basis, source=source, note=""),
+        )
+        for architecture, evidence, most, width, basis, source in rows
     )
 
 
 def compute_half_widths(
     connection: duckdb.DuckDBPyConnection, spent: Mapping[str, Sequence[Any]]
 ) -> tuple[HalfWidths, Errors, Errors]:
-    """Return the half-widths of runs, and the errors of latency and energy behind them.
+    """Return the half-widths of runs, and the errors of latency and power behind them.
 
     `spent` has a column for each configuration and each part of latency and energy, as `store.total` adds them up.
     """
@@ -87,10 +107,10 @@ def compute_half_widths(
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     record, numbers = load_record(connection), _load_numbers(connection, {key[-1] for key in places})
-    described = np.array([_describe_errors(record, numbers, key) for key in places], dtype=float).reshape(-1, 11)
+    described = np.array([_describe_errors(record, numbers, key) for key in places], dtype=float).reshape(-1, 12)
     rows = described[np.array([places[key] for key in keys], dtype=np.int64)]
-    latency, energy = (
-        Errors(half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3])
+    latency, power = (
+        Errors(half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3], least=rows[:, 11])
         for part in (rows[:, 0:4], rows[:, 4:8])
     )
     parts = Spent(
@@ -99,11 +119,10 @@ def compute_half_widths(
         own_number=rows[:, 8:11],
         basis_square=_as_floats(spent["basis_square"]),
         own_square=_as_floats(spent["own_square"]),
-        static_share=_as_floats(spent["static_share"]),
         has_load=np.array(spent["has_load"], dtype=bool),
         **{name: _as_floats(spent[name]) for name in ("host_share", "growth_half_width", "host_half_width")},
     )
-    return combine_errors(latency, energy, parts), latency, energy
+    return combine_errors(latency, power, parts), latency, power
 
 
 def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
@@ -128,9 +147,9 @@ def _as_floats(values: Sequence[Any]) -> Floats:
 def _describe_errors(
     record: ErrorRecord, numbers: Mapping[tuple[str, str], float], key: tuple[Any, ...]
 ) -> list[float | None]:
-    """Return half-width, level, group size and held-out half-width, of latency and energy, and half-widths of numbers.
+    """Return half-width, level, group size and held-out half-width, of latency and power, and half-widths of numbers.
 
-    Numbers are those that bound compute, memory and launches.
+    Numbers are those that bound compute, memory and launches; last is the least half-width of a calibrated power.
     """
     work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
     subject = Subject(
@@ -139,12 +158,13 @@ def _describe_errors(
     )  # fmt: skip
     errors: list[float | None] = []
     for quantity, held_out in zip(DOUBTED, record.find_held_out(calibration, subject), strict=True):
-        scale = find_scale(record.scales, quantity, subject)
+        scale = find_scale(record.scales, quantity, subject, record.floors)
         errors += [scale.half_width, scale.level, scale.group_count] if scale else [None, None, None]
         errors.append(held_out)
     clock = numbers.get((digest, "clock"), 0.0)
     peak = numbers.get((digest, f"peak.{find_peak(architecture, precision)}"), 0.0)
-    return [*errors, max(clock, peak), numbers.get((digest, "memory_bandwidth"), 0.0), clock]
+    bandwidth = numbers.get((digest, "memory_bandwidth"), 0.0)
+    return [*errors, max(clock, peak), bandwidth, clock, find_least(record.floors, subject, OWN_LEVEL)]
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:

@@ -59,7 +59,6 @@ WITH priced AS (
                 ELSE 0
             END
         ) AS own_fj,
-        sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
         sum(
             CASE WHEN e.low_fj > 0e0 AND a.component = $chip AND a.action = $static THEN l.energy_fj ELSE 0 END
         ) AS ranged_fj,
@@ -95,7 +94,6 @@ spent AS (
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
         list_sum(list(pow(b.own_price_half_width * CAST(p.own_fj AS DOUBLE), 2) ORDER BY p.basis))
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
-        fraction(sum(p.static_fj), sum(p.energy_fj)) AS static_share,
         coalesce(fraction(sum(p.host_fj), sum(p.energy_fj)), 0e0) AS host_share
     FROM priced AS p
     LEFT JOIN internal.basis_spread AS b ON b.number_basis = p.basis
@@ -159,7 +157,6 @@ SELECT
     coalesce(p.launch_fs, 0) AS launch_fs,
     e.basis_square,
     e.own_square,
-    e.static_share,
     e.host_share,
     coalesce(y.growth_half_width, 0e0) AS growth_half_width,
     coalesce(y.host_half_width, 0e0) AS host_half_width,
@@ -284,15 +281,15 @@ def compute_totals(
     columns = dict(zip((entry[0] for entry in cursor.description), map(list, zip(*rows, strict=True)), strict=True))
     from joulemap.store.interval import compute_half_widths, describe_bases
 
-    widths, latency, energy = compute_half_widths(connection, columns)
+    widths, latency, power = compute_half_widths(connection, columns)
     found: dict[str, list[Any]] = {name: columns[name] for name in SUMMED}
     for name, values in attrs.asdict(widths).items():
         found[f"{name}_half_width"] = [None if isnan(one) else one for one in values.tolist()]
     found["latency_basis"], found["latency_group_count"] = describe_bases(latency)
-    bases, found["energy_group_count"] = describe_bases(energy)
+    bases, found["energy_group_count"] = describe_bases(power)
     found["energy_basis"] = [
         _describe_energy_basis(basis, level < CLASS_LEVEL and has_load)
-        for basis, level, has_load in zip(bases, energy.level.tolist(), columns["has_load"], strict=True)
+        for basis, level, has_load in zip(bases, power.level.tolist(), columns["has_load"], strict=True)
     ]
     return found
 

@@ -17,25 +17,25 @@ from typing import Final
 
 import attrs
 
-from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, correlate_errors, fit_scales, fit_shares
+from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, fit_scales, fit_shares
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import write_doubt, write_served_doubt
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
+from joulemap.domain.doubt import MODEL, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3
-"""Share of an energy's error variance that runs of one class have in common, through the price table of the class."""
+"""Share of a power's error variance that runs of one class have in common, through the price table of the class."""
 
 PRICES_SOURCE: Final = (
     f"as of latency, times {1.0 - PRICES_SHARE:.1f}, and {PRICES_SHARE} for the prices that boards of a class "
-    "have from one table: too few boards of a class have measured energies to tell"
+    "have from one table: too few boards of a class have measured powers to tell"
 )
 
 
 LOAD: Final = "of that load"
-"""Mark in `seen` of an energy whose power a hardware file states for a load, so that it has no error of its own."""
+"""Mark in `seen` of a power that a hardware file states for a load, so that it has no error of its own."""
 
 
 def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
@@ -46,7 +46,7 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
             **{field.name: row[field.name] for field in attrs.fields(Residual) if field.name != "error"},
         )
         for row in workspace.query("validate.residual").records()
-        if row["is_calibrated"] is is_calibrated and not (row["quantity"] == "energy" and LOAD in row["seen"])
+        if row["is_calibrated"] is is_calibrated and not (row["quantity"] != "latency" and LOAD in row["seen"])
     )
 
 
@@ -74,20 +74,20 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 
 
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
-    """Return the error scales of both quantities, and the shared parts of errors: those of energy after those of
+    """Return the error scales of both quantities, and the shared parts of errors: those of power after those of
     latency.
     """
     latencies = [one for one in residuals if one.quantity == "latency"]
     scales = fit_scales(latencies)
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)
-    energies = fit_scales([one for one in residuals if one.quantity == "energy"])
-    return (*scales, *energies), (*shares, *(_share_prices(one) for one in shares))
+    powers = fit_scales([one for one in residuals if one.quantity == "power"])
+    return (*scales, *powers), (*shares, *(_share_prices(one) for one in shares))
 
 
 def _share_prices(share: ErrorShare) -> ErrorShare:
     value = (1.0 - PRICES_SHARE) * share.share.value + (PRICES_SHARE if share.factor == "class" else 0.0)
     return ErrorShare(
-        quantity="energy",
+        quantity="power",
         factor=share.factor,
         share=Quantity(value=value, unit="1", basis="assumed", source=PRICES_SOURCE, note=""),
     )
@@ -106,14 +106,9 @@ def main() -> None:
         _log(f"{len(served)} scales of served models")
         if options.served:
             return
-        free, own = (read_residuals(workspace, is_calibrated=is_calibrated) for is_calibrated in (False, True))
-        scales, shares = fit_doubt(free)
+        scales, shares = fit_doubt(read_residuals(workspace))
     write_doubt(scales, shares)
     _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
-    correlation, count = correlate_errors([*free, *own])
-    _log(
-        f"errors of latency and energy: correlation {correlation:.2f} of {count:,} configurations, {CORRELATION} taken"
-    )
     for one in scales:
         if one.level == MODEL_LEVEL and one.work == MODEL:
             _log(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")

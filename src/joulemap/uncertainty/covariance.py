@@ -1,10 +1,12 @@
 """Covariance of prediction errors: errors that two runs share do not set them apart.
 
     error of a run = half-width x sum over factors of sqrt(share of the factor) x a number that its key stands for
+    error of an energy = error of the latency + error of the power
 
-Factors are the class, the board, the model, the board with the model, the case, the run itself, and the numbers of the
-hardware. Runs with the same key of a factor have that number in common. Shares are added as whole numbers, so that
-results do not depend on the order of rows. docs/doubt.md says where the shares come from.
+Latency and power err independently. Factors are the class, the board, the model, the board with the model, the case,
+the run itself, and the numbers of the hardware. Runs with the same key of a factor have that number in common. Shares
+are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md says where the shares come
+from.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import CORRELATION, OWN
+from joulemap.domain.doubt import OWN
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats, Powers
 
@@ -47,12 +49,10 @@ class ErrorColumns:
     """Run -> its row."""
     factors: tuple[str, ...]
     latency_half_width: Floats
-    energy_half_width: Floats
+    power_half_width: Floats
     latency_share: Floats
-    """Shares of the variance of latency; `energy_share` and `joint_share` have the same shape."""
-    energy_share: Floats
-    joint_share: Floats
-    """Shares of the correlation of latency and energy."""
+    """Shares of the variance of latency; `power_share` has the same shape."""
+    power_share: Floats
     keys: Integers
     """Places of the keys in `texts`."""
     texts: tuple[str, ...]
@@ -64,11 +64,13 @@ class ErrorColumns:
 
 @frozen(kw_only=True)
 class Differences:
-    """Covariance of the differences of pairs of runs, of logarithms of latency and energy, as squared half-widths."""
+    """Covariance of the differences of pairs of runs, of logarithms of latency and energy, as squared half-widths.
+
+    That of latency and energy together is that of latency: the rest of an energy's error is that of the power.
+    """
 
     latency_square: Floats
     energy_square: Floats
-    joint_square: Floats
 
     def half_width(self, powers: Sequence[Powers]) -> Floats:
         """Return the half-width of the logarithm of each pair's ratio in a quantity; of one, or one for each pair."""
@@ -76,7 +78,7 @@ class Differences:
         square = (
             np.square(latency) * self.latency_square
             + np.square(energy) * self.energy_square
-            + 2.0 * latency * energy * self.joint_square
+            + 2.0 * latency * energy * self.latency_square
         )
         return np.asarray(np.sqrt(np.fmax(square, 0.0)))
 
@@ -86,37 +88,40 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
 
     Each run has its number, `latency_half_width` and `energy_half_width`, of them `latency_own_half_width` and
     `energy_own_half_width` from the numbers of its hardware, and what `KEYS` reads. `shares` are those of (quantity,
-    factor), where `joint` is a quantity.
+    factor), where quantities are latency and power.
     """
     factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
-    known = {**shares, ("latency", NUMBERS): 1.0, ("energy", NUMBERS): 1.0, ("joint", NUMBERS): CORRELATION}
-    latency, energy, joint = (
-        np.array([known.get((quantity, factor), 0.0) for factor in factors])
-        for quantity in ("latency", "energy", "joint")
+    known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0}
+    latency, power = (
+        np.array([known.get((quantity, factor), 0.0) for factor in factors]) for quantity in ("latency", "power")
     )
     is_other = np.array([factor != NUMBERS for factor in factors], dtype=float)
 
     def column(name: str) -> Floats:
         return np.array([run[name] for run in runs], dtype=float)
 
-    def keep(name: str) -> Floats:
-        """Return the part of the variance that is left to each factor beside the numbers of the hardware."""
-        whole = column(f"{name}_half_width")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.square(column(f"{name}_own_half_width") / np.where(whole == 0.0, np.nan, whole))
-        return np.asarray(np.abs(is_other - np.nan_to_num(own, nan=0.0)[:, None]))
+    def subtract(name: str) -> Floats:
+        """Return the part of an energy's half-width that is of its power."""
+        square = np.square(column(name.format("energy"))) - np.square(column(name.format("latency")))
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    kept_latency, kept_energy = keep("latency"), keep("energy")
+    def keep(whole: Floats, part: Floats) -> Floats:
+        """Return the part of the variance that is left to each factor beside the numbers of the hardware."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.square(part / np.where(whole == 0.0, np.nan, whole))
+        return np.asarray(np.abs(is_other - np.minimum(np.nan_to_num(own, nan=0.0), 1.0)[:, None]))
+
+    widths, owned = "{}_half_width", "{}_own_half_width"
+    latency_width, power_width = column(widths.format("latency")), subtract(widths)
     places: dict[str, int] = {}
     keys = [[places.setdefault(" ".join(KEYS[one](run)), len(places)) for one in factors] for run in runs]
     return ErrorColumns(
         places={int(run["run_id"]): place for place, run in enumerate(runs)},
         factors=factors,
-        latency_half_width=column("latency_half_width"),
-        energy_half_width=column("energy_half_width"),
-        latency_share=latency * kept_latency,
-        energy_share=energy * kept_energy,
-        joint_share=joint * np.sqrt(kept_latency * kept_energy),
+        latency_half_width=latency_width,
+        power_half_width=power_width,
+        latency_share=latency * keep(latency_width, column(owned.format("latency"))),
+        power_share=power * keep(power_width, subtract(owned)),
         keys=np.array(keys, dtype=np.int64).reshape(len(runs), len(factors)),
         texts=tuple(places),
     )
@@ -130,16 +135,13 @@ def compare_pairs(errors: ErrorColumns, first: Integers, second: Integers, *, is
     is_alike = errors.keys[first] == errors.keys[second]
     is_alike &= ~(np.asarray(is_other, dtype=bool)[..., None] & np.array([one == OWN for one in errors.factors]))
     t, other_t = errors.latency_half_width[first], errors.latency_half_width[second]
-    e, other_e = errors.energy_half_width[first], errors.energy_half_width[second]
+    p, other_p = errors.power_half_width[first], errors.power_half_width[second]
 
     def share(parts: Floats) -> Integers:
         units = np.rint(SHARE_UNIT * np.sqrt(parts[first] * parts[second])).astype(np.int64)
         return np.asarray(np.where(is_alike, units, 0).sum(axis=-1))
 
     unit = 1.0 / SHARE_UNIT
-    return Differences(
-        latency_square=t**2 + other_t**2 - 2.0 * unit * t * other_t * share(errors.latency_share),
-        energy_square=e**2 + other_e**2 - 2.0 * unit * e * other_e * share(errors.energy_share),
-        joint_square=CORRELATION * (t * e + other_t * other_e)
-        - unit * (t * other_e + other_t * e) * share(errors.joint_share),
-    )
+    latency_square = t**2 + other_t**2 - 2.0 * unit * t * other_t * share(errors.latency_share)
+    power_square = p**2 + other_p**2 - 2.0 * unit * p * other_p * share(errors.power_share)
+    return Differences(latency_square=latency_square, energy_square=latency_square + power_square)

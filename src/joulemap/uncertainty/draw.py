@@ -1,7 +1,7 @@
 """Joint draws of prediction errors, the same for a run whenever and beside whatever other runs they are drawn.
 
 Each key of a factor stands for two normal numbers in each draw (Box and Muller 1958), from a hash of the key and the
-draw. What drives latency drives energy too, as far as the errors of a run go together. All errors of a draw have one
+draw: one of the latency, one of the power. The error of an energy is the sum of both. All errors of a draw have one
 random scale, with which a normal error is a logistic one: half the square of the scale is a sum of exponential numbers
 over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest stand by their mean, 1 / 31^2 + 1 / 32^2 + ...
 So the difference of two runs is logistic as well, and as wide as its closed form.
@@ -102,28 +102,20 @@ def draw_scales(numbers: Hashes) -> Floats:
 def draw_errors(errors: ErrorColumns, count: int) -> Iterator[Draws]:
     """Yield `count` joint draws of the errors of runs, as many at once as memory allows."""
     hashes = hash_texts(errors.texts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        both = np.sqrt(errors.latency_share * errors.energy_share)
-        correlations = np.where(both > 0.0, errors.joint_share / both, 0.0)
     step = max(BLOCK // max(len(errors.texts), errors.keys.size, 1), 1)
     for start in range(0, count, step):
         numbers = np.arange(start, min(start + step, count), dtype=np.uint64)
         scale = draw_scales(numbers)
-        first, second = draw_normals(hashes, numbers)
-        latency, energy = (np.zeros((len(errors.keys), len(numbers)), dtype=np.int64) for _ in range(2))
+        normals = draw_normals(hashes, numbers)
+        latency, power = (np.zeros((len(errors.keys), len(numbers)), dtype=np.int64) for _ in range(2))
         for factor in range(len(errors.factors)):
-            keys, correlation = errors.keys[:, factor], correlations[:, factor, None]
-            rest = np.sqrt(1.0 - np.square(correlation))
-            shares = (np.sqrt(part[:, factor, None]) for part in (errors.latency_share, errors.energy_share))
-            numbers_of = first[keys], correlation * first[keys] + rest * second[keys]
-            for total, share, drawn in zip((latency, energy), shares, numbers_of, strict=True):
-                total += np.rint(SHARE_UNIT * share * drawn).astype(np.int64)
-        yield Draws(
-            numbers=numbers,
-            scale=scale,
-            latency=errors.latency_half_width[:, None] * scale / SHARE_UNIT * latency,
-            energy=errors.energy_half_width[:, None] * scale / SHARE_UNIT * energy,
-        )
+            keys = errors.keys[:, factor]
+            shares = (np.sqrt(part[:, factor, None]) for part in (errors.latency_share, errors.power_share))
+            for total, share, drawn in zip((latency, power), shares, normals, strict=True):
+                total += np.rint(SHARE_UNIT * share * drawn[keys]).astype(np.int64)
+        drawn_latency = errors.latency_half_width[:, None] * scale / SHARE_UNIT * latency
+        drawn_power = errors.power_half_width[:, None] * scale / SHARE_UNIT * power
+        yield Draws(numbers=numbers, scale=scale, latency=drawn_latency, energy=drawn_latency + drawn_power)
 
 
 def draw_prices(keys: Sequence[str], sellers: Sequence[str], half_widths: Floats, draws: Draws) -> Floats:

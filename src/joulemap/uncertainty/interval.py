@@ -1,13 +1,16 @@
 """Half-widths of the 80 % intervals of predictions, for many at once.
 
     latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
-    price    ‖parts of one basis summed, separate bases, static energy with the time‖
-    energy   ‖E, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
-    E        ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
+    price    ‖parts of one basis summed, separate bases‖
+    power    ‖P, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
+    P^2      evidence^2 + m / (n + m) max(price^2 - evidence^2, 0)      n groups of errors, m = FULL_GROUPS
+    evidence ‖errors of its group, own prices‖
+    energy   ‖latency, power‖      edp  ‖2 latency, power‖
 
 Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Errors that a
 calibration left for held-out model families replace those of a group. Values that a question sets are taken as exact.
-docs/doubt.md states the source of the numbers and their measured coverage.
+Prices without evidence widen a power and never narrow it. docs/doubt.md states the source of the numbers and their
+measured coverage.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import CORRELATION, FULL_GROUPS
+from joulemap.domain.doubt import FULL_GROUPS
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats
 from joulemap.uncertainty.scale import CLASS_LEVEL, OWN_LEVEL
@@ -30,7 +33,12 @@ class Errors:
     """Level of the group of measurements; not a number without one."""
     group_count: Floats
     held_out: Floats
-    """Half-width that its calibration left for held-out model families; not a number without one."""
+    """Half-width that its calibration left for held-out model families; not a number without one.
+
+    That of a power is stated for the energy.
+    """
+    least: Floats
+    """Smallest half-width of a power with a calibration."""
 
     @property
     def is_foreign(self) -> NDArray[np.bool_]:
@@ -51,8 +59,6 @@ class Spent:
     """Squared half-width of the energy from its prices, parts of one basis summed."""
     own_square: Floats
     """Squared half-width from prices that the hardware's own file gives, beyond those of scored hardware."""
-    static_share: Floats
-    """Share of static energy."""
     has_load: NDArray[np.bool_]
     """True where a load of the whole board was measured."""
     host_share: Floats
@@ -71,40 +77,45 @@ class HalfWidths:
     latency_own: Floats
     """Part of it from the hardware's own numbers."""
     price: Floats
-    """Half-width of the energy by its prices alone."""
+    """Half-width of the power by its prices alone."""
     energy: Floats
     energy_own: Floats
     edp: Floats
     power: Floats
 
 
-def combine_errors(latency: Errors, energy: Errors, spent: Spent) -> HalfWidths:
+def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: Floats) -> Floats:
+    """Return the squared half-width of a power of a measured class, given those of its evidence and of its prices."""
+    excess = np.maximum(price_square - evidence_square, 0.0)
+    return np.asarray(evidence_square + FULL_GROUPS / (group_count + FULL_GROUPS) * excess)
+
+
+def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
     """Return the half-widths of predictions; not a number where no errors are known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
         own = np.where(latency.is_foreign, own, 0.0 * own)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
         width = np.sqrt(np.square(scored) + np.square(own))
-        price_square = spent.basis_square + np.square(spent.static_share * width)
-        own_square = np.where(
-            energy.is_foreign, spent.own_square + np.square(spent.static_share * own), 0.0 * spent.own_square
+        own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)
+        evidence = np.square(power.half_width) + own_square
+        beside = np.where(spent.has_load, 0.0, np.square(power.half_width))
+        found = np.where(
+            power.level < CLASS_LEVEL,
+            beside + spent.basis_square,
+            widen_by_prices(evidence, spent.basis_square, power.group_count),
         )
-        errors = energy.group_count * (np.square(energy.half_width) + own_square)
-        grouped = np.sqrt((errors + FULL_GROUPS * price_square) / (energy.group_count + FULL_GROUPS))
-        beside = np.where(spent.has_load, 0.0, np.square(energy.half_width))
-        found = np.where(energy.level < CLASS_LEVEL, np.sqrt(beside + price_square), grouped)
-        found = np.where(np.isnan(energy.held_out), found, energy.held_out)
+        left = np.fmax(np.square(power.held_out) - np.square(width), np.square(power.least))
+        found = np.where(np.isnan(power.held_out), found, left)
         around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
         around_square = around_square + np.square(spent.host_half_width * spent.host_share)
-        found = np.sqrt(np.square(found) + around_square)
-        both = np.square(width) + np.square(found)
-        joint = 2.0 * CORRELATION * width * found
+        power_square = found + around_square
         return HalfWidths(
             latency=width,
             latency_own=own,
-            price=np.sqrt(price_square),
-            energy=found,
-            energy_own=np.sqrt(own_square + around_square),
-            edp=np.sqrt(both + joint),
-            power=np.sqrt(both - joint),
+            price=np.sqrt(spent.basis_square),
+            energy=np.sqrt(np.square(width) + power_square),
+            energy_own=np.sqrt(np.square(own) + own_square + around_square),
+            edp=np.sqrt(np.square(2.0 * width) + power_square),
+            power=np.sqrt(power_square),
         )

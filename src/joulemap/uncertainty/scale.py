@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.doubt import MEASURED_CLASSES, UNMEASURED, DoubtQuantity, ErrorScale
+from joulemap.domain.doubt import MEASURED_CLASSES, UNMEASURED, DoubtQuantity, ErrorScale, PowerFloor
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
@@ -50,11 +50,29 @@ class Subject:
         return "engine" if self.runtime == "fused" and self.architecture not in ("cpu", "gpu") else self.runtime
 
 
-def find_scale(scales: Iterable[ErrorScale], quantity: DoubtQuantity, subject: Subject) -> ErrorScale | None:
+def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:
+    """Return the smallest half-width of a power that the evidence of a level allows; 0 for an unmeasured class."""
+    if level < CLASS_LEVEL:
+        return 0.0
+    evidence = "own" if level == OWN_LEVEL else "class"
+    fitting = [
+        one
+        for one in floors
+        if (one.architecture, one.evidence) == (subject.architecture, evidence)
+        and (subject.ops_per_s or 0.0) <= one.most_ops_per_s
+    ]
+    found = min(fitting, key=lambda one: one.most_ops_per_s, default=None)
+    return found.half_width.value if found else 0.0
+
+
+def find_scale(
+    scales: Iterable[ErrorScale], quantity: DoubtQuantity, subject: Subject, floors: Iterable[PowerFloor] = ()
+) -> ErrorScale | None:
     """Return the scale of the finest group that contains a configuration; None if there is none.
 
-    It is at least `UNMEASURED` for decompositions that no board of the class has run. For latency, the same holds for
-    hardware without measurements of its own, if its class was never predicted before it was fitted.
+    That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
+    no board of the class has run. For latency, the same holds for hardware without measurements of its own, if its
+    class was never predicted before it was fitted.
     """
     asked = {
         "work": subject.work,
@@ -75,6 +93,7 @@ def find_scale(scales: Iterable[ErrorScale], quantity: DoubtQuantity, subject: S
         return None
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
     is_known = finest.level == OWN_LEVEL or subject.architecture in MEASURED_CLASSES
-    if not is_new and (quantity != "latency" or is_known):
-        return finest
-    return attrs.evolve(finest, half_width=max(finest.half_width, UNMEASURED))
+    least = find_least(floors, subject, finest.level) if quantity == "power" else 0.0
+    if is_new or (quantity == "latency" and not is_known):
+        least = max(least, UNMEASURED)
+    return attrs.evolve(finest, half_width=least) if least > finest.half_width else finest

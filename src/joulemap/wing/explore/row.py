@@ -17,4 +17,3 @@ class DesignDoubt(Row, query="explore.doubt"):
     energy_half_width: float
     latency_square: float
     energy_square: float
-    joint_square: float

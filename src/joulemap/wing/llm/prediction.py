@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.configuration import BOARD
+from joulemap.domain.configuration import BOARD, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES
 from joulemap.model.version import formula_version
@@ -19,7 +19,7 @@ from joulemap.plan.source import reading_if_there
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
 from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
-from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.version import decoder_version
@@ -111,13 +111,14 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
     if rows and not is_current:  # intervals are of the catalogue
         with writing(source.anchor()) as connection, transaction(connection):
             ensure_catalogue(connection)
-    targets = {name: _find_target(name, use) for name in dict.fromkeys(row.hardware for row in rows.values())}
-    keys = {name: target.key for name, target in targets.items()}
-    missing = {number: row for number, row in rows.items() if stored.get(number) != keys[row.hardware]}
-    for name, target in targets.items():
-        group = {number: row for number, row in missing.items() if row.hardware == name}
+    places = {number: (row.hardware, row.boundary) for number, row in rows.items()}
+    targets = {place: _find_target(*place, use) for place in dict.fromkeys(places.values())}
+    keys = {place: target.key for place, target in targets.items()}
+    missing = {number: row for number, row in rows.items() if stored.get(number) != keys[places[number]]}
+    for place, target in targets.items():
+        group = {number: row for number, row in missing.items() if places[number] == place}
         if group:
-            source.talk(f"{name}: {len(group)} measurements of served models")
+            source.talk(f"{target.name}: {len(group)} measurements of served models")
             found = _predict(group, target)
             with writing(source.anchor()) as connection, transaction(connection):
                 write_predictions(connection, found)
@@ -128,18 +129,22 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
     """Return the prediction of each row, or the reason for none, without storing it."""
     found: dict[int, ServingPrediction] = {}
-    for name in dict.fromkeys(row.hardware for row in rows):
-        mine = {number: row for number, row in enumerate(rows) if row.hardware == name}
-        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(name, use))}
+    for place in dict.fromkeys((row.hardware, row.boundary) for row in rows):
+        mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == place}
+        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(*place, use))}
     return [found[number] for number in range(len(rows))]
 
 
-def _find_target(name: str, use: CalibrationUse) -> _Target:
+def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
+    """Return the target of rows; that at the board, which predicts no energy of theirs, if a wall plug is unknown."""
     ref = HardwareRef.read(name)
     try:
         entry = find_entry(known_hardware(), ref.label)
         chosen = entry.find_mode(ref.mode or DEFAULT_MODE)
-        bound = use.target(entry, chosen, BOARD)
+        try:
+            bound = use.target(entry, chosen, boundary)
+        except UsageError:
+            bound = use.target(entry, chosen, BOARD)
         return _Target(name=name, entry=entry, mode=chosen, calibration=use.find(entry), bound=bound)
     except UnknownNameError as error:
         return _Target(name=name, refusal=str(error))

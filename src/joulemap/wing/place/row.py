@@ -31,8 +31,8 @@ class DoubtedDevice(Row, query="place.doubt"):
     position: int
     latency_half_width: float
     left_out_energy_half_width: float | None
-    energy_half_width: float
-    energy_group_count: int | None
+    power_half_width: float
+    power_group_count: int | None
 
 
 class PlacedLine(Row, query="place.ledger"):

@@ -15,7 +15,7 @@ from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
 from joulemap.uncertainty.interval import Errors, Spent, combine_errors
-from joulemap.uncertainty.scale import Subject, find_scale
+from joulemap.uncertainty.scale import OWN_LEVEL, Subject, find_least, find_scale
 
 
 def half_widths(
@@ -63,7 +63,7 @@ def _combine(
     varied: AbstractSet[Address],
     left_out: tuple[float | None, float | None],
 ) -> tuple[Floats, Floats]:
-    """Return half-widths of latency and energy, given the error scales of both."""
+    """Return half-widths of latency and energy, given the error scales of latency and power."""
     spreads = {one.number_basis: one for one in doubt.spreads}
     beyond = dict(zip(spreads, doubt.own_half_widths(), strict=True))
     own_number = _own_widths(hardware, configuration, {name: two for name, (_, two) in beyond.items()}, varied)
@@ -78,10 +78,13 @@ def _combine(
     ranged = {} if STATIC_POWER in varied else _widen(hardware, spreads, static, host_fj)
     around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if hardware.boundary == SYSTEM else ()
     growth_width, host_width = [nothing + hardware.coefficient(name) for name in around] or [nothing, nothing]
-    latency, energy = (_repeat(scale, held_out, len(points)) for scale, held_out in zip(scales, left_out, strict=True))
+    least = find_least(doubt.floors, _describe_subject(hardware, configuration), OWN_LEVEL)
+    latency, power = (
+        _repeat(scale, held_out, least, len(points)) for scale, held_out in zip(scales, left_out, strict=True)
+    )
     found = combine_errors(
         latency,
-        energy,
+        power,
         Spent(
             latency_fs=np.maximum(points.latency_fs, 1).astype(np.float64),
             bound_fs=points.share_fs.astype(np.float64),
@@ -94,7 +97,6 @@ def _combine(
                 nothing,
             ),
             own_square=sum((np.square(beyond[name][0] * part / total) for name, part in owned.items()), nothing),
-            static_share=sum(static.values(), nothing) / total,
             has_load=np.full(len(points), any(load.covers == "board" for load in hardware.loads)),
             host_share=host_fj / total,
             growth_half_width=growth_width,
@@ -120,18 +122,29 @@ def _widen(
     return {row.basis: more * (static[row.basis] - host_fj * is_shared)}
 
 
-def _repeat(scale: ErrorScale, held_out: float | None, count: int) -> Errors:
+def _repeat(scale: ErrorScale, held_out: float | None, least: float, count: int) -> Errors:
     """Return one error scale for each of `count` points."""
-    numbers = (scale.half_width, scale.level, scale.group_count, np.nan if held_out is None else held_out)
-    half_width, level, group_count, held_outs = (np.full(count, float(one)) for one in numbers)
-    return Errors(half_width=half_width, level=level, group_count=group_count, held_out=held_outs)
+    numbers = (scale.half_width, scale.level, scale.group_count, np.nan if held_out is None else held_out, least)
+    half_width, level, group_count, held_outs, leasts = (np.full(count, float(one)) for one in numbers)
+    return Errors(half_width=half_width, level=level, group_count=group_count, held_out=held_outs, least=leasts)
 
 
 def find_scale_of(
     doubt: Doubt, quantity: DoubtQuantity, hardware: Hardware, configuration: Configuration, work: str, size: float
 ) -> ErrorScale:
     """Return the error scale of a configuration on a chip of this peak; ValueError if no errors are known."""
-    subject = Subject(
+    subject = _describe_subject(hardware, configuration, work, size)
+    found = find_scale(doubt.scales, quantity, subject, doubt.floors)
+    if found is None:
+        raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
+    return found
+
+
+def _describe_subject(
+    hardware: Hardware, configuration: Configuration, work: str = "model", size: float | None = None
+) -> Subject:
+    """Return a configuration on a chip of this peak, whose errors are asked for."""
+    return Subject(
         work=work,
         architecture=hardware.architecture,
         runtime=configuration.runtime,
@@ -139,10 +152,6 @@ def find_scale_of(
         hardware=hardware.id,
         ops_per_s=size,
     )
-    found = find_scale(doubt.scales, quantity, subject)
-    if found is None:
-        raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
-    return found
 
 
 def _own_widths(

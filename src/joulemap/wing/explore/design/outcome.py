@@ -16,7 +16,7 @@ import numpy as np
 
 from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, Address
 from joulemap.domain.calibration import UNCALIBRATED
-from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
+from joulemap.domain.doubt import MODEL, Doubt
 from joulemap.domain.metric import METRIC
 from joulemap.model.change import follow
 from joulemap.model.pipeline import describe_precision
@@ -57,10 +57,10 @@ class Objective:
         """Sign of the objective's logarithm as a cost: -1 where higher is better."""
         return -1.0 if self.is_higher_better else 1.0
 
-    def half_width(self, latency_square: float, energy_square: float, joint_square: float) -> float:
-        """Return the half-width of the logarithm of the ratio of two designs, as the SQL's `difference_half_width`."""
+    def half_width(self, latency_square: float, energy_square: float) -> float:
+        """Return the half-width of the logarithm of the ratio of two designs, as `Differences` does for runs."""
         t, e = self.latency_power, self.energy_power
-        return float(np.sqrt(max(t * t * latency_square + e * e * energy_square + 2.0 * t * e * joint_square, 0.0)))
+        return float(np.sqrt(max((t + 2.0 * e) * t * latency_square + e * e * energy_square, 0.0)))
 
 
 def _of_metric(name: str, metric: str, column: str) -> Objective:
@@ -152,7 +152,7 @@ class Outcomes:
         latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
         if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
             return None
-        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
+        return objective.half_width(latency**2, energy**2)
 
     @cached_property
     def average_power_w(self) -> Floats:

@@ -227,9 +227,8 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
             pairs = [rows.get(pair) for pair in zip(mine, theirs, strict=True)]
             if all(pairs):
                 squares = [[getattr(row, field.name) for row in pairs] for field in attrs.fields(Difference)]
-                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares[:2])
-                joint = mean(squares[2], place)
-                doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2, joint_square=joint)
+                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares)
+                doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2)
     return doubt
 
 

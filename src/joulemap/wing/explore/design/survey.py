@@ -45,7 +45,6 @@ class Difference:
 
     latency_square: float
     energy_square: float
-    joint_square: float
 
 
 @define(kw_only=True, eq=False)
@@ -134,7 +133,7 @@ class Survey:
 
         `doubt` is (group, group) -> difference of their designs; a missing pair counts as zero.
         """
-        none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
+        none = Difference(latency_square=0.0, energy_square=0.0)
         thresholds = [
             [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
             for each in range(len(self.groups))
@@ -144,7 +143,7 @@ class Survey:
 
     def _find_threshold(self, pair: Difference) -> Floats:
         """Return for each objective the difference of logarithms at which two designs are significantly different."""
-        squares = pair.latency_square, pair.energy_square, pair.joint_square
+        squares = pair.latency_square, pair.energy_square
         return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
 
     def order(self, is_wanted: Booleans, objective: Objective) -> Integers:

@@ -21,7 +21,6 @@ import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
-from joulemap.domain.doubt import CORRELATION
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import connect
@@ -55,11 +54,8 @@ ABSENT: Final = (
 )  # fmt: skip
 """Views of parts of runs, with the tables behind them; a lake does not hold these."""
 
-JOINT_WIDTH: Final = (
-    "sqrt(greatest(pow(s.latency_half_width, 2) + pow(s.energy_half_width, 2) {sign} 2 * "
-    f"CAST('{CORRELATION!r}' AS DOUBLE) * s.latency_half_width * s.energy_half_width, 0e0))"
-)
-"""SQL of the half-width of the product (+) or the ratio (-) of energy and latency, as `Differences` adds them up."""
+JOINT_WIDTH: Final = "sqrt(greatest(pow(s.energy_half_width, 2) {latency} * pow(s.latency_half_width, 2), 0e0))"
+"""SQL of the half-width of the product (+ 3) or the ratio (- 1) of energy and latency, as `combine_errors` has it."""
 
 _TABLE: Final = re.compile(r'"table_name":"(\w+)"')
 """Table that a statement reads, in the engine's serialized form of the statement."""
@@ -273,8 +269,8 @@ def _scan(
         f"CAST([{times}][CAST(s.file_index AS BIGINT) + 1] AS TIMESTAMP) AS created_at",
         f"{changes} AS changes",
         f"{plain} AS is_plain",
-        f"{JOINT_WIDTH.format(sign='+')} AS edp_half_width",
-        f"{JOINT_WIDTH.format(sign='-')} AS power_half_width",
+        f"{JOINT_WIDTH.format(latency='+ 3')} AS edp_half_width",
+        f"{JOINT_WIDTH.format(latency='- 1')} AS power_half_width",
     ]
     return f"CREATE VIEW internal.point AS SELECT {', '.join(listed)} FROM {source} AS s"
 

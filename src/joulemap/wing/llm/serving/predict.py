@@ -44,9 +44,6 @@ Source: assumed; the mean of instructions of Alpaca. Default prompts of Optimum 
 FEWEST: Final = 2.0
 """Minimum output tokens that include a decode step after the first token."""
 
-ANY_BOUNDARY: Final = ("", "device", "board", "module")
-"""Power boundaries whose watts are those of the devices."""
-
 BITSANDBYTES_INT8: Final = "int8:row"
 """Weights of `int8_vectorwise_quant`: a scale for each output."""
 
@@ -92,7 +89,7 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
         raise UnsupportedError("tokens are guessed ahead, and how many are accepted is not told")
     deployment = find_deployment(row, hardware)
     found = _SCOPES[row.scope](row, deployment)
-    if row.power_boundary not in ANY_BOUNDARY:
+    if row.power_boundary and row.boundary != hardware.boundary:
         found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
     return attrs.evolve(found, engine=deployment.stack.release, work=work)

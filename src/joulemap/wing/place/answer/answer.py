@@ -317,8 +317,8 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
         DeviceDoubt(
             latency=row.latency_half_width,
             left_out_energy=row.left_out_energy_half_width,
-            energy=row.energy_half_width,
-            group_count=row.energy_group_count,
+            power=row.power_half_width,
+            group_count=row.power_group_count,
         )
         for row in rows
     ]

@@ -15,10 +15,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from joulemap.domain.box import BUDGET, Goal, PlacementLine
-from joulemap.domain.doubt import FULL_GROUPS, OWN, Doubt, DoubtQuantity
-from joulemap.domain.reference import STATIC_ACTION
+from joulemap.domain.doubt import OWN, Doubt, DoubtQuantity
 from joulemap.system.record import frozen
+from joulemap.uncertainty.interval import widen_by_prices
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
@@ -37,19 +39,19 @@ class DeviceDoubt:
     latency: float
     left_out_energy: float | None
     """Half-width of the energy with measurements left out of the calibration; None without a calibration."""
-    energy: float
-    """Half-width of the energy in the finest measurement group that contains the device."""
+    power: float
+    """Half-width of the power in the finest measurement group that contains the device."""
     group_count: int | None
     """Number of measurements in that group; None for a group of other classes, which says nothing about its prices."""
 
     def price(self, square: float) -> float:
-        """Return the half-width of an energy, given the variance from uncertain prices."""
+        """Return the half-width of a power, given the variance from uncertain prices."""
         if self.left_out_energy is not None:
-            return self.left_out_energy
+            return math.sqrt(max(self.left_out_energy**2 - self.latency**2, 0.0))
         if self.group_count is None:
-            return math.sqrt(self.energy**2 + square)
-        count = self.group_count
-        return math.sqrt((count * self.energy**2 + FULL_GROUPS * square) / (count + FULL_GROUPS))
+            return math.hypot(self.power, math.sqrt(square))
+        evidence, prices, count = (np.array([one], dtype=float) for one in (self.power**2, square, self.group_count))
+        return math.sqrt(float(widen_by_prices(evidence, prices, count)[0]))
 
 
 @frozen(kw_only=True)
@@ -98,7 +100,11 @@ def doubt_placement(
             found[quantity, "link", name] += width
         return found
 
-    energy = join("energy", _weigh_energy(problem, candidate, known, devices), {})
+    drawn = _weigh_energy(problem, candidate, known, devices)
+    energy = {
+        **join("latency", {number: share * devices[number].latency for number, (share, _) in drawn.items()}, {}),
+        **join("power", {number: share * power for number, (share, power) in drawn.items()}, {}),
+    }
     if run is None:
         slowest = max(candidate.members, key=lambda number: problem.paced_s[:, number].sum())
         latency = join("latency", {slowest: devices[slowest].latency}, {})
@@ -138,8 +144,8 @@ def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[
 
 def _weigh_energy(
     problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
-) -> dict[int, float]:
-    """Return device -> its share of the energy times the half-width of its energy."""
+) -> dict[int, tuple[float, float]]:
+    """Return device -> its share of the energy, and the half-width of its power."""
     lines: dict[str, list[PlacementLine]] = defaultdict(list)
     for line in candidate.lines:
         lines[line.device].append(line)
@@ -152,11 +158,8 @@ def _weigh_energy(
         if not own:
             continue
         by_basis: dict[str, float] = defaultdict(float)
-        static = 0.0
         for line in mine:
             by_basis[line.basis] += line.energy_fj / own
-            static += line.energy_fj / own * (line.action in (STATIC_ACTION[1], "idle_power"))
         square = sum((share * spreads[basis]) ** 2 for basis, share in by_basis.items())
-        square += (static * devices[number].latency) ** 2
-        found[number] = own / total * devices[number].price(square)
+        found[number] = own / total, devices[number].price(square)
     return found

@@ -159,7 +159,7 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
         "hardware": HardwareRef.read(row.hardware).label,
     }
     figures = {
-        name: Figure(value=value, half_width=doubt.serving_half_width(name, **like))
+        name: Figure(value=value, half_width=doubt.serving_half_width(name, **like, scope=row.scope))
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None
     }
