@@ -257,8 +257,9 @@ ORDER BY part
 TAIL: Final = """\
 ## How do I add my own measurements?
 Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
-columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in
-view. A file with an invalid line is refused as a whole.
+columns. Energies need a `boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the
+prediction subtracts the same. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were
+chosen with it in view. A file with an invalid line is refused as a whole.
 """
 
 

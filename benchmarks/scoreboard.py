@@ -25,10 +25,12 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from energy import judge_energies
 from joulemap.calibrate.doubt import Residual
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.public import load_public_tables
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import MODEL, Doubt
 from joulemap.domain.settings import Bounds
 from joulemap.system.errors import JoulemapError
@@ -46,13 +48,16 @@ EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
 AGAIN: Final = "pipeweave"
 """Source of public:serving whose rows stand in benchmarks/peer with more boards and with what others predict."""
 
+TOLD_PARTS: Final = ("source", "class", "year", "energy")
+"""Parts of the numbers of which changes are told."""
+
 TELLING: Final = 5e-4
 """By which a mean error has to change to be told."""
 EVERY: Final = 16
 """Of the rows of a board, kind of operator and public table one is scored by fits without the board."""
 
-WIDE: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "latency", "energy_j": "energy"}
-"""Quantity of a whole model -> the one whose interval it has."""
+WIDE: Final = ("latency_s", "throughput_per_s")
+"""Quantities of a whole model that have the interval of a latency."""
 
 ROWS: Final = """
 SELECT
@@ -157,10 +162,9 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
     """Return the half-width for each measurement, by either number, and quantity: without its board or its source."""
     rows = [row for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
     widths: dict[tuple[int | None, int | None, str], float] = {}
-    for quantity in ("latency", "energy"):
-        judged = {_make(Residual, row): row["measurement_id"] for row in rows if row["quantity"] == quantity}
-        for error, half_width in leave_out(list(judged), lambda one: one.hardware):
-            widths |= {(judged[error], None, name): half_width for name, kind in WIDE.items() if kind == quantity}
+    judged = {_make(Residual, row): row["measurement_id"] for row in rows if row["quantity"] == "latency"}
+    for error, half_width in leave_out(list(judged), lambda one: one.hardware):
+        widths |= {(judged[error], None, name): half_width for name in WIDE}
     served = [(row, _make(ServingResidual, row)) for row in workspace.query("validate.served").records()]
     for source in {row["source"].casefold() for row, _ in served}:
         others = [one for row, one in served if row["source"].casefold() != source]
@@ -168,7 +172,7 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
         for row, one in served:
             if row["source"].casefold() == source:
                 place = {"vendor": one.vendor, "engine": one.engine, "work": one.work, "hardware": one.hardware}
-                width = doubt.serving_half_width(one.quantity, **place)
+                width = doubt.serving_half_width(one.quantity, **place, scope=row["scope"])
                 widths |= {(None, row["serving_measurement_id"], one.quantity): width} if width else {}
     return widths
 
@@ -255,6 +259,8 @@ def make_lines(
     boards: Sequence[Scored],
     seen: Mapping[tuple[str, str], int],
     refused: Mapping[tuple[str, str], int],
+    energies: Sequence[Mapping[str, Any]] = (),
+    evidence: Sequence[Mapping[str, Any]] = (),
 ) -> list[Line]:
     """Return every number of the page."""
     lines = [
@@ -263,6 +269,8 @@ def make_lines(
         *_score("year", rows, lambda one: (_year(one), name_kind(one.quantity))),
         *_compare("peer", rows),
         *_compare("board", boards),
+        *_score_energies(energies),
+        *_count_evidence(evidence),
     ]
     for part, counts in (("seen", seen), ("refused", refused)):
         lines += [
@@ -270,6 +278,33 @@ def make_lines(
             for (name, reason), count in sorted(counts.items())
         ]
     return lines
+
+
+def _score_energies(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
+    """Yield the errors of held-out energies, and of powers without a time, by source, class and boundary."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[name_source(row["source"]), row["architecture"], row["boundary"], row["quantity"]].append(row)
+    for (name, *place), some in sorted(groups.items()):
+        median, mean, bias = _errors([row["error_fraction"] for row in some])
+        yield Line(
+            part="energy", name=name, quantity=" ".join(place), row_count=len(some),
+            median=median, mean=mean, bias=bias,
+            covered_count=sum(row["low"] <= row["measured"] <= row["high"] for row in some), interval_count=len(some),
+        )  # fmt: skip
+
+
+def _count_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
+    """Yield the number of measured energies of each class and boundary, fitted ones included, and of held-out ones."""
+    counts, held_out = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for row in rows:
+        place = row["architecture"], row["boundary"] or ""
+        counts[place] += row["measurement_count"] if row["quantity"] == "energy" else 0
+        held_out[place] += row["held_out_count"] if row["quantity"] == "energy" else 0
+    for (name, boundary), count in sorted(counts.items()):
+        yield Line(
+            part="evidence", name=name, quantity=boundary, row_count=count, nearer_count=held_out[name, boundary]
+        )
 
 
 def name_kind(quantity: str) -> str:
@@ -319,7 +354,7 @@ def _compare(part: str, rows: Iterable[Scored]) -> Iterator[Line]:
 
 def tell_change(before: Sequence[Line], after: Sequence[Line]) -> Iterator[str]:
     """Yield what is better, worse, of other rows, new and gone since the numbers before, by the mean error."""
-    old, new = ({one.key: one for one in lines if one.part in ("source", "class", "year")} for lines in (before, after))
+    old, new = ({one.key: one for one in lines if one.part in TOLD_PARTS} for lines in (before, after))
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
         told = " ".join(filter(None, key))
@@ -360,7 +395,9 @@ def main() -> None:
         rows, seen = score_measured(workspace)
         refused = count_refusals(workspace)
         rows += score_training(workspace, refused)
-    lines = make_lines(rows, list(score_boards()), seen, refused)
+        energies = judge_energies(workspace, unseen=True)
+        evidence = workspace.query("validate.evidence", {"classes": list(CLASS_HARDWARE)}).records()
+    lines = make_lines(rows, list(score_boards()), seen, refused, energies, evidence)
     for text in tell_change(read_lines(CSV), lines):
         print(text)
     left_out = sum(seen.values())

@@ -22,7 +22,7 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 CSV, PAGE, FIGURE = (DOCS / f"scoreboard.{end}" for end in ("csv", "md", "svg"))
 SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
 
-TABLES: Final = ("serving", "mamf_ceilings", "aic_gemm_fp8")
+TABLES: Final = ("serving", "serving_energy", "zeus_power_limits", "mamf_ceilings", "aic_gemm_fp8")
 """Public tables that have rows which nothing was chosen with."""
 
 OWN: Final = "joulemap on one NVIDIA H200"
@@ -87,10 +87,10 @@ class Line:
     """One line of the numbers."""
 
     part: str
-    """source, class, year, peer, board, seen or refused."""
+    """source, class, year, peer, board, energy, evidence, seen or refused."""
     name: str
     quantity: str
-    """Of seen and refused rows, the reason."""
+    """Of seen and refused rows, the reason; of energies, class, boundary and quantity; of evidence, the boundary."""
     peer: str = ""
     row_count: int
     median: float = 0.0
@@ -102,6 +102,7 @@ class Line:
     peer_mean: float = 0.0
     peer_bias: float = 0.0
     nearer_count: int = 0
+    """Rows on which joulemap is nearer; of evidence, those that nothing was fitted to."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -172,10 +173,47 @@ def render(lines: Sequence[Line]) -> str:
     out += ["## Where joulemap is nearer", *_beside(better)]
     out += ["## By source", *_table(("source", "quantity"), parts["source"])]
     out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
+    out += [*_energy(parts["energy"], parts["evidence"])]
     out += ["## By year of the board", *_table(("year", "quantity"), parts["year"])]
     out += ["## Operators with each board held out", BOARDS, *_beside(parts["board"])]
     out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
+    """Yield the section on measured energies."""
+    counts = Counter[str]()
+    for one in evidence:
+        counts[one.name] += one.row_count
+    none = [name for name, count in counts.items() if not count]
+    measured = [name for name, count in counts.items() if count]
+    yield "## Energy by source, class and boundary"
+    yield textwrap.fill(
+        f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
+        f"**Nobody's joules of {' or '.join(none)} are known here**: predictions for these classes are untested. "
+        "Power is scored where no time was measured. Intervals are made without the board, or the source of what is "
+        "served. `joulemap validate --evidence` lists all measured energies, fitted ones included.",
+        WIDTH,
+    )
+    yield ""
+    yield from _rows(
+        ("source", "class", "boundary", "quantity", "rows", "median", "mean", "bias", "% in the 80 % interval"),
+        (
+            (
+                one.name, *one.quantity.split(), f"{one.row_count:,}",
+                *map(per_cent, (one.median, one.mean, one.bias)), _cover(one),
+            )
+            for one in scored
+        ),
+    )  # fmt: skip
+    yield "Measured energies of each class, and how many of them nothing was fitted to:"
+    yield ""
+    yield from _rows(
+        ("class", "boundary", "energies", "held out"),
+        ((one.name, one.quantity or "none", f"{one.row_count:,}", f"{one.nearer_count:,}") for one in evidence),
+    )
+    yield "What other tools report on energy, on rows of their own, is [at the end](#errors-that-other-tools-report)."
+    yield ""
 
 
 def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:

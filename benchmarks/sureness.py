@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from joulemap.workspace import Workspace
 TEXT: Final = """\
 ## How sure, and how often right
 The [intervals](doubt.md) of whole models, computed without the board that they are judged on, then without the model
-family. Those of a calibration come from held-out families, while the rows judged here were used for fitting. 80 % of
-the rows should be covered. `width` is the median half-width.
+family. Those of a calibration come from held-out families, while the rows judged here were used for fitting. Energies
+of served models are judged without their source. 80 % of the rows should be covered. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
@@ -173,6 +173,8 @@ def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[flo
 
 def sureness_lines(workspace: Workspace) -> Iterator[str]:
     """Yield the section: coverage of intervals by class and runtime, and how often calls were right."""
+    from energy import judge_energies  # beside this file, which tests run without that folder
+
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
     own = [(one, one.half_width) for one in read_residuals(workspace, is_calibrated=True) if one.half_width]
     yield TEXT
@@ -185,8 +187,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     yield from _rows("latency", "family", by_family, ("all", "class"))
     for quantity in ("latency", "energy"):
         yield from _rows(quantity, "family, by the calibration", [one for one in own if one[0].quantity == quantity])
-    stated = [(one, one.half_width) for one in free if one.quantity == "energy" and one.half_width]
-    yield from _rows("energy", "nothing", stated)
+    yield from _energy_rows(judge_energies(workspace))
     yield ""
     yield PAIR_TEXT
     yield "| % called | pairs | mean call | % right |"
@@ -198,6 +199,21 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
             f"{_per_cent(call.called_fraction)} | {_per_cent(call.right_fraction)} |"
         )
     yield ""
+
+
+def _energy_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how often intervals of energies and powers hold what was measured, by class, boundary and subject."""
+    parts: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        left_out = "source" if row["subject"] == "served" else "board"
+        parts[row["quantity"], left_out].append(row)
+        name = f"{row['architecture']} {row['boundary']}"
+        parts[f"{row['quantity']}, {name}", left_out].append(row)
+    for (name, left_out), some in sorted(parts.items()):
+        quantity, _, part = name.partition(", ")
+        covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
+        width = float(np.median([row["half_width"] for row in some]))
+        yield f"| {quantity} | {left_out} | {part or 'all'} | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"
 
 
 def _rows(

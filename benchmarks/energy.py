@@ -1,0 +1,74 @@
+"""Measured energies beside predictions, with intervals that were made without the board or the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.calibrate.doubt import Residual, fit_scales
+from joulemap.calibrate.serving import fit_served
+from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.doubt import DOUBTED, Doubt
+from joulemap.domain.settings import Bounds
+from joulemap.store.catalogue import write_doubt
+from joulemap.store.connection import writing
+from joulemap.tools.doubt import read_residuals, read_served
+from joulemap.workspace import Workspace
+
+ROWS: Final = """
+SELECT *, split_part(hardware, '@', 1) AS board
+FROM energy_errors
+WHERE half_width IS NOT NULL
+ORDER BY measurement_id, serving_measurement_id, boundary
+"""
+
+EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
+
+Row = Mapping[str, Any]
+
+
+def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
+    """Return the rows of `energy_errors` of models and of what is served, whose intervals were made without them.
+
+    A served row is judged without its source, any other row without its board. With `unseen`, rows that a coefficient
+    or a calibration was fitted to are left out. The stored intervals are as before afterwards.
+    """
+    rows = [row for row in _read(workspace) if not (unseen and row["seen"])]
+    free, served = read_residuals(workspace), read_served(workspace)
+    kept = load_doubt()
+    found: list[Row] = []
+    try:
+        for part in sorted({_name_part(row) for row in rows}):
+            is_served, name = part
+            if is_served:
+                others = [one for one in served if one.source.casefold() != name]
+                doubt = attrs.evolve(kept, served=fit_served(others))
+            else:
+                doubt = attrs.evolve(kept, scales=fit_all([one for one in free if one.hardware != name]))
+            _replace(workspace, doubt)
+            found += [row for row in _read(workspace) if _name_part(row) == part and not (unseen and row["seen"])]
+    finally:
+        _replace(workspace, kept)
+    return found
+
+
+def fit_all(residuals: Sequence[Residual]) -> tuple[Any, ...]:
+    """Return the error scales of latency and power."""
+    return tuple(scale for name in DOUBTED for scale in fit_scales([one for one in residuals if one.quantity == name]))
+
+
+def _name_part(row: Row) -> tuple[bool, str]:
+    """Return what a row is judged without: its source if it is served, else its board."""
+    is_served = row["serving_measurement_id"] is not None
+    return is_served, row["source"].casefold() if is_served else row["board"]
+
+
+def _read(workspace: Workspace) -> Iterator[Row]:
+    yield from workspace.sql(ROWS, bounds=EVERYTHING).records()
+
+
+def _replace(workspace: Workspace, doubt: Doubt) -> None:
+    with writing(workspace.path) as connection:
+        write_doubt(connection, doubt)
