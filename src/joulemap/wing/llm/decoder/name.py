@@ -3,7 +3,7 @@
     llama-3.1-8b(tokens=2048)                 prefill of a prompt
     llama-3.1-8b(cached=2048)                 decode: a token of each sequence after a KV cache of 2048 tokens
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
-    path/config.json(cached=2048)             from the user's own configuration, or its folder
+    path/config.json(cached=2048)             from a configuration or its folder, where a family.toml may be beside it
     path/model-q4_k_m.gguf(cached=2048)       from a file of weights, whose header is read
 
 Every pass has one canonical name, as every single operator has.
@@ -170,9 +170,10 @@ def _read_file(path: Path, name: str) -> Decoder:
 
         return read_model_file(path, name)
     from joulemap.trace.configuration import read_checkpoint_files
-    from joulemap.wing.llm.decoder.read import read_config
+    from joulemap.wing.llm.decoder.read import OWN, read_config
 
-    return read_config(read_checkpoint_files(path, name), name)
+    own = path.with_name(OWN)
+    return read_config(read_checkpoint_files(path, name), name, own=own if own.is_file() else None)
 
 
 def split_pass(name: str) -> tuple[str, str] | None:
