@@ -296,6 +296,25 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
         assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
 
 
+def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kernels() -> None:
+    stack, targets = find_stack("llama.cpp"), load_catalogue().hardware
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    a100, ada = (
+        Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
+        for name in ("a100_pcie_80gb", "l40s")
+    )
+    units = stack.value("unit_stream", "SM") * 108 * targets["a100_pcie_80gb"].clock.value
+    bandwidth = targets["a100_pcie_80gb"].memory_bandwidth.value
+    assert_close(a100.chips[0].memory_bandwidth.value, (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
+    assert ada.chips[0].memory_bandwidth.value > 0.99 * targets["l40s"].memory_bandwidth.value
+    kept = {name: value for name, value in stack.coefficients.items() if not name.startswith("layer_time")}
+    bare = attrs.evolve(a100, stack=attrs.evolve(stack, coefficients=kept))
+    passes = Passes.of([1.0], context=[512.0])
+    more = a100.price(passes).seconds[0] - bare.price(passes).seconds[0]
+    assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
+
+
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
     stack = find_stack("vllm")
     plain, hybrid = stack.each(0), stack.each(10)

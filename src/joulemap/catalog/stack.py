@@ -178,6 +178,10 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     ),
     "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
+    "unit_stream": Coefficient(
+        value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
+    ),
+    "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),

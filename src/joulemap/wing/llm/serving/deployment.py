@@ -47,6 +47,12 @@ VECTOR_ROWS: Final = 8
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
+STREAM_NORM: Final = 4.0
+"""Exponent of the norm that combines the rates of memory and of the units that stream from it.
+
+Source: as the coefficient of `unit_stream` (catalog/data/stack/llamacpp.toml).
+"""
+
 VERIFIED: Final = 1.0 + MOST_GUESSED
 """Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""
 
@@ -169,13 +175,17 @@ class Deployment:
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
-        kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
-        memory = self.stack.value("memory_rate", kind)
+        memory = self.stack.value("memory_rate", self._memory_kind)
         compute, integer = (self.stack.value(name, *self._kinds) for name in ("compute_rate", "integer_rate"))
+        whole = join_units(self.hardware)
+        unit_rate = self.stack.value("unit_stream", whole.unit_name) * whole.unit_count.value * whole.clock.value
+        shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         few = attrs.evolve(
-            join_units(self.hardware),
-            memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
-            memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
+            whole,
+            memory_capacity=scaled(whole.memory_capacity, UNLIMITED),
+            memory_bandwidth=scaled(
+                whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
+            ),
         )
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
         if integer and (whole := few.peaks.get("int8")):
@@ -207,7 +217,7 @@ class Deployment:
             )
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
-        device_s = device_s * self._device_factor
+        device_s = device_s * self._device_factor + self._layer_s
         parts = np.maximum(parts, 1.0)
         waiting_w = self.hardware.waiting_w
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
@@ -292,6 +302,16 @@ class Deployment:
             return self.stack.value("device_time")
         name = self.hardware.microarchitecture.replace(" ", "")
         return self.stack.value("device_time", f"experts_{name}", "experts")
+
+    @property
+    def _layer_s(self) -> float:
+        """Seconds of a pass beside its kernels, for all layers."""
+        return self.decoder.layer_count * self.stack.value("layer_time", self._memory_kind, *self._kinds)
+
+    @property
+    def _memory_kind(self) -> str:
+        """Memory technology by which an engine's numbers may differ; empty for others."""
+        return next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
 
     @property
     def _each_s(self) -> float:
