@@ -188,8 +188,8 @@ class Deployment:
             ),
         )
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
-        if integer and (whole := few.peaks.get("int8")):
-            reached = scaled(whole.rate, integer)
+        if integer and (eighth := few.peaks.get("int8")):
+            reached = scaled(eighth.rate, integer)
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
         return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
