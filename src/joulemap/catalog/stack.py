@@ -74,6 +74,8 @@ class Stack:
     """True if narrow weights are dequantized ahead of floating-point products."""
     streams: bool
     """True if products of few rows use kernels that stream weights and cut no tiles."""
+    unpacks: bool
+    """True if a kernel of its own dequantizes NF4 weights to memory before a product of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     weights: str
@@ -113,7 +115,11 @@ class Stack:
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
-        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`."""
+        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
+
+        A kind may be a weight format with its group: `int8:row` has the number of `int8`.
+        """
+        kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
     def each(self, recurrent_layers: int, *kinds: str) -> float:
@@ -207,6 +213,7 @@ _FLAGS: Final = (
     "compiles",
     "widens",
     "streams",
+    "unpacks",
 )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
-FILES: Final = ("stack/*.toml", "model/decoder.json")
+FILES: Final = ("stack/*.toml", "model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
 
 DEPLOYMENT: Final = (
