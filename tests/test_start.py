@@ -54,7 +54,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(135, 314, 38, 87),
     ("compare", "resnet18"): Budget(142, 320, 68, 98),
     ("compare", "mobilenet_v2"): Budget(196, 490, 142, 134),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(265, 546, 197, 168),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(265, 546, 200, 168),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
