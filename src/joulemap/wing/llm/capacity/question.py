@@ -59,6 +59,8 @@ class Question:
     """Draft model for speculative decoding; None for none."""
     takes_published: bool = False
     """True if no precision is given, so each hardware runs the checkpoint as published."""
+    chooses_precision: bool = False
+    """True if no precision of activations is given, so each hardware runs the first of the usual ones that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip, with the number of them in a requested box; all of them work together."""
 
@@ -215,6 +217,13 @@ def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str,
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
     return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+
+
+def choose_activations(question: Question, target: Hardware) -> Precision:
+    """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
+    if question.takes_published:
+        return choose_precision(question.decoder, target)[0]
+    return next((one for one in SIXTEEN_BITS if one in target.peaks), SIXTEEN_BITS[0])
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
