@@ -63,6 +63,8 @@ MAIN: Final[Mapping[str, str]] = {
     "power_limit_highest": "highest power limit",
     "idle_power": "idle power",
     "static_power": "static power",
+    "context_power": "power with a context",
+    "loaded_power": "power with a loaded model",
     "process_node": "process node",
     "launch_year": "launch year",
     "price_purchase": "purchase price",

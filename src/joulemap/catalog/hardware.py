@@ -192,6 +192,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             unit_count=quantities["unit_count"].value,
             chip_energy=coefficients.get("chip_energy"),
             static_power=quantities["static_power"],
+            static_range=_find_static_range(chip, shared, quantities),
             regulator_loss=coefficients["regulator_loss"],
             links=links,
             priced_at=shared.priced_at,
@@ -200,6 +201,17 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         digest="",
         **quantities,
     ).with_own_digest()
+
+
+def _find_static_range(
+    chip: HardwareFile, shared: ArchitectureFile, quantities: Mapping[str, Quantity]
+) -> tuple[float, float] | None:
+    """Return the lowest and highest plausible static power in watts; None if it is known or its class has no range."""
+    static, tdp = quantities["static_power"], quantities["tdp"].value
+    if static.basis in ("measured", "published"):
+        return None
+    found = (one for one in shared.static_ranges if (chip.memory_type or "").startswith(one.memory))
+    return next(((min(one.low * tdp, static.value), max(one.high * tdp, static.value)) for one in found), None)
 
 
 def _choose_actions(shared: ArchitectureFile, levels: Sequence[MemoryLevel]) -> list[ActionEntry]:
