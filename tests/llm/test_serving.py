@@ -32,6 +32,7 @@ class Straight:
     seen_s: float = 1e-7
     watts: float = 500.0
     idle_w: float = 100.0
+    resting_w: float = 100.0
 
     def price(self, passes: Passes) -> Cost:
         """Return these."""
