@@ -59,6 +59,8 @@ MAIN: Final[Mapping[str, str]] = {
     "memory_capacity": "memory",
     "memory_bandwidth": "memory bandwidth",
     "tdp": "power cap",
+    "power_limit_lowest": "lowest power limit",
+    "power_limit_highest": "highest power limit",
     "idle_power": "idle power",
     "static_power": "static power",
     "context_power": "power with a context",

@@ -234,6 +234,8 @@ class ChipQuantities:
     memory_capacity: QuantityEntry
     memory_bandwidth: QuantityEntry
     tdp: QuantityEntry
+    power_limit_lowest: QuantityEntry | None = None
+    power_limit_highest: QuantityEntry | None = None
     process_node: QuantityEntry | None = None
     launch_year: QuantityEntry | None = None
     static_power: QuantityEntry | None = None

@@ -66,6 +66,8 @@ UNITS: Final[Mapping[str, str]] = {
     "memory_bus_width": "bit",
     "memory_data_rate": "T/s",
     "tdp": "W",
+    "power_limit_lowest": "W",
+    "power_limit_highest": "W",
     "static_power": "W",
     "idle_power": "W",
     "context_power": "W",
@@ -335,6 +337,10 @@ class Hardware:
     memory_data_rate: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_data_rate"]))
     """Transfers per second and pin."""
     tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
+    power_limit_lowest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_lowest"]))
+    """Lowest power limit that the board's driver accepts; None if no source states it."""
+    power_limit_highest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_highest"]))
+    """Highest power limit that the board's driver accepts; None if no source states it."""
     idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
     static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
     """Active idle: power drawn at any load while running; the static line of the ledger."""
@@ -419,6 +425,12 @@ class Hardware:
     def full_clock(self) -> Quantity:
         """Highest clock that all units reach together: a GPU's boost clock, else the clock used for computing time."""
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
+
+    @property
+    def limits_w(self) -> tuple[float, ...]:
+        """Lowest and highest power limit that can be set; empty if no source states the lowest."""
+        lowest, highest = self.power_limit_lowest, self.power_limit_highest or self.tdp
+        return () if lowest is None else (lowest.value, highest.value)
 
     @property
     def around_factor(self) -> float:
@@ -618,6 +630,7 @@ class Hardware:
             core_count=self.core_count,
             static_w=self.static_power.value,
             caps_w=(self.tdp.value, *(mode.tdp.value for mode in self.power_modes)),
+            limits_w=self.limits_w,
             modes=(mode.name for mode in self.power_modes),
         )
         asked = f"asked for: {name}"
