@@ -26,7 +26,7 @@ AND_HOST: Final = " + host"
 
 # Clauses after a headline
 
-UNLISTED: Final = Template("operator support of {hardware:and} is unknown")
+UNLISTED: Final = Template("operator support of {hardware:and} is unknown[; no model was measured on {unmeasured:and}]")
 UNHOSTED: Final = Template("the energy of {hardware:and} leaves out the host that it needs: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
 FALLEN_SHARE: Final = Template("a host computes what the compiler of the chip does not run: of the time {shares:and}")
