@@ -541,7 +541,9 @@ def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("hardware", ["a40@200W", "l4[memory_bandwidth=200GB/s]", "./mine.toml"])
+@pytest.mark.parametrize(
+    "hardware", ["a40@200W,l4@900MHz,jetson_agx_orin@30W,a40", "l4[memory_bandwidth=200GB/s]", "./mine.toml"]
+)
 def test_hardware_that_no_file_lists_trains_on_its_own_database(hardware: str, tmp_path: Path) -> None:
     text = run_here(["hardware", "template", "--like", "l4"], tmp_path, {}).stdout
     (tmp_path / "mine.toml").write_text(text)
