@@ -287,7 +287,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 
 def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per hardware, part and what was timed, of `FEW` rows or more.
+    """Yield the table of a `validate.score` answer: a row per chip, part and what was timed, of `FEW` rows or more.
 
     Energy stands in the first row of a part.
     """
@@ -480,7 +480,7 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
 
 
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
-    """Yield the table of how often the better of two hardware is named, of those with the same measured question."""
+    """Yield the table of how often the better of two chips is named, of those with the same measured question."""
     header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
     yield from table(
         header,
@@ -523,7 +523,7 @@ def write_page(
     lines += ["## Where are the largest errors?"]
     lines += failure_lines(operators)
     lines += match_lines(workspace.describe("measurement.profile").records())
-    lines += ["The largest errors, one row per hardware and quantity:", ""]
+    lines += ["The largest errors, one row per chip and quantity:", ""]
     lines += worst_lines(workspace.query("validate.worst", {"limit": 1}).records())
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]

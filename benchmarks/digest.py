@@ -2,7 +2,7 @@
 
 python benchmarks/digest.py [--repeats N]
 
-Every tenth classification model on every hardware at three batches, as in benchmarks/sweep.py. Both kinds of sweep take
+Every tenth classification model on every chip at three batches, as in benchmarks/sweep.py. Both kinds of sweep take
 turns, and the least processor time of each counts, because others share the machine.
 """
 

@@ -59,7 +59,7 @@ class Coverage:
 
 @frozen(kw_only=True)
 class Reliability:
-    """How often the better of two hardware is the one that was said to be, of pairs called with like probabilities."""
+    """How often the better of two chips is the one that was said to be, of pairs called with like probabilities."""
 
     least: float
     most: float
@@ -130,7 +130,7 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
 def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
     """Return how pairs of latencies were called, by the functions that answers call them by, and whether rightly.
 
-    A pair is two hardware with the same measured model and batch.
+    A pair is two chips with the same measured model and batch.
     """
     runs = [
         {

@@ -243,7 +243,7 @@ def test_a_hardware_inherits_ratios() -> None:
     launch = under.coefficients["launch_time_scale"]
     there_too = source.calibrated(calibration).coefficients["launch_time_scale"]
     assert (launch.basis, there_too.basis) == ("assumed", "measured")
-    # what a hardware states itself is not overruled
+    # what a chip states itself is not overruled
     stated = attrs.evolve(plain.coefficients["launch_time_scale"], value=1.2)
     alone = attrs.evolve(
         plain,

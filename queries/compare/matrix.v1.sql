@@ -1,6 +1,6 @@
 /*
 record = "ModelFigure"
-summary = "Figures of several models on several hardware, with the best of each"
+summary = "Figures of several models on several chips, with the best of each"
 grain = "one row per requested model and hardware, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]

@@ -1,10 +1,10 @@
 /*
 record = "VersionFigure"
-summary = "Changes between two versions of a model on each hardware, with their uncertainty"
+summary = "Changes between two versions of a model on each chip, with their uncertainty"
 grain = "one row per pair of runs and metric; pairs with a refused run have no figures"
 order = ["place of the pair", "metric: latency, energy, memory"]
 [parameters]
-run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per hardware" }
+run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per chip" }
 run_ids_b = { type = "INTEGER[]", meaning = "runs of the later version, in the same order" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }

@@ -59,7 +59,7 @@ WITH valued AS (
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS p
 ),
--- of each hardware, with so many devices and at a precision, the batch that is best for the goal
+-- of each chip, with so many devices and at a precision, the batch that is best for the goal
 candidate AS (
     SELECT
         v.*,

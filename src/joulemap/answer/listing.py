@@ -24,9 +24,9 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
-CLASSES: Final = Template("{count} hardware: {classes:list}[; {unavailable} of them are not available].")
+CLASSES: Final = Template("{count:n chip}: {classes:list}[; {unavailable} of them are not available].")
 CLASS: Final = Template("{count} {architecture}")
-NO_MATCH: Final = "No hardware matches."
+NO_MATCH: Final = "No chip matches."
 
 BOX: Final = Template("{box}: {name}")
 BOX_SUMMARY: Final = Template("{count:n device}[ that share {power_w:W}].")

@@ -340,7 +340,7 @@ class RecommendAnswer(CandidateAnswer):
         return {"miss": miss, "others": _list_other_misses(row)}
 
     def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
-        """Return a grid of each hardware at its best configuration, with the limited metrics."""
+        """Return a grid of each chip at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
         bounded = [
             TOTALS.get(name) or list_metrics((name,))
@@ -349,7 +349,7 @@ class RecommendAnswer(CandidateAnswer):
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
-            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "hardware", held
+            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
         )
 
     def _show_every(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:

@@ -1,4 +1,4 @@
-"""Predict all observations of one hardware under changing coefficients, and compute the slope of latencies.
+"""Predict all observations of one chip under changing coefficients, and compute the slope of latencies.
 
 Slopes are finite differences; each parameter is moved only for the kernels that depend on it.
 """
@@ -98,7 +98,7 @@ class Throttle:
 
 @frozen(kw_only=True, eq=False)
 class Bench:
-    """Observations of one hardware."""
+    """Observations of one chip."""
 
     hardware: Hardware
     """Hardware before any calibration, at the default power mode."""

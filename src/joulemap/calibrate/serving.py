@@ -1,6 +1,6 @@
 """Estimate the uncertainty of serving predictions from past errors, by group.
 
-Let q be the 80 % quantile of absolute errors ln(measured / predicted) on one hardware, for one kind of work under one
+Let q be the 80 % quantile of absolute errors ln(measured / predicted) on one chip, for one kind of work under one
 engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group takes the root
 mean square of its subgroups, which is the error expected of an unmeasured board or engine. Both are shrunk towards
 their parent group, as for single runs (`calibrate.doubt`), where n is the number of models on each board:

@@ -271,7 +271,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
     level: str = ""
-    """Memory level that a hardware must have for the coefficient to apply, in place of an earlier one of its name."""
+    """Memory level that a chip must have for the coefficient to apply, in place of an earlier one of its name."""
 
 
 @frozen(kw_only=True)
@@ -399,7 +399,7 @@ class ActionEntry:
     amount: float = 1.0
     """Units of the role per count of the action."""
     level: str = ""
-    """Memory level that a hardware must have for the action to apply. Such a hardware has no actions without a level.
+    """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level.
     """
 
 

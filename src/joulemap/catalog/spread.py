@@ -56,7 +56,7 @@ UNATTRIBUTED_SPREAD: Final = 0.7
 
 
 def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
-    """Return the single factor on a hardware's unattributed energy; none if there is no such energy."""
+    """Return the single factor on a chip's unattributed energy; none if there is no such energy."""
     actions = tuple(action.key for action in reference if action.component == BOARD and action.key != LOSS_ACTION)
     meaning = "power of busy units and memories that the power limit implies beyond their circuits"
     scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)

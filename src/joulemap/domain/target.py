@@ -1,6 +1,6 @@
-"""Words by which the modifiers of a question extend the digest of a hardware.
+"""Words by which the modifiers of a question extend the digest of a chip.
 
-A hardware as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
+A chip as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
 changes) extends it by a word, in the order in which they apply. No word leaves the digest as it is.
 """
 
@@ -20,7 +20,7 @@ FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
 
 
 def extend_digest(digest: str, word: str) -> str:
-    """Return the digest of a hardware after a modifier of this word."""
+    """Return the digest of a chip after a modifier of this word."""
     return hashlib.sha256(f"{digest}{word}".encode()).hexdigest()[:16] if word else digest
 
 

@@ -205,7 +205,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return the static energy of a hardware over these times, each line rounded as in the ledger."""
+    """Return the static energy of a chip over these times, each line rounded as in the ledger."""
     prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
     leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
     return leaked

@@ -41,7 +41,7 @@ STEPS: Final = 100
 
 @frozen(kw_only=True)
 class PowerLaw:
-    """Parameters of voltage and power cap of a hardware at its power mode; for several hardware, a column each."""
+    """Parameters of voltage and power cap of a chip at its power mode; for several chips, a column each."""
 
     floor: Floats | float
     """Lowest voltage, as a share of the highest."""
@@ -57,7 +57,7 @@ class PowerLaw:
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:
-        """Return the law of a hardware; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
+        """Return the law of a chip; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
 
         `static_w`, if given, replaces its static power.
         """

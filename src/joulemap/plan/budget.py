@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class InHost:
-    """Host of a hardware, which holds it or computes beside it."""
+    """Host of a chip, which holds it or computes beside it."""
 
     host: Target
     is_counted: bool
@@ -52,7 +52,7 @@ class InHost:
 
 @frozen(kw_only=True)
 class Hosting:
-    """Host that holds a hardware or computes beside it."""
+    """Host that holds a chip or computes beside it."""
 
     entry: HardwareEntry
     power_mode: str
@@ -105,9 +105,9 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
-    """Return a hardware with default settings: calibrated, at its board, with its host.
+    """Return a chip with default settings: calibrated, at its board, with its host.
 
-    Raises CatalogueError for a hardware that cannot be mapped or a calibration that does not fit.
+    Raises CatalogueError for a chip that cannot be mapped or a calibration that does not fit.
     """
     from joulemap.plan.calibration import CalibrationUse
 

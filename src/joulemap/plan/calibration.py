@@ -1,4 +1,4 @@
-"""Calibration of each hardware in a question, and the calibrated hardware.
+"""Calibration of each chip in a question, and the calibrated hardware.
 
 A user's own calibration applies to its hardware only. A shipped one is inherited by hardware of the same generation.
 """
@@ -85,7 +85,7 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError where a hardware's calibration is for other formulas or another description.
+        """Raise CatalogueError where a chip's calibration is for other formulas or another description.
 
         The description is that of the hardware that was fitted, also for an inherited calibration.
         """

@@ -85,7 +85,7 @@ def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Co
 def opening_alone(
     hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
 ) -> Iterator[Connection]:
-    """Yield a temporary database of one hardware and its calibrations."""
+    """Yield a temporary database of one chip and its calibrations."""
     from joulemap.domain.catalogue import Catalogue
     from joulemap.store.catalogue import ensure_calibrations, write_catalogue
 
@@ -151,7 +151,7 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
 
 
 def _store_usual(connection: Connection) -> None:
-    """Store each hardware with default settings: its anchor and its shipped calibration.
+    """Store each chip with default settings: its anchor and its shipped calibration.
 
     Hardware whose calibration was fitted to another description or other formulas is left out; a question about it
     reports the error.

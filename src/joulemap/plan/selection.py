@@ -66,7 +66,7 @@ class Selection:
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class as written in place of a hardware -> the hardware that it means."""
+    """Class as written in place of a chip -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host that runs what its compiler does not."""
 
@@ -76,7 +76,7 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
-        """Return the energy boundary of a hardware: the one asked for, or the fallback if it lacks that."""
+        """Return the energy boundary of a chip: the one asked for, or the fallback if it lacks that."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
@@ -244,7 +244,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
         name = hardware if isinstance(hardware, str) else hardware.id
-        raise UsageError(f"{name} is {len(selection.pairs)} hardware, expected one: {named}")
+        raise UsageError(f"{name} is {len(selection.pairs)} chips, expected one: {named}")
     return selection
 
 
@@ -263,7 +263,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a hardware in answers, from the text that asks for it."""
+    """Return the name of a chip in answers, from the text that asks for it."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -277,7 +277,7 @@ def resolve_name(name: str) -> str:
 
 
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each class that stands for a hardware."""
+    """Return a sentence for each class that stands for a chip."""
     return [
         f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
         for name, hardware in meanings.items()
@@ -368,9 +368,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
     design = read_design(path)
     if design.id in known:
-        raise CatalogueError(
-            f"{path}: id: {design.id!r} is already that of a hardware of the catalogue; choose another"
-        )
+        raise CatalogueError(f"{path}: id: {design.id!r} is already that of a chip of the catalogue; choose another")
     if is_hardware_path(design.like):
         from joulemap.catalog.load import load_files
 
@@ -403,7 +401,7 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
-    """Yield each hardware of a list of texts and records, in order."""
+    """Yield each chip of a list of texts and records, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
         found = list(group)
         yield from split_hardware(cast("list[str]", found), known) if is_text else found

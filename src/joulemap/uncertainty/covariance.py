@@ -25,7 +25,7 @@ SHARE_UNIT: Final = 1e15
 """Whole numbers that a share of 1 is counted in."""
 
 NUMBERS: Final = "numbers"
-"""Factor of the errors that a hardware's own numbers cause in all its runs."""
+"""Factor of the errors that a chip's own numbers cause in all its runs."""
 
 KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "class": lambda run: ("class", run["architecture"]),

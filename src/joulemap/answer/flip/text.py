@@ -48,8 +48,8 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{probability:chance} confidence[, {tied}]; the ratio of two such predictions is off by {ratio:x} or more in "
-    "{odds:odds} cases[, by 2x in {odds_of_two:odds}]"
+    "{probability:chance} confidence[, {tied}]; in {odds:odds} cases, such a ratio would be off by {ratio:x} or more"
+    "[, in {odds_of_two:odds} by 2x or more]"
 )
 TIED: Final = "statistically tied"
 

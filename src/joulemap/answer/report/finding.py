@@ -56,13 +56,13 @@ class ModelFinding:
     runs: BreakdownAnswer
     tree: Table[EnergyLeaf]
     roofs: tuple[Table[SubgraphRoof], ...]
-    """Subgraphs of each hardware, lowest energy first."""
+    """Subgraphs of each chip, lowest energy first."""
     accuracy: Table[PredictionStanding]
     sources: Table[NumberSource]
     pareto: ParetoAnswer | None
     parts: ContestAnswer | None
     edp: tuple[EdpAnswer, ...]
-    """One answer per hardware, lowest energy first."""
+    """One answer per chip, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
     """Available hardware of the lowest energy against each other one, the runner-up first."""

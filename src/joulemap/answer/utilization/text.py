@@ -105,9 +105,9 @@ ADVANTAGE: Final = Template("{ratio:x} better")
 RUNNER_UP: Final = Template("{name} ({runner_up_won_count})")
 PAIRING_MEANING: Final = Template(
     "size classes by operations of one inference, * that of {model}; from the stored runs at batch {batch}, "
-    "{precision}, {runtime}[ {among}]; a contest is one model on two or more hardware"
+    "{precision}, {runtime}[ {among}]; a contest is one model on two or more chips"
 )
-ON_THESE: Final = "on the hardware above"
+ON_THESE: Final = "on the chips above"
 
 UNDER: Final = Template("The memory is the roof of {names:list}.")
 ALL_UNDER_PEAK: Final = "The peak is the roof of all."

@@ -25,7 +25,7 @@ class Architecture(Protocol[Placed]):
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values that formulas branch on, in addition to the hardware's features.
 
-        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several hardware
+        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several chips
         targets, each except a text may be an array.
         """
 

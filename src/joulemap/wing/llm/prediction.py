@@ -146,7 +146,7 @@ def _find_target(name: str, use: CalibrationUse) -> _Target:
 
 
 def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
-    """Return the predictions of rows of one hardware, refused ones included."""
+    """Return the predictions of rows of one chip, refused ones included."""
     from joulemap.wing.llm.serving.predict import predict
 
     if target.entry is None or target.bound is None:

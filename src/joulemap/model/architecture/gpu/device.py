@@ -41,7 +41,7 @@ def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
 
 
 def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
-    """Return whether tensor cores provide the peak, for each of several hardware targets."""
+    """Return whether tensor cores provide the peak, for each of several chips targets."""
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR

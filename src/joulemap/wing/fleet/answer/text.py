@@ -38,7 +38,7 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
 }
 TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
 TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
-TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one hardware, {device_count} {name} at {value}")
+TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one chip, {device_count} {name} at {value}")
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
 NO_PRICE: Final = Template(
@@ -88,7 +88,7 @@ MIXTURES: Final = (
 )
 PAIRS: Final = (
     "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
-    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one hardware regret_ratio"
+    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one chip regret_ratio"
 )
 MISSED: Final = "hardware @label | *reason"
 DETAILS: Final = (

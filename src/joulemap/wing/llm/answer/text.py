@@ -88,7 +88,7 @@ POOLS_TABLE: Final = (
 )
 BALANCE: Final = Template("{balanced_device_count:plain} to 1")
 LEFT_OUT: Final = Template("Left out: {reasons}")
-UNSUPPORTED_COUNT: Final = Template("{count} hardware without the precision (--notes)")
+UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
 
 MEMORY: Final = (
     "hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | activations activation_bytes | "
@@ -123,8 +123,9 @@ COST: Final = Template(
 )
 
 # uncertainty
-SURE: Final = Template("80 % of measurements of served models are within {spans:and} of the prediction")
-SPAN: Final = Template("{ends} ({quantity})")
+ASSUMED: Final = Template("assumed numbers make up {share} of the energy of an output token[ ({basis})]")
+SURE: Final = Template("80 % intervals: {spans:list}")
+SPAN: Final = Template("{quantity} {ends}")
 DOUBTED: Final[Mapping[str, str]] = {
     "TTFT": "first_token_half_width",
     "TPOT": "between_half_width",

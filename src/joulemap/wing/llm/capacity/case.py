@@ -60,7 +60,7 @@ SHORTAGE: Final = Template(
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """Number of one hardware at one batch size, and whether it can serve that."""
+    """Number of one chip at one batch size, and whether it can serve that."""
 
     run: PlannedRun
     target: Hardware
@@ -240,7 +240,7 @@ def _find_narrower(question: Question, case: Case) -> str:
 
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
-    """Return the error to raise if nothing is served: each hardware's reason once."""
+    """Return the error to raise if nothing is served: each chip's reason once."""
     reasons = {
         case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
     }

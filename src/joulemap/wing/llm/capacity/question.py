@@ -55,7 +55,7 @@ class Question:
     guesser: Decoder | None = None
     """Draft model for speculative decoding; None for none."""
     takes_published: bool = False
-    """True if no precision is given, so each hardware runs the checkpoint as published."""
+    """True if no precision is given, so each chip runs the checkpoint as published."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip, with the number of them in a requested box; all of them work together."""
 

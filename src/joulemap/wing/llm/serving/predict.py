@@ -48,7 +48,7 @@ ANY_BOUNDARY: Final = ("", "device", "board", "module")
 """Power boundaries whose watts are those of the devices."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions that substitute for one another where a hardware lacks one."""
+"""Precisions that substitute for one another where a chip lacks one."""
 
 
 @frozen(kw_only=True)
@@ -70,7 +70,7 @@ class Prediction:
 
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
-    """Predict each row of one hardware; return a one-line reason for each row that cannot be predicted."""
+    """Predict each row of one chip; return a one-line reason for each row that cannot be predicted."""
     return [_try(row, hardware) for row in rows]
 
 

@@ -57,10 +57,8 @@ NAMES: Final[Mapping[str, str]] = {
 """Field of a phase -> its name."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit {name}[; it fits with {fits_with}]")
 
-SURE: Final = Template(
-    "80 % of steps are expected within {spans:and} of the prediction, as for other workloads; no training was measured"
-)
-SPAN: Final = Template("{half_width:±} ({name})")
+SURE: Final = Template("80 % intervals: {spans:list}, from other workloads; no training run was measured")
+SPAN: Final = Template("{name} {half_width:±}")
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
