@@ -23,15 +23,15 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-The [intervals](doubt.md) of whole models, computed without the board that they are judged on, then without the model
-family. Those of a calibration come from held-out families, while the rows judged here were used for fitting. 80 % of
-the rows should be covered. `width` is the median half-width.
+The table scores [intervals](doubt.md) of whole models with the board held out, then with the model family held out.
+Intervals of a calibration come from held-out families, but the rows here were used for fitting. Intervals should
+contain 80 % of the rows. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
 ### Called and right
-The faster of two chips is called with a probability, from intervals without either board, unless a calibration has its
-own. About 90 % of the pairs called with about 90 % should be right.
+The faster of two chips is predicted with a probability, from intervals with both boards held out (a calibrated board
+has its own interval). About 90 % of the pairs predicted with 90 % should be right.
 """
 
 
