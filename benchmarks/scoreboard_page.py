@@ -70,14 +70,14 @@ errors of [rows used for fitting](#which-rows-are-not-here).
 """
 
 BESIDE: Final = """\
-Here the mean or the median error of the other predictor is lower on the rows that both predict. `closer` is the share of
-these rows on which joulemap is closer. Predictions of others are as published.
+Here the mean or the median error of the other predictor is lower on the rows that both predict. `closer` is the share
+of these rows on which joulemap is closer. Predictions of others are as published.
 """
 
 
 BOARDS: Final = """\
-The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one row
-in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of the
+The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one
+row in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of the
 peak, 80 % of the bandwidth and 2 us; the second fits three numbers per kind.
 """
 
