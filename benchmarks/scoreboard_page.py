@@ -77,8 +77,8 @@ of these rows on which joulemap is closer. Predictions of others are as publishe
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one
-row in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of the
-peak, 80 % of the bandwidth and 2 us; the second fits three numbers per kind.
+row in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 us; the second fits three numbers per kind.
 """
 
 
