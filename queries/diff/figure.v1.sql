@@ -48,7 +48,7 @@ alike AS (
     FROM part
     GROUP BY run_id, work
 ),
--- kernels of one name and pattern whose work differs have as much in common as their MACs and bytes are alike
+-- kernels of equal name and pattern but different work share the part of the error by which their MACs and bytes agree
 kept AS (
     SELECT
         p.place,

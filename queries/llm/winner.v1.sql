@@ -59,7 +59,7 @@ WITH valued AS (
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS p
 ),
--- of each chip, with so many devices and at a precision, the batch that is best for the goal
+-- the best batch for the goal of each chip, number of devices and precision
 candidate AS (
     SELECT
         v.*,

@@ -151,7 +151,7 @@ def box_list(source: Source) -> Table[ListedBox]:
     """Return the boxes of the catalogue, by id."""
     from joulemap.catalog.box import load_boxes
 
-    del source  # boxes are files: nothing of them is stored
+    del source  # boxes are files and are not stored in the database
     return make_table("boxes", ListedBox, map(_list, load_boxes().values()))
 
 

@@ -1,4 +1,4 @@
-"""Notes of answers at the boundary `system`: what surrounds each board at the wall plug."""
+"""Notes of answers at the boundary `system`: host, power supply and growth of each board at the wall plug."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Spreads:
     """Energy scales, including that of static power if it may be fitted."""
 
     def within(self, hardware: Hardware) -> Spreads:
-        """Return what a calibration of this hardware may change: coefficients and actions that it has."""
+        """Return the coefficients and actions of this chip that a calibration may change."""
         return Spreads(
             coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
             energy_scales=tuple(

@@ -45,5 +45,5 @@ def check_value(constant: Constant, value: float) -> None:
 
 
 def word_changes(changes: Sequence[Change], name: str = "") -> str:
-    """Return the word that stands for changes, and a new name, in a digest."""
+    """Return the word that represents changes and a new name in a digest."""
     return changes_word(((one.name, one.value) for one in changes), name)

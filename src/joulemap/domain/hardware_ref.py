@@ -34,7 +34,7 @@ class HardwareRef:
 
     @property
     def label(self) -> str:
-        """The hardware with what is set, without its power mode."""
+        """Chip with its set constants, without its power mode."""
         return self.id + self.settings
 
     @property

@@ -268,8 +268,8 @@ class Settings:
     the budget of the scenario or deployment, if there is one.
     """
     takes_all: bool = False
-    """True if hardware that can be neither bought nor rented is ranked like the rest. False lists it beside the
-    ranking, where it wins only if there is nothing else.
+    """True if hardware that can be neither bought nor rented is ranked like the rest. False lists such chips without
+    ranking them unless there are no others.
     """
     power_mode: str = ""
     """Power mode of hardware named without one. Empty: the default mode, or every mode if the question covers all."""

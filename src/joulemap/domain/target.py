@@ -37,8 +37,8 @@ def mode_word(power_mode: str) -> str:
 def boundary_word(boundary: str, priced_at: str, version: str, around: str = "") -> str:
     """Return the word of a boundary; none at the board where the prices were fitted there.
 
-    `version` is that of the formulas, because they find what the board takes beyond the chip. `around` is the digest of
-    the surroundings at the boundary `system`.
+    `version` is the formula version, because formulas determine the board's share beyond the chip. `around` is the
+    digest of the surroundings at the boundary `system`.
     """
     return "" if boundary == priced_at == BOARD else f"|{boundary}|{version}" + (f"|{around}" if around else "")
 

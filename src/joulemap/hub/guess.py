@@ -119,7 +119,7 @@ _FEATURES: Final = {
 
 
 def _fill_placeholders(guess: Guess) -> None:
-    """Put as many placeholders among the ids as images and sounds have features; ModelError if they do not fit."""
+    """Insert one placeholder id per feature of images and sounds; ModelError if they do not fit."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return

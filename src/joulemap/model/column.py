@@ -1,10 +1,10 @@
-"""Several chips as one whose numbers are columns, so that a formula written for one runs for all of them.
+"""Several chips as one with columns as numbers, so that a formula written for one chip runs for all.
 
     hardware.coefficient("tile_rows")      one chip: a number
                                            several: points x 1 numbers, which broadcast against a workload's columns
 
-Everything that formulas branch on (texts, flags, the presence of parts) is equal for all of them. `skeleton` returns
-these for any hardware, `Architecture.decides` those of a class.
+All properties on which formulas branch (texts, flags, the presence of parts) are equal for these chips. `skeleton`
+returns these for any hardware, `Architecture.decides` those of a class.
 """
 
 from __future__ import annotations

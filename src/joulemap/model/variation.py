@@ -53,7 +53,7 @@ class Totals:
     energy_j: float
     action_j: Mapping[str, float]
     """Price constant -> joules proportional to it, at this clock, including regulator losses and, at the boundary
-    `system`, what grows with the board around it.
+    `system`, the growth outside the board.
 
     Losses are also listed under their own constants, so the parts exceed the total by that amount.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class InHost:
-    """Host of a chip, which holds it or computes beside it."""
+    """Host of a chip: the computer that holds it, or computes for it."""
 
     host: Target
     is_counted: bool
@@ -52,7 +52,7 @@ class InHost:
 
 @frozen(kw_only=True)
 class Hosting:
-    """Host that holds a chip or computes beside it."""
+    """Computer that holds a chip or computes for it."""
 
     entry: HardwareEntry
     power_mode: str
@@ -77,7 +77,7 @@ class Hosting:
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id -> host: the named one where it applies, else the host for what a compiler does not run.
+    """Return id -> host: the named one where it applies, else the host for operators that a compiler does not support.
 
     The named host is counted for hardware that needs a host. For other hardware that a host launches it only sets the
     pace. Raises UsageError for a host that needs a host itself, or whose kernels another host launches.

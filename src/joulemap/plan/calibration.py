@@ -58,7 +58,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return a chip's calibration, its own or inherited; None if it has none."""
+        """Return a chip's own or inherited calibration, or None."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id

@@ -137,7 +137,7 @@ def _template(digest: str) -> Template | None:
 
 
 def ensure_catalogue(connection: Connection) -> None:
-    """Make the current catalogue that of the database, if it is not."""
+    """Store the current catalogue in the database if it differs."""
     if not has_catalogue(connection, catalogue_digest()):
         _store_catalogue(connection)
 
@@ -186,7 +186,7 @@ def _store_usual(connection: Connection) -> None:
 
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
-    """Make the current catalogue that of the database; return id -> entry."""
+    """Store the current catalogue in the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events

@@ -206,7 +206,8 @@ def keep_plugged(
     known: Mapping[str, HardwareEntry],
     settings: Settings,
 ) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for what lacks it.
+    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
+    it.
 
     Raises UsageError if hardware that is named by itself is left out, or nothing is left.
     """
@@ -277,7 +278,7 @@ def resolve_name(name: str) -> str:
 
 
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each class that stands for a chip."""
+    """Return a sentence for each class that was resolved to its default chip."""
     return [
         f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
         for name, hardware in meanings.items()

@@ -129,7 +129,7 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
 
 
 def _show_fraction(value: float) -> str:
-    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` of what only rounds to it."""
+    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` if it only rounds to 100 %."""
     percent = round(value * 100.0, 1) + 0.0
     if percent == 100.0:
         return "100 %" if value >= WHOLE else "over 99.9 %"

@@ -35,7 +35,7 @@ INSIGHTS: Final = 3
 
 @frozen(kw_only=True)
 class EdpAnswer(PartsAnswer):
-    """Energy-delay product of one run; the shares of its subgraphs, and those of its operators, sum to it."""
+    """Energy-delay product of one run; the shares of its subgraphs sum to it, as do the shares of its operators."""
 
     totals: Table[EdpTotal]
     """Totals of the run; one row."""

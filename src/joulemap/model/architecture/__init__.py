@@ -1,7 +1,7 @@
 """Architecture classes: how each places kernels, how long they take, and which actions they emit.
 
-One module per class, called what the class is called in the catalogue, with an `ARCHITECTURE`. A new class is one new
-module here and one data file in the catalogue; `docs/design.md` says what learners get besides.
+One module per class, named like the class in the catalogue, defines an `ARCHITECTURE`. A new class is one new
+module here and one data file in the catalogue; `docs/design.md` has an example.
 """
 
 from __future__ import annotations
