@@ -63,7 +63,7 @@ UNPRICED: Final = 65_535
 """Place of an action without a price."""
 
 CHUNK_ROWS: Final = 1_000_000
-"""Minimum rows digested together, at least those of one thing; more cost memory, fewer cost time."""
+"""Minimum rows digested together, and at least all rows of one record; more cost memory, fewer cost time."""
 
 START: Final = 0x9E3779B97F4A7C15
 FACTOR: Final = 0xBF58476D1CE4E5B9

@@ -1,4 +1,4 @@
-"""Cause of a failed forward pass, in one line that says what to do.
+"""Cause of a failed forward pass, in one line with a remedy.
 
 This file only words errors, so that a trace's version leaves it out (`trace/version.py`).
 """

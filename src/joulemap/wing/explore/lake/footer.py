@@ -1,4 +1,4 @@
-"""Footer of a shard: what its points are, read into a record before any of it enters a statement.
+"""Footer of a shard, which describes its points; it is parsed into a record before any of it enters a statement.
 
 A lake is copied between people, so that a footer is the text of a stranger: it is refused as a whole where a key is
 unknown, a value has another type, or a name is none that joulemap writes.

@@ -53,7 +53,7 @@ def fleet(
 ) -> FleetAnswer:
     """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-    `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+    `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
     takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
     served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
     the nearest hardware, if none meets the target.

@@ -97,7 +97,7 @@ class _Search:
 
 
 def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Level], demand: Demand) -> list[Opened]:
-    """Return the servers of each chip and precision that may be best, or why it has none.
+    """Return the candidate servers of each chip and precision, or the reason if there are none.
 
     All divisions are returned if the question names numbers of devices or a box. `every` has the case with the fewest
     devices that hold the model, refused cases included.

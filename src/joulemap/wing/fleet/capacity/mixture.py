@@ -98,8 +98,7 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     """Return the mixtures that beat the best fleet of one kind, by the objective.
 
     `sized` has the best fleet first. A server serves the same rate as it does alone, so the rates of a mixture add up
-    and each server meets the targets. The energy is that of servers with one queue each, under their share of the
-    requests.
+    and each server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
     kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
     first = first_of_each(one.row for one in kept)[:KINDS]

@@ -42,7 +42,7 @@ ROUNDS: Final = 16
 """Maximum combinations of server counts that are tried per pair."""
 
 GOOD: Final = 2.0
-"""Ratio of a p99 to its target from which half as many servers are added per step, instead of one."""
+"""Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
 
 
 @frozen(kw_only=True)

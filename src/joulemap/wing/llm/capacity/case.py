@@ -178,7 +178,7 @@ def _judge(
 def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
     """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
 
-    The numbers are powers of two that divide the heads, and that of the case itself. A mixture of experts is also
+    The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
     tried with whole experts divided among all devices, unless another division is given. `questions` caches those, by
     number of expert-parallel devices, for all hardware.
     """
@@ -202,7 +202,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
 
 
 def count_node(target: Hardware) -> int:
-    """Return the devices of a node: those joined by a switch or mesh, or for other links those of a server."""
+    """Return the number of devices of a node: those joined by a switch or mesh, else those of a server."""
     from joulemap.model.communication import HOST_DEVICES
 
     joined = [

@@ -1,4 +1,4 @@
-"""Disaggregated serving: servers that each pool needs, and what requests get."""
+"""Disaggregated serving: required servers of each pool, and the latencies of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, and what they show."""
+"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their figures."""
 
 from __future__ import annotations
 

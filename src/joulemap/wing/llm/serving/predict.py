@@ -100,7 +100,7 @@ def _open(model: str) -> Book:
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no decoder of that name ships")
-    return Book(attrs.evolve(decoder, context_length=0))  # what was measured did run
+    return Book(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:

@@ -120,7 +120,7 @@ class VerifyAnswer(Answer):
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return the number of measurements inside their intervals, the unscored ones, and what explains the rest."""
+        """Return the number of measurements inside their intervals, the unscored ones, and causes of the rest."""
         parts = (
             [text.INSIDE(inside=len(self.judged) - len(self.outside), judged=len(self.judged))] if self.judged else []
         )
