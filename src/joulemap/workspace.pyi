@@ -116,10 +116,10 @@ class Workspace:
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, the logger "joulemap" where nothing is said. `progress` is told (runs done, runs
-        to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
-        there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
-        names a service.
+        `talk` receives messages about slow operations; by default, the logger "joulemap" does. `progress` is called
+        with (runs done, runs to do) while runs are evaluated. If it raises, the question is cancelled, and complete
+        runs stay stored. `patience` says how long to wait for others who hold the database. Raises UsageError for a
+        path that names a service.
         """
     @overload
     def compare(
@@ -882,7 +882,7 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Yield a statement whose rows, any number of them, are read while it is open; arguments as for `sql`.
+        """Yield an open statement that streams any number of rows; arguments as for `sql`.
 
         Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
         limit applies to the wait for each row. Raises as `sql`.
@@ -1256,7 +1256,7 @@ class Workspace:
     ) -> FleetAnswer:
         """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-        `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+        `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
         takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
         served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
         the nearest hardware, if none meets the target.
@@ -1274,10 +1274,9 @@ class Workspace:
     ) -> LlmAnswer:
         """Return how each chip serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-        `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
-        has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
-        energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
-        the reason.
+        `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration has
+        two runs: the prefill pass, and a decode step at the middle of the output. Both runs are of one device; energies in
+        the answer cover all devices. A configuration that does not fit or lacks the precision is a row with the reason.
 
         Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
         a model that cannot be traced, UnsupportedError if nothing serves the model.
