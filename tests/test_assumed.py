@@ -113,7 +113,7 @@ def test_the_gap_is_that_of_the_assumed_lines() -> None:
     assert (
         describe_assumed_gap(one, other)
         == describe_assumed_gap(other, one)
-        == "assumed numbers make up 83.3 % of the gap (mostly static power)"
+        == "assumed numbers account for 83.3 % of the gap (mostly static power)"
     )
     assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
     assert describe_assumed_gap(one, one) == ""

@@ -14,7 +14,7 @@ half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % i
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the next hardware to the winner; null without one" }
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
 runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runner-up" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these hardware" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these chips" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with it" }
 hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
 */

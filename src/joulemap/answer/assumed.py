@@ -18,9 +18,9 @@ from joulemap.store.run import AssumedEnergy
 
 PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
-OF_EACH: Final = Template("assumed numbers make up {parts:and}")
-OF_MANY: Final = Template("assumed numbers make up {part}, and over a third for {count} others")
-OF_GAP: Final = Template("assumed numbers make up {share} of the gap[ ({basis})]")
+OF_EACH: Final = Template("assumed numbers account for {parts:and}")
+OF_MANY: Final = Template("assumed numbers account for {part}, and over a third for {count} others")
+OF_GAP: Final = Template("assumed numbers account for {share} of the gap[ ({basis})]")
 ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
 
@@ -34,7 +34,7 @@ MOSTLY: Final = 0.8
 """Share of the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Maximum hardware in a headline whose shares are listed; beyond it, only the largest share and a count are."""
+"""Maximum chips in a headline whose shares are listed; beyond it, only the largest share and a count are."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""

@@ -52,6 +52,7 @@ BEST: Final = Template(
     "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
+CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 IF_AVAILABLE: Final = ", but not available"
 GIVEN_GRID: Final = "given grid"
@@ -107,8 +108,8 @@ CARBON_ENERGY: Final = "energy"
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
-    "the cost includes the chip, board or kit that the price is for and, if it is bought, its electricity and a host. "
-    "A rent includes all of these. Staff and carbon of manufacturing are not counted"
+    "the cost includes the chip, board or kit with this price and, if it is bought, electricity and a host. "
+    "A rent includes both. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
@@ -123,7 +124,7 @@ LATENCY_NOTE: Final = "latency is per batch, which every inference of it waits f
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 SHOWN_UNLIKE: Final = 3
-"""Maximum hardware named on the line about other kinds of seller."""
+"""Maximum chips named on the line about other kinds of seller."""
 
 
 @frozen(kw_only=True)
@@ -262,7 +263,7 @@ class CostAnswer(CandidateAnswer):
         return BEST(
             row=best,
             paying=PAYING[best.way].capitalize(),
-            name=self.name(best),
+            name=self._describe_configuration(best),
             available="" if best.is_available or self.scope.settings.takes_all else IF_AVAILABLE,
             cost=show_interval(best.usd_per_million, "USD", best.usd_half_width),
             unit=self._unit,
@@ -275,6 +276,10 @@ class CostAnswer(CandidateAnswer):
             place=AVERAGE_GRID(region=region) if region else GIVEN_GRID,
         )
 
+    def _describe_configuration(self, row: CostOption) -> str:
+        """Return a configuration for a sentence; the runtime only if several are compared."""
+        return self._fill(CONFIGURED, row, runtime=row.runtime if self._has_runtimes else "")
+
     def _insights(self) -> list[str]:
         """Return sentences on the other way of paying, the break-even, missing prices and unavailable hardware."""
         best, other, projection = self.best, self.other_way, self.projection
@@ -284,7 +289,7 @@ class CostAnswer(CandidateAnswer):
             told = {
                 "row": other,
                 "paying": PAYING[other.way],
-                "name": self.name(other),
+                "name": self._describe_configuration(other),
                 "cost": _show_usd(other.usd_per_million),
             }
             more = ratio if ratio is not None and ratio >= 1.0 else None

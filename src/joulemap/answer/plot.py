@@ -33,7 +33,7 @@ class Asked:
     """Module that defines the question."""
     name: str
     hardware_count: int | None = None
-    """Required number of hardware; None for any number, or the question's default."""
+    """Required number of chips; None for any number, or the question's default."""
     metrics: tuple[str, ...] = ()
     """Metrics that the question accepts."""
     keywords: Mapping[str, object] = attrs.field(factory=dict)
@@ -83,7 +83,7 @@ def plot(
     Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
     two chips, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
     flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
-    number of hardware, UnsupportedError if there is nothing to draw.
+    number of chips, UnsupportedError if there is nothing to draw.
     """
     from joulemap.answer.name import list_hardware
 

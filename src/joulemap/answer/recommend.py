@@ -87,10 +87,10 @@ OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
 
-CHANCE_NOTE: Final = "confidence: probability that one of the configurations of the hardware is the best of all"
+CHANCE_NOTE: Final = "confidence: probability that one of the chip's configurations is the best of all"
 MISS_NOTE: Final = (
-    "configurations that miss a limit are ordered by their largest miss relative to the limit: value / limit - 1, for "
-    "throughput limit / value - 1"
+    "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
+    "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
     "Ranked and limited energies include a host. USB and M.2 accelerators are charged a host, including its static "

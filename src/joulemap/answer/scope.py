@@ -52,13 +52,13 @@ SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which it rounds to zero."""
 
 SHOWN_LEFT_OUT: Final = 12
-"""Maximum hardware named as left out by a power budget; machine formats list all."""
+"""Maximum chips named as left out by a power budget; machine formats list all."""
 
 LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
-"""Maximum hardware named on one line about the same fallback."""
+"""Maximum chips named on one line about the same fallback."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns shown of a fallback to a host."""
@@ -70,13 +70,13 @@ SHOWN_ENGINES: Final = 4
 """Maximum inference engines named in a note; machine formats list all."""
 
 SHOWN_PER_ENGINE: Final = 3
-"""Maximum hardware named beside an inference engine."""
+"""Maximum chips named per inference engine."""
 
 SHOWN_UNCALIBRATED: Final = 6
-"""Maximum uncalibrated hardware named beside calibrated hardware."""
+"""Maximum uncalibrated chips named in a note."""
 
 SHOWN_CHANGES: Final = 3
-"""Maximum hardware with distinct changes named in a heading; the notes have the others."""
+"""Maximum chips with distinct changes named in a heading; the notes have the others."""
 
 SHOWN_NUMBERS: Final = 6
 """Maximum changed numbers named per chip; a design from a file has dozens."""
@@ -323,7 +323,7 @@ class Scope:
         return mark_projected(hardware, self.projected)
 
     def can_flip(self, *hardware: str) -> bool:
-        """Return whether `flip` accepts these hardware: chips, but no boxes."""
+        """Return whether `flip` accepts all of these: chips, but no boxes."""
         return not set(hardware) & set(self.placements)
 
     def spell(self, hardware: str) -> str:

@@ -34,7 +34,7 @@ TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {p
 DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}")
 
 FIRST: Final = Template(
-    "{metric.label} on {hardware} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
+    "On {hardware}, {metric.label} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
 )
 NOTHING: Final = Template("no constant changes {metric.label} on {hardware}")
 DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
@@ -59,7 +59,7 @@ LINEAR_NOTE: Final = (
 CAPPED_NOTE: Final = Template(
     "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
 )
-RANGE_NOTE: Final = "range: the constant's own, that of its class's fit, or that of its basis"
+RANGE_NOTE: Final = "range: from the constant's own entry, the fit of its class, or its basis"
 STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json has them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
@@ -72,7 +72,7 @@ FEWEST: Final = 3
 """Minimum constants per chip if there are many chips."""
 
 TOLD: Final = 2
-"""Maximum hardware whose most sensitive constant is named."""
+"""Maximum chips whose most sensitive constant is named."""
 
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""

@@ -27,7 +27,7 @@ AND_HOST: Final = " + host"
 # Clauses after a headline
 
 UNLISTED: Final = Template("it is unknown whether {hardware:and} can run every operator")
-UNHOSTED: Final = Template("the energy of {hardware:and} leaves out the host that it needs: {options} adds it")
+UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
 FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:and}")
 SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
@@ -78,20 +78,20 @@ FALLEN: Final = Template(
     "{latency} of the time and {energy} of the energy, including copies"
 )
 FALLEN_BESIDE: Final = {
-    "first": Template("{count:n operator} behind the first of them"),
+    "first": Template("{count:n operator} after the first of them"),
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }
 MORE: Final = Template("{count} more")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
-ENGINES: Final = Template("engine is {engines}; `--runtime fused` is the framework's compiler")
+ENGINES: Final = Template("engine means {engines}; `--runtime fused` is the framework's compiler")
 COMPILERS: Final = Template(
-    "fused is {own}, elsewhere the framework's compiler; deployments there use {deployed}: `--runtime engine`"
+    "fused means {own}, elsewhere the framework's compiler; deployments would use {deployed}: `--runtime engine`"
 )
 
 CALIBRATED: Final = Template(
-    "{row.hardware} is calibrated by {row.calibration} ({row.place}), {fit}; `--calibration none` disables it"
+    "{row.hardware} uses the calibration {row.calibration} ({row.place}), {fit}; `--calibration none` disables it"
 )
 INHERITED: Final = Template(
     "{row.inheritors:and} {verb} the calibration of {row.hardware} (same generation, {row.hardware_generation}): "

@@ -266,7 +266,7 @@ class LatencyModel:
         return self.bench.coefficients(values_at(self.parameters, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the hardware as a group sees it, with one parameter moved."""
+        """Return the chip as evaluated for a group, with one parameter changed."""
         one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)

@@ -79,8 +79,8 @@ def find_hosts(
 ) -> dict[str, Hosting]:
     """Return id -> host: the named one where it applies, else the host for operators that a compiler does not support.
 
-    The named host is counted for hardware that needs a host. For other hardware that a host launches it only sets the
-    pace. Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
+    The named host is counted for hardware that needs a host. For other chips, the host only determines the launch rate.
+    Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host:
@@ -168,8 +168,8 @@ def keep_within(
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
     """Return the hardware at modes within a budget, and name -> reason for each that is left out.
 
-    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. A named mode counts
-    against a requested budget only. `beside_w` is hardware -> power of its host in watts.
+    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. An explicitly named mode
+    is checked against a requested budget only. `beside_w` is hardware -> power of its host in watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:

@@ -76,7 +76,7 @@ class CalibrationUse:
         return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
-        """Raise UsageError where the named calibration is for none of these hardware."""
+        """Raise UsageError if the named calibration is for none of these chips."""
         if self.chosen is not None and self.chosen.hardware not in hardware:
             what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
             raise UsageError(

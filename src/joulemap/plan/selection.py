@@ -319,7 +319,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
-    """Return the parts between commas, or an existing path as a whole; the word itself where there is no part."""
+    """Return the parts between commas, or an existing path as a whole; the word itself if there is no comma."""
     plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)

@@ -1,6 +1,6 @@
 """Compute digests of stored rows, so that damage and manual edits are detected.
 
-A sealed thing is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
+A sealed record is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
 hardware version, a calibration, a measurement, an estimate, or a measurement and prediction of serving. Its
 `content_digest` has eight hexadecimal digits for each of these tables, in the order of its `Seal`, separated by
 hyphens. Each group of digits is a digest

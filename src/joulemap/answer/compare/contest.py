@@ -28,7 +28,7 @@ from joulemap.system.record import frozen
 Row = TypeVar("Row", bound=Contender | ModelFigure)
 
 SHOWN_WINNERS: Final = 4
-"""Maximum hardware that a figure's caption names."""
+"""Maximum chips that a figure's caption names."""
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 SHOWN_HARDWARE: Final = 4
-"""Maximum hardware that the next command compares by subgraph."""
+"""Maximum chips that the next command compares by subgraph."""
 
 
 @frozen(kw_only=True)

@@ -30,7 +30,7 @@ DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which it is stated."""
 
 SHOWN_TIED: Final = 3
-"""Maximum hardware listed as tied with each other."""
+"""Maximum chips listed as tied with each other."""
 
 FULL: Final = 0.9995
 """Share of the full clock above which it rounds to all of it."""
@@ -43,7 +43,7 @@ JUDGED: Final = (
 """Additional columns of a figure's rows."""
 
 SHOWN: Final = 10
-"""Default number of hardware in a table."""
+"""Default number of chips in a table."""
 
 
 @frozen(kw_only=True)

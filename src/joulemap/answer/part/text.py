@@ -105,7 +105,7 @@ CAPPED: Final = Template(
     "{uncapped_power_w:W}, of which {static_power_w:W} is static"
 )
 ASSUMED: Final = Template(
-    "assumed numbers make up {assumed_energy_fraction:%} of the energy; the table of actions shows the basis of each"
+    "assumed numbers account for {assumed_energy_fraction:%} of the energy; the table of actions shows each basis"
 )
 
 RUN_STEPS: Final = (

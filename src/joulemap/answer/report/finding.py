@@ -42,10 +42,10 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum hardware for which `LEAVES` subgraphs are listed; for more hardware, one is."""
+"""Maximum chips for which `LEAVES` subgraphs are listed; for more chips, one is."""
 
 SWEPT: Final = 8
-"""Maximum hardware in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
+"""Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
 
 
 @frozen(kw_only=True)
@@ -164,7 +164,7 @@ class _Named:
 
 
 def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Settings:
-    """Return settings that select exactly these hardware."""
+    """Return settings that select exactly these chips."""
     return attrs.evolve(
         settings,
         hardware=tuple(hardware),

@@ -28,7 +28,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final = 10
-"""Default number of hardware in a table."""
+"""Default number of chips in a table."""
 
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, in addition to the least utilized one."""
@@ -298,7 +298,7 @@ def utilization(
     class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
     excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
     hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
-    then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+    then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
     Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {

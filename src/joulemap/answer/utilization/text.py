@@ -30,8 +30,8 @@ USE_KEEP: Final = "utilization | bottleneck | remedy | EDP reduction | grade"
 BOUND: Final = Template("{bound} {share:%}")
 
 FLAG: Final = Template(
-    "{level}; {bottleneck_fraction:%} of the {cost} falls on {subgraph_count} of {total_count} subgraphs, bound by "
-    "{bottleneck}; {subgraph} has the largest part, {subgraph_fraction:%} ({worked})"
+    "{level}; {subgraph_count} of {total_count} subgraphs, bound by {bottleneck}, account for "
+    "{bottleneck_fraction:%} of the {cost}; the largest is {subgraph} with {subgraph_fraction:%} ({worked})"
 )
 LEVELS: Final[Mapping[str, Template]] = {
     "low_compute": Template("compute utilization {value_fraction:%}, below {limit_fraction:%}"),

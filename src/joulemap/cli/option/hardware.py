@@ -87,7 +87,7 @@ class FilterOptions(ScenarioOptions):
     )
     deployment: str = option(
         "",
-        "All hardware for datacenter, edge or embedded.",
+        "Kinds of deployment to include: datacenter, edge or embedded.",
         metavar="NAME,...",
         shown=False,
         complete=complete_deployments,

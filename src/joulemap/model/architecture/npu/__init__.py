@@ -90,7 +90,7 @@ class NpuPlacement(Placement):
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Seconds that units and memory are busy, times the share of each that the batch has."""
+        """Busy seconds of units and memory, multiplied by the batch's share of each."""
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s

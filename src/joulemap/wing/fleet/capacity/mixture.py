@@ -35,7 +35,7 @@ BY_THE_HOUR: Final = "by the hour"
 class MixedRow:
     """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
 
-    label: str = told("devices of each chip")
+    label: str = told("devices of each kind")
     form: str = told(
         "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
         "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
@@ -47,7 +47,7 @@ class MixedRow:
     kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
     gco2_per_month: float = told("CO2 of that energy", "g")
     cost_per_month: float | None = told("cost by the requested payment", "USD")
-    saved_fraction: float = told("saving relative to the best fleet of one chip, by the objective")
+    saved_fraction: float = told("saving relative to the best fleet of one kind, by the objective")
 
 
 @frozen(kw_only=True, eq=False)

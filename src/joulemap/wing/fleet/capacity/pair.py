@@ -64,7 +64,7 @@ class PairRow:
     kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
     gco2_per_month: float = told("CO2 of that energy", "g")
     cost_per_month: float | None = told("cost by the requested payment", "USD")
-    regret_ratio: float | None = told("objective relative to the best fleet of one chip; null without one")
+    regret_ratio: float | None = told("objective relative to the best fleet of one kind; null without one")
 
 
 @frozen(kw_only=True, eq=False)

@@ -123,7 +123,7 @@ COST: Final = Template(
 )
 
 # uncertainty
-ASSUMED: Final = Template("assumed numbers make up {share} of the energy of an output token[ ({basis})]")
+ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
 SURE: Final = Template("80 % intervals: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
 DOUBTED: Final[Mapping[str, str]] = {
@@ -139,9 +139,9 @@ NOTES: Final = (
     "over the time of the whole requests",
     "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and their "
     "share of idle host energy. Stored runs cover one device",
-    "memory: share of a device's memory that weights, cache of the whole batch at its end, activations and the "
-    "engine's reserve take; largest batch: maximum sequences of this length that fit",
-    "limit: what takes most of the time: memory, compute, operands (on-chip data movement, with units computing "
+    "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
+    "engine's reserve; largest batch: maximum sequences of this length that fit",
+    "limit: largest part of the time: memory, compute, operands (on-chip data movement, with units computing "
     "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
     "own work around the passes)",
 )

@@ -60,7 +60,7 @@ SHORTAGE: Final = Template(
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """Number of one chip at one batch size, and whether it can serve that."""
+    """Chip with its number of devices at one batch size, and whether it can serve the batch."""
 
     run: PlannedRun
     target: Hardware

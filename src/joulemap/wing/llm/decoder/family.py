@@ -23,7 +23,7 @@ FUNCTIONS: Final = {
     "relu": "relu",
     "relu2": "relu2",
 }
-"""Names of functions in configurations -> as they are counted; all others are a gelu."""
+"""Function name in configurations -> name of the counted operator; all others count as gelu."""
 
 
 ROUTED: Final = ("n_routed_experts", "num_experts", "num_local_experts")

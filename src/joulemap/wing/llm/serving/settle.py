@@ -1,11 +1,11 @@
 """Steady loads: number of warm-up requests of a server, and the initial state of the first ones.
 
-    in flight   the first wave stands at even places of its answers, its prompts computed; it is not counted
-    at a rate   those who come while the server fills are not counted: twice those in work, by Little's law
+    in flight   the first wave starts at evenly spaced points of its answers, prompts computed; it is not counted
+    at a rate   requests that arrive while the server fills are not counted: twice those in flight (Little's law)
 
-Requests that all begin at once wait for each other's prompts. That burst is `in_flight` of all requests: above 1 % it
-would be the p99, 18 times that of the server at work (Llama 8B on H100, 64 in flight). Answers of one length that begin
-together also end together for 20 to 40 generations; at even places they never meet.
+Requests that start together wait for each other's prompts. This burst is `in_flight` of all requests: above 1 % it
+would set the p99, at 18 times that of the steady state (Llama 8B on H100, 64 in flight). Answers of equal length that
+start together also end together for 20 to 40 generations; with evenly spaced starts they never do.
 """
 
 from __future__ import annotations

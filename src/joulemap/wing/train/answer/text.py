@@ -87,7 +87,7 @@ NOTES: Final = (
     "gradient clipping and gradient scaling are not counted",
     "each of several devices has an equal part of the batch (data parallel), of each product (tensor parallel, "
     "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
-    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the fullest stage, the first "
+    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the first stage, the fullest "
     "one with activations of one micro-batch per stage",
 )
 ADAPTERS: Final = (
