@@ -30,16 +30,16 @@ Row = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "accuracy.md"
 TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
-"""Quantities that have all their figures in the table of splits, and what they are called."""
+"""Quantities of the table of splits -> displayed name."""
 
 WALL: Final = "wall_power_w"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
 WORST: Final = 10
-"""Rows told of those that are furthest off."""
+"""Number of the largest errors that are listed."""
 FEW: Final = 5
-"""Rows below which a group's mean is not told."""
+"""Minimum rows of a group whose mean is shown."""
 FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
@@ -414,7 +414,7 @@ def _direction(bias: float) -> str:
 
 
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the table of a calibration's errors by runtime and precision, which stand before those of single batches.
+    """Yield the table of a calibration's errors by runtime and precision, before those by batch.
 
     Class defaults and the fit as means; the fits that had not seen the family with everything.
     """
@@ -474,7 +474,7 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
 
 
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
-    """Return calibration -> the errors that its file tells."""
+    """Return calibration -> the errors in its file."""
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
 
 

@@ -1,4 +1,4 @@
-"""What the digests of stored runs cost: a sweep written with and without them, and a check of what it wrote.
+"""Cost of the digests of stored runs: a sweep written with and without them, and a check of its database.
 
 python benchmarks/digest.py [--repeats N]
 

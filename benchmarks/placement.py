@@ -1,4 +1,4 @@
-"""How published decisions about what runs where are decided here: `python benchmarks/placement.py [WORDS]`.
+"""Compare published placement decisions with joulemap's: `python benchmarks/placement.py [WORDS]`.
 
 Rows are of `placement.toml`, WORDS those of names. A row is decided rightly where the way that was published as better
 is better here; its gain, how many times better, is set beside the published one, in percent of that.

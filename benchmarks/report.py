@@ -1,4 +1,4 @@
-"""What a report takes beyond its queries, how large it is, and when a browser has drawn it. Medians of 3.
+"""Time of a report beyond its queries, its size, and the time until a browser has drawn it. Medians of 3.
 
 python benchmarks/report.py
 """
@@ -35,7 +35,7 @@ TWELVE = (
 
 @attrs.frozen
 class Case:
-    """What is reported on."""
+    """Subjects of the reports."""
 
     models: tuple[str, ...]
     hardware: tuple[str, ...]

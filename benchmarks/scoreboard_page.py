@@ -49,7 +49,7 @@ TOLD: Final = {
     "peak_memory_bytes": "memory",
     "samples_per_s": "training rate",
 }
-"""Quantity -> what the page calls it."""
+"""Quantity -> its displayed name."""
 
 HEAD: Final = """\
 # Scoreboard: held-out measurements
@@ -105,7 +105,7 @@ class Line:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What it is of."""
+        """Subject of the quantity."""
         return self.part, self.name, self.quantity, self.peer
 
     @property
@@ -120,7 +120,7 @@ class Line:
 
     @property
     def of(self) -> str:
-        """What the page calls the quantity."""
+        """Displayed name of the quantity."""
         if self.name == "NeuSight, training":
             return "forward and backward"
         return TOLD.get(self.quantity, self.quantity)
@@ -286,7 +286,7 @@ def _upper(text: str) -> str:
 
 
 def _cite(name: str) -> str:
-    """Return what the rows that ship tell of a source."""
+    """Return the description of a source from the built-in rows."""
     for table in (load_public_tables()[one] for one in TABLES):
         if table.is_served and name in table.condition:
             commits = sorted({row.commit for row in table.read_served() if row.source == name})

@@ -40,16 +40,16 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "class": lambda one: one.architecture,
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
-"""What coverage is told of: a part that is all of a part before it once."""
+"""Groups whose coverage is shown; a group equal to an earlier one is shown once."""
 
 
 Judged = tuple[Residual, float]
-"""An error beside the half-width of the interval that was stated for it."""
+"""Error with the half-width of its predicted interval."""
 
 
 @frozen(kw_only=True)
 class Coverage:
-    """How often what was measured is within its 80 % interval."""
+    """Share of measurements within their 80 % interval."""
 
     part: str
     row_count: int
@@ -75,7 +75,7 @@ CALLS: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 1.0)
 
 
 def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str]) -> tuple[Coverage, ...]:
-    """Return how often intervals hold what was measured, part by part."""
+    """Return the share of measurements within their intervals, by group."""
     parts: dict[str, list[Judged]] = defaultdict(list)
     for residual, width in judged:
         parts[part_of(residual)].append((residual, width))
