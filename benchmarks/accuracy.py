@@ -43,10 +43,12 @@ FEW: Final = 5
 FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
+FITTED: Final = "fitted"
+"""Split whose rows are shown only if they have energies."""
 CALIBRATION_TEXT: Final = """\
-The table shows mean absolute errors of class defaults, of the fit, and of fits to allother model families, scored on
-the held-out family. `joulemap calibrate h200_sxm --dry-run` prints them by batch and family. Formulas and class
-defaults were chosen with knowledge of these measurements, so new families may have somewhat larger errors.
+The table shows mean absolute errors of class defaults, of the fit, and of fits to all other model families, scored on
+the held-out family. `joulemap calibrate h200_sxm --dry-run` prints them by precision, batch and family. Formulas and
+class defaults were chosen with knowledge of these measurements, so new families may have somewhat larger errors.
 """
 
 HEAD: Final = """\
@@ -93,10 +95,10 @@ Agreement with a row that was used for fitting proves little. The splits are:
 | unseen family | rows of its chip were used, but none of its family |
 | unseen hardware | no row of its chip was used |
 
-`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. `joulemap validate
---by split` also prints ranks, worst rows and groups of fewer than five rows. Four GPU timing constants were
-tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
-`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
+`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
+rows without energies; `joulemap validate --by split` prints all rows, with ranks and worst cases. Four GPU timing
+constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
+`peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
@@ -399,11 +401,10 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
     worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
     total = sum(row["device_time_s"] for row in profiles)
     matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
-    rest = f". Unmatched there: {worst['unmatched']}" if worst["unmatched"] else ""
     yield textwrap.fill(
         f"Traced operators account for {100.0 * matched / total:.2f} % of the device time of {len(profiles)} profiles. "
         f"The lowest share is {100.0 * worst['matched_fraction']:.2f} %, for `{worst['model']}` {worst['precision']} "
-        f"batch {worst['batch']}{rest}.",
+        f"batch {worst['batch']}.",
         WIDTH,
     )
     yield ""
@@ -414,15 +415,15 @@ def _direction(bias: float) -> str:
 
 
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the table of a calibration's errors by runtime and precision, before those by batch.
+    """Yield the table of a calibration's errors by quantity and runtime.
 
-    Class defaults and the fit as means; the fits that had not seen the family with everything.
+    Class defaults and the fit have means only; the fits with the family held out have all figures.
     """
     if not errors:
         return
     groups: dict[tuple[str, str, str], dict[str, CalibrationError]] = {}
     for error in errors:
-        if not error.family:
+        if not error.family and (not error.runtime or not error.precision):
             groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
     yield f"### {calibration}"
     yield from table(
@@ -515,7 +516,9 @@ def write_page(
         f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored; `joulemap validate` counts them."
     )
     lines = [HEAD, scored, "", SPLIT_TEXT]
-    lines += score_lines(splits, "split")
+    energetic = {(row["hardware"], row["part"]) for row in splits if row["quantity"] == "energy_j"}
+    shown = [row for row in splits if row["part"] != FITTED or (row["hardware"], row["part"]) in energetic]
+    lines += score_lines(shown, "split")
     lines += sureness(workspace)
     if cross_validations:
         lines += ["## Cross-validation of calibrations", CALIBRATION_TEXT]

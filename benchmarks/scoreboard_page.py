@@ -230,6 +230,13 @@ def _cover(one: Line) -> str:
     return f"{100.0 * one.covered_count / one.interval_count:.0f}{few}"
 
 
+NEEDS: Final = "it needs"
+"""Words of a refusal for lack of memory."""
+
+TOO_LARGE: Final = "memory too small without --recompute"
+"""Reason of rows that do not fit their board."""
+
+
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
     yield "## Which rows are not here?"
@@ -242,7 +249,20 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     yield from _rows(("source", "used for", "numbers"), _group_uses(seen))
     yield "Rows that could not be predicted:"
     yield ""
-    yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
+    yield from _rows(("source", "reason", "rows"), _group_refusals(refused))
+
+
+def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
+    """Yield the refused rows of each source and reason; boards with too little memory are one row."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    boards: dict[str, dict[str, None]] = defaultdict(dict)
+    for one in refused:
+        board, _, need = one.quantity.partition(", batch ")
+        if NEEDS in need:
+            boards[one.name][board] = None
+        counts[one.name, TOO_LARGE if NEEDS in need else one.quantity] += one.row_count
+    for (name, reason), count in counts.items():
+        yield name, f"{reason}: {', '.join(boards[name])}" if reason == TOO_LARGE else reason, count
 
 
 def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
