@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import attrs
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIM
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.workload import STREAMED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import Depthwise, Gemm, Residual, columns, image
 from sample import thin
@@ -85,13 +86,27 @@ def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardwar
     found = run(uncapped(hardware), precision)
     peak = hardware.peaks[precision]
     waves = -(-1024 // peak.unit_count)
-    core_macs_per_s = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
+    core_macs_per_s = peak.rate.value / FLOPS_PER_MAC / peak.unit_count
     lanes = precision in {"fp64", "fp32", "fp16"}
     has_amx = hardware.id == "xeon_8490h" and not lanes
     mode = "matrix" if has_amx else "vector" if lanes else f"dot_{precision}"
     efficiency = hardware.coefficients[f"gemm_efficiency.{mode}"].value
     assert found.subgraphs.wave_count.tolist() == [waves]
     assert_close(float(found.subgraphs.compute_s[0]), waves * 16 * 64 * 1024 / (core_macs_per_s * efficiency), rel=1e-9)
+
+
+def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
+    """One row of 1024 x 1024: 16 blocks of 64 columns on 4 cores of 8 fp32 lanes x 2 pipes at 2.4 GHz."""
+    board = cpu("raspberry_pi_5")
+    work = columns(Gemm(), torch.empty(1, 1024, device="meta"))
+    lanes_per_s = 8 * 2 * 2.4e9 / 2
+    plain = run(board, "fp32", work)
+    assert_close(float(plain.subgraphs.compute_s[0]), 4 * 64 * 1024 / (lanes_per_s * 0.6), rel=1e-9)
+    streamed = attrs.evolve(work, variant=np.full(work.operator_count, STREAMED))
+    assert float(run(board, "fp32", streamed).subgraphs.compute_s[0]) == float(plain.subgraphs.compute_s[0])
+    stored = Configuration(hardware=board.id, precision="fp32", runtime="fused", weight_precision="int4")
+    packed = evaluate(streamed, board, stored)
+    assert_close(float(packed.subgraphs.compute_s[0]), 4 * 64 * 1024 / (lanes_per_s * 0.25), rel=1e-9)
 
 
 def test_dot_products_of_bytes_in_instructions_wider_than_their_pipe() -> None:

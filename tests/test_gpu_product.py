@@ -214,15 +214,23 @@ def with_value(name: str, value: float, hardware: Hardware = TOY) -> Hardware:
 
 
 def test_a_wide_linear_layer_reaches_half_of_what_a_narrower_one_does() -> None:
-    # 128 units of 128 lanes have 65,536 columns on them; five tiles of 128 x 128 a unit are more: 0.9 x 0.5 of the peak
-    columns_out = 5 * UNITS * 128
-    step = 128 * 128 / (0.45 * 128)
-    assert_close(busy_s(product(128, 8000, columns_out), "fp32"), clocks(5 * (8000 * step + 3000)), rel=1e-9)
-    # four are not, and a product of two activations never is; both issue 20 for each row and column
+    # 128 units hold 256 blocks of 128 columns: half a wave reaches 0.9, two waves 0.9 x 0.5, one between them
+    for blocks, share in ((2, 0.9 * 0.5**0.5), (4, 0.45), (5, 0.45)):
+        step = 128 * 128 / (share * 128)
+        wide = product(128, 8000, blocks * UNITS * 128)
+        assert_close(busy_s(wide, "fp32"), clocks(blocks * (8000 * step + 3000)), rel=1e-9)
+    # narrower ones, and a product of two activations, issue 20 for each row and column
     step = (128 * 128 + 20 * 256) / 128
-    assert_close(busy_s(product(128, 8000, 4 * UNITS * 128), "fp32"), clocks(4 * (8000 * step + 3000)), rel=1e-9)
-    batched = single(f"bmm(b=1,m=128,n={columns_out},k=8000)")
+    assert_close(busy_s(product(128, 8000, UNITS * 128), "fp32"), clocks(8000 * step + 3000), rel=1e-9)
+    batched = single(f"bmm(b=1,m=128,n={5 * UNITS * 128},k=8000)")
     assert_close(busy_s(batched, "fp32"), clocks(5 * (8000 * step + 3000)), rel=1e-9)
+
+
+def test_lanes_split_a_long_inner_dimension_whatever_the_waves() -> None:
+    # 144 tiles of 128 x 128 on 128 units: 5 waves of 64 x 64, or 9 of 128 x 128 in eight parts of 5,000 elements
+    for inner, busy in ((4000, 5 * (4000 * 52 + 3000)), (40_000, 9 * (5000 * 168 + 3000))):
+        times, _ = timed(product(128 * 9, inner, 128 * 16), "fp32")
+        assert_close(float(times.busy_s[0]), clocks(busy), rel=1e-9)
 
 
 def test_tensor_cores_that_take_128_rows_have_no_square_of_64() -> None:

@@ -115,7 +115,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "constant", thin(["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"], 2)
+    "constant", thin(["static_power", "clock", "board.unattributed_product_cycle", "board.regulator_loss"], 2)
 )
 def test_the_ends_are_what_setting_the_constant_there_gives(
     answer: SensitivityAnswer, workspace: Workspace, constant: str

@@ -33,7 +33,14 @@ static AS (
     SELECT
         l.run_id,
         joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
-        joules(coalesce(sum(l.energy_fj) FILTER (a.component = 'board' AND starts_with(a.action, 'unattributed_')), 0)) AS unattributed_j
+        joules(
+            coalesce(
+                sum(l.energy_fj) FILTER (
+                    a.component = 'board' AND a.category <> 'unattributed' AND starts_with(a.action, 'unattributed_')
+                ),
+                0
+            )
+        ) AS unattributed_j
     FROM internal.run_action AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))

@@ -37,9 +37,10 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory nor the board's, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
 
--- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it.
-CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
-    CASE WHEN common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
+-- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it,
+-- but the residual of a GPU's units does.
+CREATE MACRO voltage_factor_of(category, common_category, voltage_factor) AS
+    CASE WHEN category <> 'unattributed' AND common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.

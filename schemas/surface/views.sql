@@ -748,7 +748,7 @@ SELECT
     a.per,
     l.action_count,
     e.energy_per_action_fj / 1e15 AS energy_per_action_j,
-    voltage_factor_of(a.common_category, r.voltage_factor) AS line_voltage_factor,
+    voltage_factor_of(a.category, a.common_category, r.voltage_factor) AS line_voltage_factor,
     l.energy_fj AS line_energy_fj,
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,

@@ -521,7 +521,7 @@ class Workspace:
         Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
         two chips, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
         flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
-        number of hardware, UnsupportedError if there is nothing to draw.
+        number of chips, UnsupportedError if there is nothing to draw.
         """
     @overload
     def plot(
@@ -796,7 +796,7 @@ class Workspace:
         class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
         excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
         hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
-        then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+        then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
         Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
         """
     @overload
@@ -956,7 +956,7 @@ class Workspace:
         self,
         hardware: Iterable[str | Hardware] = (),
     ) -> SanityAnswer:
-        """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
+        """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
 
         Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
         """
@@ -998,10 +998,10 @@ class Workspace:
 
         `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
         rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-        kind of operator, such as `gemm`, or a text that names of served models contain; `source` is a text that the sources
-        of measurements contain. Measured configurations that are not stored are evaluated first; the table's notes count
-        measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
-        run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
+        kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the sources of
+        measurements. Measured configurations that are not stored are evaluated first; the table's notes count measurements
+        of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows run only
+        with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
         """
     def serving_refusals(
         self,

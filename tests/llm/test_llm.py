@@ -220,6 +220,14 @@ def test_devices_share_the_work(workspace: Workspace) -> None:
     assert_close(two.output_token_j or 0.0, 2.0 * decode[1].run_energy_j + links_j, rel=0.01)
 
 
+def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -> None:
+    answer = workspace.llm("llama-3.2-3b", hardware="raspberry_pi_5", batch=1, serving=Serving(prompt=128))
+    (row,) = answer.rows
+    assert (answer.serving.engine, row.precision) == ("llamacpp", "fp16/q4_k_m")
+    # 4.53 and 4.58 tokens a second are measured (github.com/geerlingguy/sbc-reviews, commit 968b675)
+    assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
+
+
 @pytest.mark.slow
 def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
     answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 import pytest
@@ -174,6 +176,34 @@ def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
     assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
 
 
+@attrs.frozen(kw_only=True)
+class Launched(Straight):
+    """A pass with a chunk takes longer, however many tokens it has."""
+
+    chunk_s: float = 0.020
+
+    def price(self, passes: Passes) -> Cost:
+        """Return the cost of passes."""
+        seconds = super().price(passes).seconds + self.chunk_s * (passes.chunk > 0.0)
+        return Cost(seconds=seconds, joules=self.watts * seconds)
+
+
+def test_prompts_that_start_in_one_step_share_its_launch() -> None:
+    """One prompt is due in each step; with Poisson arrivals, 1 - 1/e of all steps have at least one."""
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    cost = run_steady(Launched(seen_s=0.0), load)
+    share = 1.0 - math.exp(-1.0)
+    answers = 0.010 + 8 * 0.0001
+    assert_close(cost.step_s, answers + 100 * 0.0001 + share * 0.020, rel=1e-12)
+    assert_close(cost.median_step_s, answers + 100 / share * 0.0001 + 0.020, rel=1e-12)
+    # of 24 steps, one starts a prompt: the median has none
+    few = run_steady(Launched(seen_s=0.0), attrs.evolve(load, in_flight=1, output_tokens=23))
+    assert few.median_step_s < few.step_s < few.median_step_s + 0.020
+    # a pass takes 141 tokens beside 9 answers: every chunk is launched with 41 % more than one prompt
+    tight = run_steady(Launched(seen_s=0.0), attrs.evolve(load, step_tokens=150))
+    assert_close(tight.step_s, answers + 100 * 0.0001 + 0.020 * 100 / 141, rel=1e-12)
+
+
 def test_a_table_reads_what_a_surface_says() -> None:
     surface = Straight()
     table = tabulate(surface, sequences=64, context_tokens=4096, prompt_tokens=2048)
@@ -189,6 +219,8 @@ def test_engines_are_found_by_date() -> None:
     assert find_stack("vLLM", "2023-06").date == "2023"
     assert find_stack("vllm").date >= find_stack("vllm", "2024-06").date
     assert find_stack("trt").name == "tensorrt_llm"
+    assert find_stack("deepspeed", "", "Gaudi 2").name == "optimum_habana"
+    assert find_stack("deepspeed", "", "Ampere GA100").name == find_stack("deepspeed").name == "deepspeed_mii"
     assert all(find_stack(name).label for name in stack_names())
     with pytest.raises(UnknownNameError, match="vllm"):
         find_stack("vlm")
@@ -276,6 +308,21 @@ def test_products_of_few_rows_stream_past_the_matrix() -> None:
     assert streamed.price(many).seconds == pytest.approx(tiled.price(many).seconds, rel=1e-12)
 
 
+def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory() -> None:
+    hardware = load_catalogue().hardware["rtx_5090"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    own = attrs.evolve(find_stack("transformers"), runtime="graph", coefficients={})
+    stored = Deployment(book=Book(decoder), hardware=hardware, stack=own, precision="bf16", weight_precision="nf4")
+    streamed = attrs.evolve(stored, stack=attrs.evolve(own, unpacks=False))
+    one, few = Passes.of([1.0], context=64.0), Passes.of([2.0], context=64.0)
+    assert stored.price(one).seconds[0] == streamed.price(one).seconds[0]
+    # 7 G weights of 16 bits are written and read again at 1.79 TB/s, which takes 15.6 ms; small ones stay in the L2
+    matrices = 2 * (8.03e9 - 2 * 128_256 * 4096)
+    more_s = float(stored.price(few).seconds[0] - streamed.price(few).seconds[0])
+    assert_close(more_s, 2 * matrices / 1.792e12, rel=0.1)
+
+
 def test_compiled_passes_attend_over_all_that_a_sequence_may_become() -> None:
     hardware = load_catalogue().hardware["inferentia2"]
     decoder = find_decoder("llama-3-8b")
@@ -331,7 +378,7 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm"), precision="bf16")
+    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm", "2024"), precision="bf16")
     room, half = Room(deployment=one), Room(deployment=attrs.evolve(one, devices=2))
     assert room.weights == pytest.approx(2 * 8.03e9, rel=0.01)
     assert room.cache(1000) == pytest.approx(32 * 2 * 8 * 128 * 2 * 1000, rel=1e-12)
@@ -341,6 +388,9 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     # of 8,192 tokens the gate and the other product, 14,336 each, the largest that live at once with what is added to
     assert room.workspace == pytest.approx(8192 * (2 * 14336 + 4096) * 2, rel=0.01)
     assert room.capacity - half.capacity == 0.5e9
+    newer = Room(deployment=attrs.evolve(one, stack=find_stack("tensorrt_llm", "2025")))
+    assert newer.capacity == pytest.approx(1.068 * 80e9 - 0.5e9, rel=1e-6)
+    assert newer.free == pytest.approx(0.9 * (newer.capacity - newer.weights - newer.workspace), rel=1e-12)
     most = room.tokens(4)
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 

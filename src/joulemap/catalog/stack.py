@@ -73,6 +73,8 @@ class Stack:
     """True if narrow weights are dequantized ahead of floating-point products."""
     streams: bool
     """True if products of few rows use kernels that stream weights and cut no tiles."""
+    unpacks: bool
+    """True if a kernel of its own dequantizes NF4 weights to memory before a product of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     weights: str
@@ -112,7 +114,11 @@ class Stack:
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
-        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`."""
+        """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
+
+        A kind may be a weight format with its group: `int8:row` has the number of `int8`.
+        """
+        kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
     def add_host(self, device_s: Number, launch_s: Number, sequences: Number) -> Number:
@@ -131,6 +137,11 @@ class Stack:
     def memory_share(self) -> float:
         """Share of device memory available to weights, cache and activations."""
         return self.value("memory_share")
+
+    @property
+    def cache_share(self) -> float:
+        """Share of the memory left by weights and activations that holds the KV cache."""
+        return self.value("cache_share")
 
     @property
     def sequence_limit(self) -> int:
@@ -162,6 +173,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
+    "cache_share": Coefficient(
+        value=1.0, unit="1", meaning="share of the memory that weights and activations leave, for the KV cache"
+    ),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
@@ -180,6 +194,7 @@ _FLAGS: Final = (
     "compiles",
     "widens",
     "streams",
+    "unpacks",
 )
 
 
@@ -188,15 +203,18 @@ def stack_names() -> tuple[str, ...]:
     return tuple(sorted(_releases()))
 
 
-def find_stack(name: str = "", date: str = "") -> Stack:
+def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> Stack:
     """Return the newest release of an engine by a date, or the newest of all; UnknownNameError for an unknown engine.
 
-    A date before the first known release gives that release.
+    A date before the first known release gives that release. An engine's port to a microarchitecture may be another
+    engine's code (`ports` in its file).
     """
     asked = _names().get(fold_name(name or DEFAULT))
     if asked is None:
         near = find_nearest(name, [(one,) for one in stack_names()])
         raise UnknownNameError("engine", name, stack_names(), near=near)
+    ports: Mapping[str, str] = _files()[asked].get("ports", {})
+    asked = next((ports[word] for word in microarchitecture.split() if word in ports), asked)
     releases = _releases()[asked]
     before = [one for one in releases if not date or one.date <= date]
     return before[-1] if before else releases[0]

@@ -42,6 +42,9 @@ ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(RO
 STREAMED: Final = "streamed"
 """Variant word of a product with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
+UNPACKED: Final = "unpacked"
+"""Variant word of a product whose weights a kernel of its own dequantizes to memory for several rows."""
+
 OPERATOR_COUNTS: Final = (
     "mac_count",
     "elementwise_count",
@@ -149,6 +152,12 @@ class Work:
         """Mask of products of a matrix with few vectors, whose kernel streams the matrix and cuts no tiles."""
         return self.has_word(STREAMED)
 
+    @cached_property
+    def is_unpacked(self) -> Booleans:
+        """Mask of products of several rows whose weights a kernel of its own dequantizes to memory first."""
+        mask: Booleans = self.has_word(UNPACKED) & (self.gemm_m > 1.0)
+        return mask
+
     def has_word(self, *words: str) -> Booleans:
         """Return a mask of the operators whose variant has one of these words."""
         if self.origin is not None:
@@ -198,7 +207,7 @@ class Work:
         """Kernel family that an attention or experts operator names; empty if it names none."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, KEPT)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, KEPT)
         told = self.variant.tolist()
         left_of = {
             one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)

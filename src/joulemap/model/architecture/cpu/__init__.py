@@ -4,7 +4,8 @@ A CPU whose first memory level is `sram` is a microcontroller, with formulas of 
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
-    tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉         GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    rows    = min(tile_rows, M)                            fewer rows make a shorter block
     waves   = ⌈tiles / U⌉
     compute = waves x (tile MACs / (rate x efficiency) + (EW + special_function_fmas SF) / tiles / vector rate)
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
@@ -13,6 +14,9 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
 Fused attention under a causal mask leaves out the blocks of keys behind each block of b queries, except in `engine`:
 
     seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
+
+A product of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
+gemm_efficiency.streamed of the rate of fp32 lanes.
 
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
@@ -212,9 +216,9 @@ class Cpu(Indifferent):
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
-        core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
+        core_macs = peak.rate.value / FLOPS_PER_MAC / units
         vector_rate = _vector(hardware, kernels.precision).lane_rate
-        tile_m = hardware.coefficient("tile_rows")
+        tile_m = np.minimum(hardware.coefficient("tile_rows"), np.maximum(work.gemm_m, 1.0))
         tile_n = hardware.coefficient("tile_columns")
         mode = _mode(kernels.precision, hardware)
         is_depthwise = work.of_kind("depthwise_conv")
@@ -246,6 +250,10 @@ class Cpu(Indifferent):
         if kernels.runtime == "engine" and mode == "vector":
             saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
         dense_rate = dense_rate * saved
+        unpacks = work.is_streamed & (kernels.stored_share < 1.0)
+        if unpacks.any():
+            unpacked = _vector(hardware, "fp32").lane_rate * hardware.coefficient("gemm_efficiency.streamed")
+            dense_rate = np.where(unpacks, unpacked, dense_rate)
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
         if work.decomposes.any():  # lanes of four bytes at least

@@ -53,9 +53,15 @@ GROUPS_AT_ONCE: Final = 3.0
 """Groups of a convolution that a library computes at once, each a product of its own on one of its streams. Source: ten
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
-WIDE: Final = 4.0
-"""Columns for each lane of the chip, of the blocks that are on it together: in wider layers these share no weights.
-Source: beyond them fp32 layers on P100, V100 and A100 take longer for the same work (NeuSight, commit 6945927d9a)."""
+WIDE: Final = 256.0
+"""Columns of the blocks that a unit holds at a time: two blocks of 128, as many as its registers take."""
+
+WIDEST: Final = 2.0
+"""Waves of blocks along the columns of a layer from which wider ones lose no more.
+
+Blocks of fewer columns than half a wave share weights. Source: fp32 layers of 300 to 65,536 columns on P100, V100 and
+A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one wave, 2.3 at two and at four.
+"""
 
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
@@ -253,8 +259,7 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
     is_built = traits.kernels.runtime == "engine"
     share = sorts.share
     if engine.mode == "vector":
-        is_wide = work.of_kind("linear") & (work.gemm_n > WIDE * engine.units * engine.macs_per_clock)
-        share = share * np.where(is_wide, engine.value("wide_share"), 1.0)
+        share = share * np.where(work.of_kind("linear"), _share_of_wide(work.gemm_n, engine), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     packed = np.where(traits.is_native, NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0)
     groups = ceil_divide(np.maximum(work.gemm_groups, 1.0), packed)
@@ -271,6 +276,17 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
         turn=np.where(is_conv & _is_followed(traits.kernels), turn, 0.0)[..., rows],
         memory_s=traits.kernels.over_siblings(traits.kernels.each(memory_s))[..., rows],
     )
+
+
+def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
+    """Return the share of the rate of narrow layers that layers on vector lanes reach, by their number of columns.
+
+    It falls as a power of the columns, from half a wave of blocks along them to WIDEST waves.
+    """
+    waves = columns / (WIDE * engine.units)
+    part = np.log(np.clip(waves, 0.5, WIDEST) / 0.5) / np.log(WIDEST / 0.5)
+    share: Floats = engine.value("wide_share") ** part
+    return share
 
 
 def _is_followed(kernels: KernelColumns) -> Booleans:
@@ -335,7 +351,23 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     found = _Passes(
         start_s=start, busy_s=smooth_max(issue, stream_seconds(engine, moved)), issue_s=issue, moved_bytes=moved
     )
+    if work.is_unpacked.any():
+        found = _unpack(kernels, engine, light, found)
     return _quantize(kernels, engine, quantizes, found) if quantizes.any() else found
+
+
+def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
+    """Return the passes, including those that write dequantized weights to memory, from which their products read."""
+    work = kernels.work
+    unpacks = work.is_unpacked & (kernels.stored_share < 1.0)
+    products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
+    moved = np.where(unpacks, 2.0 * products * kernels.carried_bytes, 0.0)
+    return _Passes(
+        start_s=passes.start_s + np.where(unpacks, light_s + stream_seconds(engine, moved), 0.0),
+        busy_s=passes.busy_s,
+        issue_s=passes.issue_s,
+        moved_bytes=passes.moved_bytes + moved,
+    )
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:

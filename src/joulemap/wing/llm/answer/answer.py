@@ -73,8 +73,8 @@ def llm(
     pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
     return LlmAnswer(
         model=question.decoder.name,
-        serving=serving,
-        engine=describe_engine(serving.engine),
+        serving=question.serving,
+        engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),

@@ -22,8 +22,10 @@ from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
     HARDWARE,
+    SERVING,
     SIXTEEN_BITS,
     Question,
+    choose_activations,
     choose_precision,
     find_guesser,
     list_precisions,
@@ -50,6 +52,12 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 
 NARROW: Final = "int4"
 """Weight precision suggested if the given one does not fit; only its size is considered."""
+
+LOCAL_ENGINE: Final = "llamacpp"
+"""Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
+
+LOCAL_WEIGHTS: Final = "q4_k_m"
+"""Weights that llama.cpp's files and Ollama have by default."""
 
 NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
@@ -114,6 +122,10 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
         }
         own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
         runs = tuple(own)
+    elif question.chooses_precision:
+        runs = tuple(
+            one for one in runs if one.point["precision"] == choose_activations(question, targets[one.target.digest])
+        )
     order = list(dict.fromkeys(run.target for run in runs))
     found: list[Case] = []
     for run in sorted(runs, key=lambda one: order.index(one.target)):
@@ -247,6 +259,23 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
     return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
 
 
+def choose_engine(settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
+    """Return the question with the engine and the weights that are usual on its hardware, where none is given.
+
+    CPUs outside data centers run llama.cpp, with its default format of weights.
+    """
+    if serving.engine != SERVING.engine or serving.prefill_on or not is_choice(settings):
+        return settings, serving
+    if find_mixed(settings) is not None:
+        return settings, serving
+    entries = [entry for entry, _ in select_hardware(settings).pairs]
+    if not all(entry.architecture == "cpu" and "datacenter" not in entry.deployment for entry in entries):
+        return settings, serving
+    if not settings.precision and not settings.weight_precision:
+        settings = attrs.evolve(settings, weight_precision=(LOCAL_WEIGHTS,))
+    return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
+
+
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
     """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
     from joulemap.catalog.stack import find_engine
@@ -254,6 +283,7 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
+    settings, serving = choose_engine(settings, serving)
     decoder = read_decoder(source, model, settings, serving.prompt)
     guesser = find_guesser(source, decoder, settings, serving)
     question = Question(
@@ -262,6 +292,7 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         serving=serving,
         guesser=guesser,
         takes_published=not settings.precision and not settings.weight_precision,
+        chooses_precision=not settings.precision,
     )
     question.check()
     if serving.prefill_on:
@@ -271,7 +302,7 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
     precisions, weights = list_precisions(decoder)
     settings = attrs.evolve(
         settings,
-        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS[:1]),
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
         weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
         runtime=cast("Runtime", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),

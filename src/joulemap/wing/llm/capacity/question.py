@@ -37,6 +37,9 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
+TITLED: Final = ("quantization_config", "model_type")
+"""Beginnings of notes on a model that its title repeats."""
+
 PADDED: Final = 0.01
 """Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
 
@@ -56,6 +59,8 @@ class Question:
     """Draft model for speculative decoding; None for none."""
     takes_published: bool = False
     """True if no precision is given, so each chip runs the checkpoint as published."""
+    chooses_precision: bool = False
+    """True if no precision of activations is given, so each chip runs the first usual precision that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip, with the number of them in a requested box; all of them work together."""
 
@@ -109,12 +114,14 @@ class Question:
     def describe_stored(self) -> str:
         """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
         published = self.decoder.published
+        notes = "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
         if published is None:
-            return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
+            return notes
         if not published.weights:
-            return f"; {published.doubt}"
+            return f"; {published.doubt}{notes}"
         doubt = f"; {published.doubt}" if published.doubt else ""
-        return f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
+        stored = f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
+        return f"{stored}{notes}"
 
     def check(self) -> None:
         """Raise UsageError for a context longer than the model's maximum."""
@@ -210,6 +217,13 @@ def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str,
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
     return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+
+
+def choose_activations(question: Question, target: Hardware) -> Precision:
+    """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
+    if question.takes_published:
+        return choose_precision(question.decoder, target)[0]
+    return next((one for one in SIXTEEN_BITS if one in target.peaks), SIXTEEN_BITS[0])
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:

@@ -32,7 +32,7 @@ def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]
     for case in cases:
         point = case.run.point
         pair: tuple[str, ...] = ()
-        if question.takes_published:
+        if question.chooses_precision:
             pair = point["precision"], point["weight_precision"]
         batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
     groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}

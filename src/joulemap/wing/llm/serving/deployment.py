@@ -25,7 +25,7 @@ from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
 from joulemap.model.replica import join_units
-from joulemap.model.workload import STREAMED, WorkloadColumns
+from joulemap.model.workload import STREAMED, UNPACKED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -49,6 +49,12 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 
 VERIFIED: Final = 1.0 + MOST_GUESSED
 """Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""
+
+UNPACKED_FORMAT: Final = "nf4"
+"""Start of the names of weight formats that some engines dequantize to memory.
+
+Source: bitsandbytes, `matmul_4bit`: a kernel of its own for one row, else `dequantize_4bit` and a 16-bit product.
+"""
 
 LINKS_W: Final = 36.0
 """Power of a board's links in watts while it has peers; links do not sleep, whatever they carry.
@@ -146,6 +152,11 @@ class Deployment:
     def idle_w(self) -> float:
         """Power of all devices in watts while they wait for the host."""
         return self.world * self.hardware.waiting_w
+
+    @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests, with the model loaded."""
+        return self.world * self.hardware.resting_w
 
     @property
     def awake_w(self) -> float:
@@ -251,8 +262,9 @@ class Deployment:
         """Return the kernel families of weight products, for passes of many rows or of few."""
         stack = self.stack
         streamed = STREAMED if stack.streams and not is_many else ""
+        unpacked = UNPACKED if stack.unpacks and self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
-            "linear": streamed,
+            "linear": f"{streamed} {unpacked}".strip(),
             ROUTED[0]: f"{stack.experts} {streamed}".strip(),
         }
         return tuple((operation, words) for operation, words in named.items() if words)

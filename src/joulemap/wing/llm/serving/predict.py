@@ -47,6 +47,9 @@ FEWEST: Final = 2.0
 ANY_BOUNDARY: Final = ("", "device", "board", "module")
 """Power boundaries whose watts are those of the devices."""
 
+BITSANDBYTES_INT8: Final = "int8:row"
+"""Weights of `int8_vectorwise_quant`: a scale for each output."""
+
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Precisions that substitute for one another where a chip lacks one."""
 
@@ -106,7 +109,7 @@ def _open(model: str) -> Book:
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
     book = _open(row.model)
-    stack = find_stack(row.engine, row.date)
+    stack = find_stack(row.engine, row.date, hardware.microarchitecture)
     precision, weights = choose_precisions(row, hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
@@ -138,7 +141,8 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     """Return the compute precision and the weight precision of a row; the latter is empty if both are equal.
 
     A stated activation precision decides; else a weight precision that the units accept directly; else 16 bits. If the
-    row states no weight precision, the engine's default applies.
+    row states no weight precision, the engine's default applies. bitsandbytes uses int8 in products alone, with a scale
+    for each output; all between them has 16 bits.
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
@@ -148,6 +152,8 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not told)
     if weights is None or is_wide:
         return (wide if told in WIDE or not told else told if told in has else wide), ""
+    if stack.unpacks and weights.name == "int8":
+        return wide, BITSANDBYTES_INT8
     takes = weights.precision
     precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
     if row.file_bytes is not None and written.startswith("gguf_"):
