@@ -87,7 +87,7 @@ class FilterOptions(ScenarioOptions):
     )
     deployment: str = option(
         "",
-        "Kinds of deployment to include: datacenter, edge or embedded.",
+        "Deployments: datacenter, edge or embedded.",
         metavar="NAME,...",
         shown=False,
         complete=complete_deployments,
