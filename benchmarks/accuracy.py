@@ -61,7 +61,7 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` writes this page. Most rows here were in view when coefficients were chosen. The
+`make accuracy` writes this page. Most rows here were used to choose coefficients. The
 [scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
 
 `validate` scores the newest prediction of each measured configuration. It prints mean, median and worst absolute

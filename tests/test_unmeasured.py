@@ -67,7 +67,7 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     answer = workspace.recommend(model, hardware=("rk3588_npu", "l4"), precision="int8", inputs="64,64", trust=True)
     assert answer.best is not None and answer.best.hardware == "l4"
     reasons = {row.reason for row in answer.rows if row.hardware == "rk3588_npu"}
-    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host computes that"}
+    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host is set to compute it"}
     hosted = workspace.recommend(
         model, hardware="rk3588_npu", precision="int8", inputs="64,64", trust=True, host="rk3588_cpu"
     )

@@ -84,7 +84,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:
-        raise UnsupportedError(f"{told}, and no host computes that")
+        raise UnsupportedError(f"{told}, and no host is set to compute it")
     if not work.mac_count[~fallen].any() and work.mac_count.any():
         raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
     return hardware.helper
