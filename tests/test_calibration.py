@@ -425,7 +425,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     calibration = made(hardware())
     write_calibration(calibration, tmp_path / "mine.toml")
     told = (
-        f"tpu_v4 is calibrated by {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
+        f"tpu_v4 uses the calibration {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
         "median error 12.5 % of latency; `--calibration none` disables it"
     )
     given = ("--calibration", "./mine.toml")
