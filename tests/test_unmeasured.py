@@ -90,6 +90,8 @@ def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: 
     widths = {name: widths["latency"][0] for name, widths in answer.scope.doubts.items()}
     for name in ("tpu_v4", "rk3588_npu", "kpu_t64"):
         assert widths[name] >= UNMEASURED, name
+    for name in ("rk3588_npu", "kpu_t64"):
+        assert answer.scope.doubts[name]["energy"][0] >= UNMEASURED, name
     for name in ("coral_edge_tpu", "hailo_8", "t4"):
         assert widths[name] < UNMEASURED, name
 

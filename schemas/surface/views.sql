@@ -1537,7 +1537,9 @@ SELECT
     p.formula_version,
     p.package_version,
     p.created_at,
-    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
+    serving_half_width(
+        name_served_scale(p.quantity, p.scope), p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)
+    ) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
@@ -1557,6 +1559,7 @@ FROM (
         n.engine,
         n.work,
         m.hardware,
+        m.scope,
         n.calibration,
         n.formula_version,
         n.package_version,

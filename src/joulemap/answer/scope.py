@@ -176,9 +176,20 @@ class Scope:
     """
 
     def warn_unlisted(self, headline: str) -> str:
-        """Return a clause on hardware of a headline without a list of supported operators; empty for none."""
+        """Return a clause on hardware of a headline without a list of supported operators; empty for none.
+
+        It names those of them on which no model was measured.
+        """
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
-        return text.UNLISTED(hardware=named) if named else ""
+        if not named:
+            return ""
+        from joulemap.catalog.doubt import load_doubt
+
+        doubt = load_doubt()
+        measured = {one.hardware for one in doubt.scales if one.work == "model"} | {
+            one.hardware for one in doubt.served
+        }
+        return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
 
     def warn_unhosted(self, headline: str) -> str:
         """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.

@@ -26,7 +26,9 @@ AND_HOST: Final = " + host"
 
 # Clauses after a headline
 
-UNLISTED: Final = Template("it is unknown whether {hardware:and} can run every operator")
+UNLISTED: Final = Template(
+    "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:and}]"
+)
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
 FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:and}")

@@ -13,7 +13,6 @@ from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.config import Attention, Latent
 from joulemap.wing.llm.decoder.graph import Read
 from joulemap.wing.llm.decoder.row import Pass, Piece
-from joulemap.wing.llm.decoder.select import score, select
 
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
@@ -133,6 +132,8 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
     keys = -1
     if mixer.indexer is not None:
+        from joulemap.wing.llm.decoder.select import score, select
+
         keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, hidden)
         keys = one.graph.run(
             f"{path}.indexer.k_norm", "layer_norm", (keys,), rows=rows, columns=mixer.indexer.head_dim, bias=True
