@@ -51,7 +51,7 @@ def chips(architecture: str) -> tuple[Hardware, ...]:
 
 
 def fitted(hardware: Hardware, positions: dict[str, float], factor: float, static: float) -> Calibration:
-    """Return a calibration of a hardware, as its file gives it: coefficients at these places of their range, 0 to 1."""
+    """Return a calibration of a chip, as its file gives it: coefficients at these places of their range, 0 to 1."""
     spreads = load_spreads(hardware.architecture).within(hardware)
     spread_of = {one.name: one.spread for one in spreads.coefficients}
     coefficients = {}

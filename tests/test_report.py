@@ -243,7 +243,7 @@ def test_two_that_are_named_must_run(joulemap: Run) -> None:
         (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
         (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
         pytest.param(("resnet18", "--p99", "9ms"), "no request rate: add --rate 2000/s", marks=pytest.mark.wings),
-        (("resnet18", "--between", "l4"), "name two hardware to explain, A and B; found 1"),
+        (("resnet18", "--between", "l4"), "name two chips to explain, A and B; found 1"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str, ...], told: str) -> None:

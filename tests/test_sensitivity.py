@@ -348,7 +348,7 @@ def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
 
 def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspace) -> None:
     done = joulemap("sensitivity", "resnet18")
-    assert (done.returncode, "name a hardware" in done.stderr) == (2, True)
+    assert (done.returncode, "name a chip" in done.stderr) == (2, True)
     with pytest.raises(UsageError, match="takes one precision"):
         workspace.sensitivity("resnet18", hardware="l4", precision=["fp32", "bf16"])
     with pytest.raises(UsageError, match="unknown metric"):

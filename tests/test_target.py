@@ -1,4 +1,4 @@
-"""Targets: the digest and the record of a hardware under modifiers."""
+"""Targets: the digest and the record of a chip under modifiers."""
 
 from __future__ import annotations
 

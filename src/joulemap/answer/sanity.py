@@ -69,7 +69,7 @@ class SanityAnswer(Answer):
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
-    """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
+    """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
 
     Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
     """

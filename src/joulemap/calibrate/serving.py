@@ -1,9 +1,9 @@
 """Estimate the uncertainty of serving predictions from past errors, by group.
 
-Let q be the 80 % quantile of absolute errors ln(measured / predicted) of one source on one hardware, for one kind of
-work under one engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group
-takes the root mean square of its subgroups, which is the error expected of an unmeasured source, board or engine. Both
-are shrunk towards their parent group, as for single runs (`calibrate.doubt`):
+Let q be the 80 % quantile of absolute errors ln(measured / predicted) of one source on one chip, for one kind of work
+under one engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group takes
+the root mean square of its subgroups, which is the error expected of an unmeasured source, board or engine. Both are
+shrunk towards their parent group, as for single runs (`calibrate.doubt`):
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
     half-width^2 = h^2 + new^2
@@ -137,7 +137,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
 
 
 def _join_sources(residuals: Sequence[ServingResidual]) -> float:
-    """Return the root mean square of the sources' 80 % quantiles on one hardware."""
+    """Return the root mean square of the sources' 80 % quantiles on one chip."""
     sources: dict[str, list[ServingResidual]] = defaultdict(list)
     for one in residuals:
         sources[one.source].append(one)

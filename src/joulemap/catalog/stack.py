@@ -1,4 +1,4 @@
-"""Serving stacks: an inference engine for language models at a date, and the time it adds to that of the chip.
+"""Serving stacks: an inference engine for language models at a date, and the time that it adds to the chip's.
 
     pass = ((factor x device time) ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + each x sequences
     each = host per sequence + state x recurrent layers

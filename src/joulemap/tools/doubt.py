@@ -1,9 +1,9 @@
-"""Fit what intervals follow from to all that was measured, and write it (`make doubt`).
+"""Fit the inputs of intervals to all measurements and write them (`make doubt`).
 
 python -m joulemap.tools.doubt [--database PATH] [--served]
 
-Everything measured, the public tables without a doubt included, is evaluated in a fresh database, or in that at PATH;
-with `--served` only what is served, whose scales alone are written.
+All measurements, including certain public tables, are evaluated in a new database or in the one at PATH. With
+`--served`, only served models are evaluated, and only their scales are written.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 
 
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
-    """Return the error scales of both quantities, and the shared parts of errors: those of energy after those of
-    latency.
-    """
+    """Return the error scales of both quantities, and the shared parts of errors, latency first."""
     latencies = [one for one in residuals if one.quantity == "latency"]
     scales = fit_scales(latencies)
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)

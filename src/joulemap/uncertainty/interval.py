@@ -6,9 +6,9 @@
     E        ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
              max(‖errors, price‖, latency)      of a class without measured energies, unless a load was measured
 
-Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Errors that a
-calibration left for held-out model families replace those of a group. Values that a question sets are taken as exact.
-docs/doubt.md states the source of the numbers and their measured coverage.
+Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Held-out errors
+of a calibration replace the errors of a group. Values that a question sets are taken as exact. docs/doubt.md states the
+source of the numbers and their measured coverage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Errors:
 
 @frozen(kw_only=True)
 class Spent:
-    """Parts of the latency and energy of predictions, one row per prediction, and what bounds or prices them."""
+    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or price
+    them.
+    """
 
     latency_fs: Floats
     bound_fs: Floats
