@@ -177,6 +177,28 @@ def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
     assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
 
 
+def test_a_prompt_waits_for_prompts_of_other_ranks() -> None:
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    alone, ranked = (run_steady(Straight(), attrs.evolve(load, rank_wait_steps=steps)) for steps in (0.0, 50.0))
+    assert_close(ranked.first_token_s - alone.first_token_s, 50 * alone.step_s, rel=1e-9)
+    assert ranked.step_s == alone.step_s
+
+
+def test_ranks_share_a_prompt() -> None:
+    """Eight ranks with a chunk of 4,096 tokens compute as much as a rank with 512, and experts for all of them."""
+    decoder = find_decoder("deepseek-v2-lite")
+    assert decoder is not None
+    one = Deployment(
+        book=Book(decoder), hardware=load_catalogue().hardware["h200_sxm"], stack=find_stack("trt"), precision="bf16",
+        devices=1, data_devices=8, expert_devices=8,
+    )  # fmt: skip
+    step, count = Step(cached=512, chunk=512, data_devices=8, expert_devices=8, engine=one.stack.id), 64
+    (wanted,) = one.evaluate([(step, count)])
+    bare = attrs.evolve(one, stack=attrs.evolve(one.stack, coefficients={}))
+    found = bare.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
+    assert_close(float(found[0]), (wanted.latency_fs or 0) / 1e15, rel=1e-9)
+
+
 @attrs.frozen(kw_only=True)
 class Launched(Straight):
     """A pass with a chunk takes longer, however many tokens it has."""

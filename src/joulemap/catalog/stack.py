@@ -183,6 +183,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         value=0.0, unit="1", meaning="power above static power, as a share of TDP, while a pass waits for its host"
     ),
     "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
+    "rank_wait": Coefficient(
+        value=0.0, unit="1", meaning="steps for which a prompt waits for prompts on other data-parallel ranks"
+    ),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
     "unit_stream": Coefficient(
         value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"

@@ -205,7 +205,10 @@ class Deployment:
         return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass."""
+        """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass.
+
+        A prompt's chunk is shared by the data-parallel ranks, as its mean load on each.
+        """
         parts = self._cut(passes)
         asked = [
             self._ask(*sizes)
@@ -213,7 +216,7 @@ class Deployment:
                 (passes.sequences / np.maximum(parts, 1.0)).tolist(),
                 passes.tokens.tolist(),
                 passes.context.tolist(),
-                (passes.chunk / np.maximum(parts, 1.0)).tolist(),
+                (passes.chunk / np.maximum(parts, 1.0) / self.data_devices).tolist(),
                 passes.chunk_context.tolist(),
                 strict=True,
             )

@@ -253,6 +253,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
+        rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
     )
     cost = run_steady(deployment, load)
     return Prediction(

@@ -5,7 +5,8 @@
     share       q = 1 - exp(-a)                                          steps with a chunk, for Poisson arrivals
     mixed       a pass with a / q chunks, as many as its tokens allow
     mean step   = decode + q (mixed - decode)             median step = decode
-    first token = request + waiting for memory + rest of the step at hand + own chunks, in passes with those of others
+    first token = request + waiting for memory and for other ranks + rest of the step at hand
+                  + own chunks, in passes with those of others
 
 Chunks of one step share its pass, which is launched once. Without chunked prefill, a separate prefill pass precedes the
 decode pass. If a pass has no room for a / q chunks, more steps have one.
@@ -41,6 +42,8 @@ class Steady:
     """True if prompt chunks share a pass with decode tokens (chunked prefill)."""
     request_s: float = 0.0
     """Overhead of each request before its prefill may start."""
+    rank_wait_steps: float = 0.0
+    """Steps for which a prompt waits for prompts on other data-parallel ranks."""
 
 
 @frozen(kw_only=True)
@@ -101,7 +104,7 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     own_s = pieces * (mixed_s - first * decode_s)
     answer_s = step_s * steps
     waiting_s = (load.in_flight / working - 1.0) * (rest_s + own_s + answer_s)
-    first_s = load.request_s + waiting_s + rest_s + own_s
+    first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
     return SteadyCost(
         first_token_s=first_s,
         step_s=step_s,
