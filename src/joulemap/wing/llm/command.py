@@ -38,8 +38,8 @@ def llm(
 ) -> None:
     """Predict how hardware serves a language model.
 
-    Shows time, energy and cost per token, and what fits in memory. Without `--users` and `--rate`, the requests of a
-    batch arrive together: prompts are read first, then each step adds one token per sequence.
+    Shows time, energy and cost per token, and what fits in memory. Without `--users` or `--rate`, the requests of a
+    batch arrive together.
 
     Both passes are runs; `explain --phase` and `edp --phase` break them down.
 

@@ -94,11 +94,9 @@ class ServerOptions:
 class ServingOptions(ServerOptions):
     """Options for a server, its users and the arrival of its requests."""
 
-    users: int | None = option(
-        None, "Concurrent users: finds precision, devices and servers that keep the times below.", metavar="N"
-    )
-    first_token: str = option("", "With --users: mean time to first token, e.g. 1s.", metavar="TIME")
-    between_tokens: str = option("", "With --users: mean time per token, e.g. 30ms.", metavar="TIME")
+    users: int | None = option(None, "Concurrent users, to meet the times below.", metavar="N")
+    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", metavar="TIME")
+    between_tokens: str = option("", "Target mean TPOT with --users, e.g. 30ms.", metavar="TIME")
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
     in_flight: int | None = option(
         None, "Concurrent requests; a new one starts when one ends.", min=1, is_advanced=True
