@@ -370,7 +370,7 @@ def test_a_softmax_of_long_rows_is_bytes_and_reads_them_thrice() -> None:
 
 
 def test_softmax_pads_its_rows_to_a_power_of_two() -> None:
-    # 30 rows of 65 take 30 of 128, and 48 for each row; the lanes of 63 x 30 elements idle, 32 to a warp, at half an instruction
+    # 30 rows of 65 take 30 of 128 and 48 more; the lanes of 63 x 30 elements idle, 32 to a warp, at half an instruction
     work = single("softmax(rows=30,columns=65)")
     assert_close(busy_s(work), 30 * (128 + 48) * 45 / THREADS_PER_S, rel=1e-9)
     assert_close(count(run(TOY, "fp32", work, "graph"), "divergence", "replay"), 30 * 63 / 32 * 0.5, rel=1e-9)
